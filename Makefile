@@ -1,0 +1,69 @@
+# The commands of this repository; `make` alone lists them.
+# Everything runs from .venv, which the first command that needs it makes (requirements/install).
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+export PYTHON
+export PATH := $(PATH):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
+
+bin := .venv/bin
+stamp := .venv/.installed
+pytest_arguments ?=
+
+.PHONY: help venv demo test check bench fmt lock clean docs-check
+
+help:  ## this list
+	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'One test:           make test pytest_arguments="tests/unit/classad -k undefined"'
+	@echo 'Another Python:     make venv PYTHON=/path/to/python3.11'
+
+venv: $(stamp)  ## make .venv with everything in it; the other targets do this themselves
+
+$(stamp): pyproject.toml requirements/dev.txt requirements/tools.txt requirements/install
+	@echo 'kettle: installing into .venv ...'
+	@requirements/install .venv
+	@touch $@
+
+demo: $(stamp)  ## start a throw-away pool, run a sweep of real jobs through a crash, check the answer
+	@$(bin)/kettle demo
+
+test: $(stamp)  ## the whole test suite, against real embedded NATS and PostgreSQL
+	$(bin)/python -m pytest --ignore=tests/performance $(pytest_arguments)
+
+check: $(stamp)  ## format, lint, import contracts, mypy, pyright, spelling
+	$(bin)/ruff format --check
+	$(bin)/ruff check
+	$(bin)/lint-imports --no-logo
+	$(bin)/mypy
+	$(bin)/basedpyright
+	$(bin)/codespell
+
+bench: $(stamp)  ## measure latency, throughput and memory; prints JSON
+	@$(bin)/python tests/performance/bench.py
+
+fmt: $(stamp)  ## format, and mend what can be mended safely
+	$(bin)/ruff format
+	$(bin)/ruff check --fix
+
+docs-check: $(stamp)  ## every relative link in docs/ leads somewhere
+	$(bin)/python -m pytest -q tests/packaging/test_docs.py
+
+# Exact versions and hashes of every file of every release, and no address of where they came from.
+compile := uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
+
+lock: $(stamp)  ## pin the newest allowed releases in requirements/
+	@command -v uv >/dev/null || $(bin)/python -m pip --quiet install --require-hashes -r requirements/tools.txt
+	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra embedded --extra fast pyproject.toml -o requirements/run.txt
+	PATH="$$PATH:$(bin)" $(compile) --upgrade --extra embedded --extra fast --group dev \
+		--constraints requirements/run.txt pyproject.toml -o requirements/dev.txt
+	printf 'uv\nhatchling\neditables\n' | PATH="$$PATH:$(bin)" $(compile) \
+		--upgrade --constraints requirements/dev.txt - -o requirements/tools.txt
+
+clean:  ## remove what was made here: .venv, caches, builds
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find libs schemas services tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,252 @@
+"""
+One connection to NATS: retried for ever, with its own inbox, and requests that tell apart how they failed.
+
+Replies share one subscription. A publication that the server does not permit fails the request at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import nats.errors
+from nats.aio.client import Client, Server
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import (
+    BusError,
+    BusUnavailableError,
+    NoResponderError,
+    RefusedError,
+    ReplyTimeoutError,
+)
+from kettle.wire.identity import Identity
+
+PENDING_BYTES: Final = 32 * 1024 * 1024
+"""What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
+CONNECT_S: Final = 5
+PING_S: Final = 20
+LONGEST_RETRY_S: Final = 2.0
+NO_RESPONDERS: Final = "503"
+
+_logger = logging.getLogger(__name__)
+
+
+def inbox_of(identity: Identity) -> str:
+    """
+    The first token of the subjects on which one identity gets its replies; nobody else may subscribe there.
+    """
+    return f"_INBOX_{identity.token}"
+
+
+def status_of(message: Msg) -> str:
+    """
+    The status code that the server itself put into a message, or nothing.
+    """
+    headers = message.headers
+    return headers.get("Status", "") if headers else ""
+
+
+class Connection:
+    """
+    The client, what it does on loss and return, and the replies that are waited for.
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        self.client = Client()
+        self.inbox = inbox_of(identity)
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._connected = asyncio.Event()
+        self._on_return: list[Callable[[], None]] = []
+        self._on_loss: list[Callable[[], None]] = []
+        self._replies = ""
+        self._sent = 0
+        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        self._backoff = Backoff(0.02, LONGEST_RETRY_S)
+        self._closing = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, url: str, *, identity: Identity, credentials: str, name: str, patience: float | None
+    ) -> AsyncIterator["Connection"]:
+        """
+        Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
+        """
+        connection = cls(identity)
+        try:
+            try:
+                async with asyncio.timeout(patience):
+                    await connection._connect(url, credentials, name)
+            except TimeoutError as error:
+                raise BusUnavailableError(f"{url} did not answer within {patience} seconds") from error
+            yield connection
+        finally:
+            connection._closing = True
+            await connection.client.close()
+            connection.failed.cancel()
+
+    @property
+    def connected(self) -> bool:
+        """
+        Whether there is a server at the moment.
+        """
+        return self.client.is_connected
+
+    def watch(self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None) -> None:
+        """
+        Call `lost` whenever the connection breaks and `back` whenever it is there again.
+        """
+        if lost:
+            self._on_loss.append(lost)
+        if back:
+            self._on_return.append(back)
+
+    def unwatch(self, listener: Callable[[], None]) -> None:
+        """
+        Undo `watch`.
+        """
+        for listeners in (self._on_loss, self._on_return):
+            if listener in listeners:
+                listeners.remove(listener)
+
+    def fail(self, error: BaseException) -> None:
+        """
+        Something broke that no retry mends: whoever awaits `failed` stops the process.
+        """
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def new_inbox(self) -> str:
+        """
+        A subject of our own that nobody used before.
+        """
+        return self.client.new_inbox()
+
+    async def subscribe(self, subject: str, listener: Callable[[Msg], None], *, queue: str = "") -> Subscription:
+        """
+        Call `listener` for each message; it must not block. Its errors are failures.
+        """
+
+        async def deliver(message: Msg) -> None:
+            listener(message)
+
+        return await self.client.subscribe(subject, queue=queue, cb=deliver)
+
+    async def publish(self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
+        """
+        Send without confirmation. Waits in memory while the connection is lost; raises BusUnavailableError when full.
+        """
+        try:
+            await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
+        except nats.errors.MaxPayloadError as error:
+            raise RefusedError("too_large", _too_large(subject, data, self.client.max_payload)) from error
+        except nats.errors.Error as error:
+            raise BusUnavailableError(f"the connection to NATS is lost, and too much waits for it: {error}") from error
+
+    async def request(
+        self, subject: str, data: bytes, *, deadline: float, headers: Mapping[str, str] | None = None
+    ) -> Msg:
+        """
+        Send and wait for the answer, `deadline` seconds in all.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + deadline
+        if not self.client.is_connected:
+            await self._until_connected(deadline)
+        self._sent += 1
+        token = f"{self._sent:x}"
+        future: asyncio.Future[Msg] = loop.create_future()
+        self._waiting[token] = (subject, future)
+        try:
+            async with asyncio.timeout_at(end):
+                await self.publish(subject, data, reply=self._replies + token, headers=headers)
+                message = await future
+        except TimeoutError as error:
+            raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds") from error
+        finally:
+            del self._waiting[token]
+        if status_of(message) == NO_RESPONDERS:
+            raise NoResponderError(f"nobody answers {subject}")
+        return message
+
+    async def _until_connected(self, deadline: float) -> None:
+        try:
+            async with asyncio.timeout(deadline):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise BusUnavailableError("the connection to NATS is lost; it is being retried") from error
+
+    async def _connect(self, url: str, credentials: str, name: str) -> None:
+        options: dict[str, Any] = {"nkeys_seed": credentials} if credentials else {}
+        await self.client.connect(
+            url,
+            name=name,
+            inbox_prefix=self.inbox,
+            pending_size=PENDING_BYTES,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            connect_timeout=CONNECT_S,
+            ping_interval=PING_S,
+            reconnect_to_server_handler=self._choose,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_reconnected,
+            closed_cb=self._on_closed,
+            **options,
+        )
+        self._connected.set()
+        self._replies = self.new_inbox() + "."
+        await self.subscribe(self._replies + "*", self._on_reply)
+        await self.client.flush(CONNECT_S)
+
+    def _choose(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
+        return min(servers, key=lambda server: server.reconnects), self._backoff.delay()
+
+    def _on_reply(self, message: Msg) -> None:
+        _, future = self._waiting.get(message.subject[len(self._replies) :], ("", None))
+        if future is not None and not future.done():
+            future.set_result(message)
+
+    async def _on_error(self, error: Exception) -> None:
+        text = str(error)
+        if "permissions violation" in text:
+            self._not_permitted(text)
+        elif "authorization violation" in text.lower() and not self._connected.is_set():
+            raise BusUnavailableError("NATS does not accept our credentials") from error
+        elif isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
+            _logger.warning("NATS: %s", error or type(error).__name__)
+        else:
+            self.fail(error)
+
+    def _not_permitted(self, text: str) -> None:
+        _logger.error("NATS: %s", text)
+        for subject, future in self._waiting.values():
+            if f'"{subject.lower()}"' in text and not future.done():
+                future.set_exception(RefusedError("not_permitted", f"we may not publish on {subject}"))
+
+    async def _on_disconnected(self) -> None:
+        if self._closing:
+            return
+        self._connected.clear()
+        _logger.warning("NATS: the connection is lost")
+        for listener in list(self._on_loss):
+            listener()
+
+    async def _on_reconnected(self) -> None:
+        self._backoff.reset()
+        self._connected.set()
+        _logger.warning("NATS: connected again")
+        for listener in list(self._on_return):
+            listener()
+
+    async def _on_closed(self) -> None:
+        if not self._closing:
+            self.fail(BusError(f"NATS closed our connection for good: {self.client.last_error}"))
+
+
+def _too_large(subject: str, data: bytes, limit: int) -> str:
+    return f"a message of {len(data)} bytes for {subject}; the server's max_payload is {limit}"

@@ -1,0 +1,203 @@
+"""
+The port to the bus: commands, streams, key-value buckets and leases. It may forget; the log may not.
+
+Errors:
+
+    BusError
+    ├── BusUnavailableError  not connected, or the server did not answer in time
+    ├── NoResponderError     nobody serves this subject now
+    ├── ReplyTimeoutError    somebody serves it but the answer did not come in time: the effect is unknown
+    ├── RefusedError         the service refused, with a stable code and a sentence
+    └── WrongSequenceError   a guarded append or update found another sequence than it expected
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity
+
+
+class BusError(Exception):
+    """Base of what can go wrong on the bus."""
+
+
+class BusUnavailableError(BusError):
+    """The bus cannot be reached; it is being retried for ever in the background."""
+
+
+class NoResponderError(BusError):
+    """No service answers this subject at the moment."""
+
+
+class ReplyTimeoutError(BusError):
+    """The answer did not come in time; repeat the command with the same id."""
+
+
+class RefusedError(BusError):
+    """A service said no. `code` is stable, the message a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class WrongSequenceError(BusError):
+    """The stream (or key) is not where the caller thought; `expected` says where that was."""
+
+    def __init__(self, message: str, *, expected: int) -> None:
+        super().__init__(message)
+        self.expected = expected
+
+
+Req = TypeVar("Req", bound=msgspec.Struct)
+Rep = TypeVar("Rep", bound=msgspec.Struct)
+
+Handler = Callable[[Req, Identity], Awaitable[Rep]]
+"""Answers one command of one caller; raises RefusedError to refuse."""
+
+
+class Served(msgspec.Struct, frozen=True):
+    """An endpoint and who answers it."""
+
+    endpoint: Endpoint[msgspec.Struct, msgspec.Struct]
+    handler: Handler[msgspec.Struct, msgspec.Struct]
+
+
+class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A JetStream stream as the pool wants it."""
+
+    name: str
+    subjects: list[str]
+    max_bytes: int = -1
+    max_age: float = 0.0
+    """Seconds; 0: no limit."""
+    first_sequence: int = 1
+    """Where a stream that has to be made starts counting."""
+    memory: bool = False
+
+
+class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A key-value bucket."""
+
+    name: str
+    ttl: float = 0.0
+    """Seconds that an entry lives without an update; 0: for ever. Expiry reaches watchers as a deletion."""
+    memory: bool = True
+    max_bytes: int = -1
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a stream."""
+
+    subject: str
+    sequence: int
+    data: bytes
+
+
+class KeyChange(msgspec.Struct, frozen=True):
+    """An entry of a bucket was put (`value`) or deleted or expired (`value` is None)."""
+
+    key: str
+    value: bytes | None
+    revision: int
+
+
+class Batch(Protocol):
+    """Messages that were fetched together; unacknowledged ones come again."""
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    async def ack(self) -> None:
+        """Acknowledge the whole batch: after the caller's own commit."""
+        ...
+
+
+class Bus(Protocol):
+    """
+    A connection to the bus. Every adapter passes `tests/contract/test_bus.py`.
+
+    Lost connections are retried for ever with jittered back-off; watches and consumers resume by themselves.
+    """
+
+    async def call(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0) -> Rep:
+        """Ask one service; `deadline` in seconds. Raises NoResponderError, ReplyTimeoutError, RefusedError."""
+        ...
+
+    async def serve(self, role: str, name: str, served: Sequence[Served], *, version: str) -> None:
+        """Answer commands until the connection closes. A malformed request is refused with code `malformed`."""
+        ...
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        """Tell whoever listens now; nothing is stored or confirmed."""
+        ...
+
+    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+        """Call `listener(subject, data)` for every message from now on; it must not block."""
+        ...
+
+    async def ensure_stream(self, spec: StreamSpec) -> int:
+        """Make the stream if it is not there; returns its last sequence."""
+        ...
+
+    async def last_sequence(self, stream: str) -> int | None:
+        """The stream's last sequence; None if there is no such stream."""
+        ...
+
+    async def append(self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0) -> int:
+        """Store a message in the stream of `subject`; returns its sequence. WrongSequenceError if not after `expect_last`."""
+        ...
+
+    def consume(
+        self, stream: str, durable: str, *, subject: str, batch: int = 256, after: int = 0, ephemeral: bool = False
+    ) -> AsyncIterator[Batch]:
+        """
+        Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
+
+        A durable consumer goes on after its last acknowledged message. If the stream or the consumer vanished they are
+        waited for and made again. `ephemeral` reads without a name and without acknowledging.
+        """
+        ...
+
+    async def ensure_bucket(self, spec: BucketSpec) -> None:
+        """Make the bucket if it is not there."""
+        ...
+
+    async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        """Set an entry, unconfirmed: the next heartbeat of its owner repairs a loss. `ttl` seconds, else the bucket's."""
+        ...
+
+    async def delete(self, bucket: str, key: str) -> None:
+        """Withdraw an entry; watchers see it at once."""
+        ...
+
+    def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
+        """All present entries, then None once, then every change; after a lost bucket, all over again (with its None)."""
+        ...
+
+
+class Lease(Protocol):
+    """A held lease; it renews itself at a third of its time until released."""
+
+    @property
+    def lost(self) -> Awaitable[None]:
+        """Done when the lease could not be kept: the holder must stop."""
+        ...
+
+    async def release(self) -> None:
+        """Let the next one in at once."""
+        ...
+
+
+class Leases(Protocol):
+    """Elects who tries to own something. It does not fence: the epoch in the log does."""
+
+    async def acquire(self, key: str, holder: str, *, ttl: float) -> Lease:
+        """Wait until the lease is ours; `ttl` seconds."""
+        ...
+
+
+Headers = Mapping[str, str]

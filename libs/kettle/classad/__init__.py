@@ -1,0 +1,54 @@
+"""
+The ClassAd language: parsed, written, evaluated, matched, analysed.
+
+    job = ClassAd.from_wire(ad)
+    evaluate(parse("Memory >= 1024"), my=job, target=slot)
+    matches(job, slot)
+
+Everything here is pure: no I/O, no clock, no chance but what an evaluation's `Context` brings along.
+"""
+
+from kettle.classad.ad import ClassAd
+from kettle.classad.ad import text_of as unparse
+from kettle.classad.context import NOTHING, Context
+from kettle.classad.errors import ClassAdError, ClassAdParseError, EvaluationFailed, NotRepresentable
+from kettle.classad.evaluate import evaluate, evaluate_attribute
+from kettle.classad.longform import read_long, read_long_ads, write_long
+from kettle.classad.match import matches, one_way, rank
+from kettle.classad.nodes import Node
+from kettle.classad.parser import parse
+from kettle.classad.references import References, conjuncts, external_references, references
+from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, List, RelTime, Value, is_true
+
+__all__ = [
+    "ERROR",
+    "NOTHING",
+    "UNDEFINED",
+    "AbsTime",
+    "ClassAd",
+    "ClassAdError",
+    "ClassAdParseError",
+    "Context",
+    "EvaluationFailed",
+    "Exceptional",
+    "List",
+    "Node",
+    "NotRepresentable",
+    "References",
+    "RelTime",
+    "Value",
+    "conjuncts",
+    "evaluate",
+    "evaluate_attribute",
+    "external_references",
+    "is_true",
+    "matches",
+    "one_way",
+    "parse",
+    "rank",
+    "read_long",
+    "read_long_ads",
+    "references",
+    "unparse",
+    "write_long",
+]

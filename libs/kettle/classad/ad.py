@@ -1,0 +1,195 @@
+"""
+The ad itself: expressions by name, names compared without regard to case.
+
+What came over the wire is kept as it came; an expression's text is parsed when it is first looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TypeAlias
+
+from kettle.classad.errors import ClassAdParseError
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
+from kettle.classad.parser import parse
+from kettle.classad.unparse import unparse
+from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
+from kettle.wire.ads.types import Ad, Expr, Scalar
+
+Assignable: TypeAlias = "Value | Node | Expr"
+
+
+class ClassAd(MutableMapping[str, Node]):
+    """
+    A mapping from attribute name to expression.
+
+    `chained` is an ad that shows through where this one says nothing (a job's cluster ad); iteration leaves it out.
+    `parent` is the ad in which this one is written, where its expressions look for what they do not find here.
+    """
+
+    __slots__ = ("_names", "_stored", "chained", "parent")
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Assignable] | None = None,
+        *,
+        chained: ClassAd | None = None,
+        parent: ClassAd | None = None,
+    ) -> None:
+        self._names: dict[str, str] = {}
+        self._stored: dict[str, Stored | Expr] = {}
+        self.chained = chained
+        self.parent = parent
+        for name, value in (attributes or {}).items():
+            self[name] = value
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Scalar], *, chained: ClassAd | None = None) -> ClassAd:
+        """An ad as it travels; nothing is parsed or checked yet."""
+        ad = cls(chained=chained)
+        keys = [name.lower() for name in wire]
+        ad._names = dict(zip(keys, wire, strict=True))
+        ad._stored = dict(zip(keys, wire.values(), strict=True))
+        return ad
+
+    @classmethod
+    def from_literal(cls, node: AdLiteral, parent: ClassAd | None = None) -> ClassAd:
+        """The ad that ``[ ... ]`` stands for, written inside of `parent`."""
+        ad = cls(parent=parent)
+        for name, expression in node.attributes:
+            ad[name] = expression
+        return ad
+
+    @classmethod
+    def parse(cls, text: str) -> ClassAd:
+        """An ad written ``[ ... ]`` in new syntax."""
+        node = parse(text)
+        if not isinstance(node, AdLiteral):
+            raise ClassAdParseError("expected an ad, found an expression", text=text, at=0)
+        return cls.from_literal(node)
+
+    def to_wire(self) -> Ad:
+        """The ad as it travels: scalars as themselves, the rest as text; chained attributes stay out."""
+        return {self._names[key]: _to_wire(stored) for key, stored in self._stored.items()}
+
+    def find(self, key: str) -> Stored | None:
+        """
+        What stands behind the lower-case name, here or in the chained ad; None if nothing does.
+
+        Text that does not parse is the value error: one bad ad must not stop whoever looks at thousands.
+        """
+        stored = self._stored.get(key)
+        if stored is None:
+            return self.chained.find(key) if self.chained is not None else None
+        if isinstance(stored, Expr):
+            try:
+                parsed = parse(stored.expr)
+            except ClassAdParseError:
+                return ERROR
+            stored = self._stored[key] = parsed.value if isinstance(parsed, Literal) else parsed
+        return stored
+
+    def spelling(self, key: str) -> str:
+        """The name as it was first written, here or in the chained ad."""
+        name = self._names.get(key)
+        if name is None:
+            return self.chained.spelling(key) if self.chained is not None else key
+        return name
+
+    def collapse(self) -> ClassAd:
+        """A copy that no longer needs the chained ad."""
+        flat = self.copy()
+        above, flat.chained = self.chained, None
+        while above is not None:
+            flat._names = above._names | flat._names  # noqa: SLF001 - an ad like this one
+            flat._stored = above._stored | flat._stored  # noqa: SLF001 - the same
+            above = above.chained
+        return flat
+
+    def copy(self) -> ClassAd:
+        """An ad with the same attributes, chain and parent, changed independently."""
+        twin = ClassAd(chained=self.chained, parent=self.parent)
+        twin._names, twin._stored = self._names.copy(), self._stored.copy()
+        return twin
+
+    def __getitem__(self, name: str) -> Node:
+        key = name.lower()
+        stored = self._stored.get(key)
+        if isinstance(stored, Expr):
+            return parse(stored.expr)
+        found = self.find(key)
+        if found is None:
+            raise KeyError(name)
+        return as_node(found)
+
+    def __setitem__(self, name: str, value: Assignable) -> None:
+        key = name.lower()
+        self._names.setdefault(key, name)
+        if isinstance(value, Literal):
+            value = value.value
+        elif isinstance(value, ClassAd | List):
+            value = as_node(value)
+        self._stored[key] = value
+
+    def __delitem__(self, name: str) -> None:
+        """Take an attribute away; one that the chained ad also has becomes undefined instead."""
+        key = name.lower()
+        if self.chained is not None and name in self.chained:
+            self[name] = UNDEFINED
+            return
+        if key not in self._stored:
+            raise KeyError(name)
+        del self._stored[key], self._names[key]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (
+            name.lower() in self._stored or (self.chained is not None and name in self.chained)
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names.values())
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ClassAd) or self._names.keys() != other._names.keys():
+            return NotImplemented if not isinstance(other, ClassAd) else False
+        return all(self[name] == other[name] for name in self)
+
+    __hash__ = None  # type: ignore[assignment]  # it can change
+
+    def __repr__(self) -> str:
+        return unparse(as_node(self))
+
+
+def as_node(value: Value | Node) -> Node:
+    """The expression that evaluates to `value`."""
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, ClassAd):
+        return AdLiteral(tuple((name, value[name]) for name in value))
+    if isinstance(value, List):
+        return ListLiteral(tuple(as_node(item) for item in value.items))
+    return Literal(value)
+
+
+def text_of(value: Value | Node) -> str:
+    """A value or an expression in new syntax, on one line."""
+    return unparse(as_node(value))
+
+
+def _to_wire(stored: Stored | Expr) -> Scalar:
+    """Octets that are no UTF-8 and reals that are no number have no form of their own outside of expressions."""
+    if isinstance(stored, bool | int | Expr):
+        return stored
+    if isinstance(stored, float) and math.isfinite(stored):
+        return stored
+    if isinstance(stored, str) and (stored.isascii() or _is_unicode(stored)):
+        return stored
+    return Expr(text_of(stored))
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)

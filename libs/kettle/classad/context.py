@@ -1,0 +1,36 @@
+"""
+Where an evaluation gets what is not in the ads.
+
+The library itself reads no clock, draws no number and knows no users: whoever evaluates says where these come from.
+What is missing here is undefined there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable  # noqa: TC003 - msgspec reads the annotations
+from typing import Final
+
+import msgspec
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The world as an expression may see it.
+
+    `now` is seconds since 1970, `random` a real in [0, 1), `utc_offset` the local zone in seconds east of UTC
+    at an instant, `home` a user's home directory, `user_map` what a named map says about a user,
+    `trace` receives what `debug()` reports.
+    """
+
+    now: Callable[[], int] | None = None
+    random: Callable[[], float] | None = None
+    utc_offset: Callable[[int], int] | None = None
+    home: Callable[[str], str | None] | None = None
+    user_map: Callable[[str, str], str | None] | None = None
+    trace: Callable[[str], None] | None = None
+    max_depth: int = 400
+    max_steps: int = 10_000_000
+
+
+NOTHING: Final = Context()
+"""A context for expressions that depend on nothing but ads."""

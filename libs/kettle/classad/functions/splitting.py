@@ -1,0 +1,63 @@
+"""Strings taken apart into lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kettle.classad.functions.registry import Function, strict
+from kettle.classad.values import ERROR, List, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kettle.classad.scope import Scope
+
+_WHITE: Final = " \t\n\v\f\r"
+
+
+def _split(arguments: Sequence[Value], _: Scope) -> Value:
+    text, separators = arguments[0], arguments[1] if len(arguments) > 1 else ", \t"
+    if not isinstance(text, str) or not isinstance(separators, str):
+        return ERROR
+    return List(tuple(_pieces(text, separators)))
+
+
+def _pieces(text: str, separators: str) -> list[str]:
+    """
+    Empty pieces are dropped, except between two of the same separator that is no white space.
+
+    White space around such a separator belongs to it.
+    """
+    pieces: list[str] = []
+    start, before = 0, ""
+    for position, character in enumerate(text):
+        if character not in separators:
+            continue
+        if position > start:
+            pieces.append(text[start:position])
+        elif character == before:
+            pieces.append("")
+        if character not in _WHITE:
+            before = character
+        start = position + 1
+    return [*pieces, text[start:]] if start < len(text) else pieces
+
+
+def _splitting_at(*, name_first: bool) -> Function:
+    """At the first ``@``; without one the other side is empty: users have names, slots have hosts."""
+
+    def body(arguments: Sequence[Value], _: Scope) -> Value:
+        text = arguments[0]
+        if not isinstance(text, str):
+            return ERROR
+        before, at, after = text.partition("@")
+        return List((before, after) if at or name_first else ("", text))
+
+    return strict(body, 1)
+
+
+FAMILY: Final[Mapping[str, Function]] = {
+    "split": strict(_split, 1, 2),
+    "splitusername": _splitting_at(name_first=True),
+    "splitslotname": _splitting_at(name_first=False),
+}

@@ -1,0 +1,131 @@
+"""Lists written as one string, from the days before lists."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from kettle.classad.conversions import leading_number
+from kettle.classad.functions.pcre import compile_pattern
+from kettle.classad.functions.registry import Function, strict
+from kettle.classad.values import ERROR, UNDEFINED, Value, octets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kettle.classad.scope import Scope
+
+_BLANKS: Final = " \t\r\n"
+_FEW: Final = ", "
+_MANY: Final = ", \t\r\n"
+_WHOLE: Final = re.compile(r"[-+0-9]*\Z")
+
+# Where the minimum and the maximum start: the largest and the smallest positive 32-bit real.
+# Hence the maximum of nothing but negative numbers is 0.
+_LARGEST: Final = 3.4028234663852886e38
+_SMALLEST: Final = 1.1754943508222875e-38
+
+
+def items(text: str, delimiters: str) -> list[str]:
+    """The items of a string list, without blanks around them and without the empty ones."""
+    pieces = re.split(f"[{re.escape(delimiters)}]", text) if delimiters else [text]
+    return [item for piece in pieces if (item := piece.strip(_BLANKS))]
+
+
+def _texts(arguments: Sequence[Value]) -> list[str] | None:
+    texts = [value for value in arguments if isinstance(value, str)]
+    return texts if len(texts) == len(arguments) else None
+
+
+def _size(arguments: Sequence[Value], _: Scope) -> Value:
+    texts = _texts(arguments)
+    return ERROR if texts is None else len(items(texts[0], texts[1] if len(texts) > 1 else _FEW))
+
+
+def _numbers(arguments: Sequence[Value]) -> tuple[list[float], bool] | None:
+    """The numbers of a list, and whether all are written as integers; None if one is no number."""
+    texts = _texts(arguments)
+    if texts is None:
+        return None
+    entries = items(texts[0], texts[1] if len(texts) > 1 else _FEW)
+    numbers = [number for entry in entries if (number := leading_number(entry)) is not None]
+    if len(numbers) != len(entries):
+        return None
+    return numbers, all(_WHOLE.match(entry) for entry in entries)
+
+
+def _summarizing(summary: Callable[[list[float]], float], empty: Value) -> Function:
+    def body(arguments: Sequence[Value], _: Scope) -> Value:
+        read = _numbers(arguments)
+        if read is None:
+            return ERROR
+        numbers, whole = read
+        if not numbers:
+            return empty
+        return int(summary(numbers)) if whole else summary(numbers)
+
+    return strict(body, 1, 2)
+
+
+def _compared_texts(arguments: Sequence[Value]) -> tuple[str, str, str] | Value:
+    """
+    Two texts and the delimiters; undefined counts as the empty string, unless both are.
+    """
+    if any(not isinstance(value, str) and value is not UNDEFINED for value in arguments):
+        return ERROR
+    if arguments[0] is UNDEFINED and arguments[1] is UNDEFINED:
+        return UNDEFINED
+    left, right = (value if isinstance(value, str) else "" for value in arguments[:2])
+    delimiters = arguments[2] if len(arguments) > 2 else UNDEFINED
+    return left, right, delimiters if isinstance(delimiters, str) else _MANY
+
+
+def _matching(*, subset: bool, fold: Callable[[str], str] = str) -> Function:
+    def body(arguments: Sequence[Value], _: Scope) -> Value:
+        texts = _compared_texts(arguments)
+        if not isinstance(texts, tuple):
+            return texts
+        left, right, delimiters = texts
+        known = {fold(item) for item in items(right, delimiters)}
+        if subset:
+            return all(fold(item) in known for item in items(left, delimiters))
+        return left != "" and fold(left) in known
+
+    return strict(body, 2, 3)
+
+
+def _regexp_member(arguments: Sequence[Value], _: Scope) -> Value:
+    texts = _texts(arguments)
+    if texts is None:
+        return ERROR
+    pattern = compile_pattern(texts[0], texts[3].lower() if len(texts) > 3 else "")
+    if pattern is None:
+        return ERROR
+    entries = items(texts[1], texts[2] if len(texts) > 2 else _FEW)
+    return any(pattern.search(octets(entry)) for entry in entries) if entries else UNDEFINED
+
+
+def _intersect(arguments: Sequence[Value], _: Scope) -> Value:
+    for exceptional in (ERROR, UNDEFINED):
+        if any(value is exceptional for value in arguments):
+            return exceptional
+    texts = _texts(arguments)
+    if texts is None:
+        return ERROR
+    delimiters = texts[2] if len(texts) > 2 else _FEW
+    return not set(items(texts[0], delimiters)).isdisjoint(items(texts[1], delimiters))
+
+
+FAMILY: Final[Mapping[str, Function]] = {
+    "stringlistsize": strict(_size, 1, 2),
+    "stringlistsum": _summarizing(sum, 0.0),
+    "stringlistavg": _summarizing(lambda numbers: sum(numbers) / len(numbers), 0.0),
+    "stringlistmin": _summarizing(lambda numbers: min(_LARGEST, *numbers), UNDEFINED),
+    "stringlistmax": _summarizing(lambda numbers: max(_SMALLEST, *numbers), UNDEFINED),
+    "stringlistmember": _matching(subset=False),
+    "stringlistimember": _matching(subset=False, fold=str.lower),
+    "stringlistsubsetmatch": _matching(subset=True),
+    "stringlistisubsetmatch": _matching(subset=True, fold=str.lower),
+    "stringlist_regexpmember": strict(_regexp_member, 2, 4),
+    "stringlistsintersect": strict(_intersect, 2, 3),
+}

@@ -1,0 +1,127 @@
+"""Strings: put together, cut, compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kettle.classad.conversions import to_integer, to_string
+from kettle.classad.functions.registry import Function, strict
+from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value, from_octets, joined, octets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kettle.classad.scope import Scope
+
+_DAY: Final = 86_400
+
+
+def _strcat(arguments: Sequence[Value], _: Scope) -> Value:
+    parts: list[str] = []
+    for value in arguments:
+        part = to_string(value)
+        if isinstance(part, Exceptional):
+            return part
+        parts.append(part)
+    return joined(parts)
+
+
+def _join(arguments: Sequence[Value], scope: Scope) -> Value:
+    """
+    A last argument that is a list stands for its members if there is at most a separator before it.
+
+    The separator is only put after something: empty items at the start vanish.
+    """
+    separator: Value = ""
+    items: Iterable[Value]
+    if arguments and len(arguments) <= 2 and isinstance(arguments[-1], List):
+        items = scope.members(arguments[-1])
+        separator = arguments[0] if len(arguments) == 2 else ""
+    else:
+        items = arguments[1:]
+        separator = arguments[0] if arguments else ""
+    glue = to_string(separator)
+    if glue is ERROR:
+        return ERROR
+    return _joined("" if isinstance(glue, Exceptional) else glue, items)
+
+
+def _joined(glue: str, items: Iterable[Value]) -> Value:
+    text, seen, undefined = "", False, False
+    for item in items:
+        part = to_string(item)
+        if part is ERROR:
+            return ERROR
+        if isinstance(part, Exceptional):
+            undefined = True
+            continue
+        seen = True
+        text += (glue if text else "") + part
+    return UNDEFINED if undefined and not seen else joined([text])
+
+
+def _changing_case(change: Callable[[bytes], bytes]) -> Function:
+    def body(arguments: Sequence[Value], _: Scope) -> Value:
+        text = to_string(arguments[0])
+        return text if isinstance(text, Exceptional) else from_octets(change(octets(text)))
+
+    return strict(body, 1)
+
+
+def _substr(arguments: Sequence[Value], _: Scope) -> Value:
+    if any(value is UNDEFINED for value in arguments):
+        return UNDEFINED
+    text, offset, *rest = arguments
+    length = rest[0] if rest else None
+    if (
+        not isinstance(text, str)
+        or type(offset) is not int
+        or (length is not None and type(length) is not int)
+    ):
+        return ERROR
+    data = octets(text)
+    start = max(len(data) + offset, 0) if offset < 0 else offset
+    end = len(data)
+    if isinstance(length, int):
+        end = end + length if length < 0 else start + length
+    return from_octets(data[start : max(end, start)])
+
+
+def _comparing(fold: Callable[[bytes], bytes]) -> Function:
+    def body(arguments: Sequence[Value], _: Scope) -> Value:
+        if any(value is UNDEFINED for value in arguments):
+            return UNDEFINED
+        left, right = (to_string(value) for value in arguments)
+        if isinstance(left, Exceptional) or isinstance(right, Exceptional):
+            return ERROR
+        first, second = fold(octets(left)), fold(octets(right))
+        return (first > second) - (first < second)
+
+    return strict(body, 2)
+
+
+def _interval(arguments: Sequence[Value], _: Scope) -> Value:
+    """Only the leading unit carries the sign; the number is cut to 32 bits first."""
+    number = to_integer(arguments[0])
+    if isinstance(number, Exceptional):
+        return ERROR
+    seconds = (number + (1 << 31)) % (1 << 32) - (1 << 31)
+    sign, whole = ("-" if seconds < 0 else ""), abs(seconds)
+    days, hours, minutes = whole // _DAY, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{sign}{days}+{hours:02d}:{minutes:02d}:{whole % 60:02d}"
+    if hours:
+        return f"{sign}{hours}:{minutes:02d}:{whole % 60:02d}"
+    return f"{sign}{minutes}:{whole % 60:02d}" if minutes else f"{sign}{whole}"
+
+
+FAMILY: Final[Mapping[str, Function]] = {
+    "strcat": strict(_strcat, 0, None),
+    "join": strict(_join, 0, None),
+    "toupper": _changing_case(bytes.upper),
+    "tolower": _changing_case(bytes.lower),
+    "substr": strict(_substr, 2, 3),
+    "strcmp": _comparing(lambda data: data),
+    "stricmp": _comparing(bytes.lower),
+    "interval": strict(_interval, 1),
+}

@@ -1,0 +1,262 @@
+"""
+A NATS server of our own with JetStream, on the loopback interface, with one key per role.
+
+    directory/            private to whoever starts the server
+        lock              held by the supervisor
+        port              kept, so that clients find the server again after a crash
+        nats.log
+        data/             the server's: nats.conf, nats.pid, jetstream/
+"""
+
+import asyncio
+import random
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from signal import Signals
+from types import TracebackType
+from typing import Final, Self
+
+from kettle.embedded import keys
+from kettle.embedded.account import NATS_UID, seen_by, server_account
+from kettle.embedded.binaries import nats_server
+from kettle.embedded.errors import EmbeddedError, StartError
+from kettle.embedded.files import private_directory, write_private
+from kettle.embedded.nats_config import Limits, Permissions, render
+from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
+
+START_S: Final = 30.0
+_STEP_S: Final = 0.005
+_STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
+# Below the range from which the kernel takes the ports of outgoing connections: ours is still free after a crash.
+_PORTS: Final = range(10000, 32000)
+_PROBE: Final = Permissions(publish=("$JS.API.INFO",), subscribe=("_PROBE.>",))
+
+
+class EmbeddedNats:
+    """
+    The server of one directory.  At any time at most one process supervises it, and it dies with that process.
+
+    After it has been killed, `start` again brings it back at the same port; `wait` says when that is due.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        credentials: Path,
+        permissions: Mapping[str, Permissions],
+        name: str = "kettle",
+        port: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        `permissions` says what each role may do; the seed of its key is in the directory `credentials`.
+        `port` 0 is one that is free, and remembered.
+        """
+        self.directory = private_directory(directory.absolute())
+        self._credentials = credentials.absolute()
+        self._permissions = permissions
+        self._name = name
+        self._fixed_port = port
+        self._port = 0
+        self._limits = limits or Limits()
+        self._account = server_account(NATS_UID)
+        self._data = self.directory / "data"
+        self._log = self.directory / "nats.log"
+        self._lock: DirectoryLock | None = None
+        self._process: ServerProcess | None = None
+
+    @property
+    def url(self) -> str:
+        """
+        Where clients connect.
+        """
+        if not self._port:
+            raise EmbeddedError(f"NATS in {self.directory} has not been started.")
+        return f"nats://127.0.0.1:{self._port}"
+
+    @property
+    def store(self) -> Path:
+        """
+        JetStream's directory.  It may be deleted at any time: what was in it is rebuilt from the log.
+        """
+        return self._data / "jetstream"
+
+    def credentials(self, role: str) -> Path:
+        """
+        The file with the seed that a role shows to the server.
+        """
+        return keys.key_file(self._credentials, role)
+
+    @property
+    def pid(self) -> int:
+        """
+        The process id of the running server.
+        """
+        return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        """
+        Whether the server has been started and has not ended.
+        """
+        return self._process is not None and self._process.running
+
+    async def start(self) -> None:
+        """
+        Bring the server up; returns when JetStream answers.
+
+        Raises:
+            EmbeddedError: the program is missing, another process supervises the directory, or it does not come up.
+        """
+        if self.running:
+            return
+        if self._lock is None:
+            self._lock = DirectoryLock(self.directory)
+        try:
+            await end_orphan(self._data / "nats.pid", self._data, _STOP)
+            self._port = self._choose_port()
+            probe = keys.new_seed()
+            self._write_config(probe)
+            async with asyncio.timeout(START_S):
+                await self._come_up(probe)
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, TimeoutError):
+                raise self._failed(f"did not answer within {START_S:g} s") from error
+            raise
+
+    async def wait(self) -> int:
+        """
+        Wait for the end of the server; its exit status, or minus the number of the signal that killed it.
+        """
+        return await self._running().wait()
+
+    async def stop(self) -> None:
+        """
+        End the server, whatever that takes, and let go of the directory.
+        """
+        if self._process is not None:
+            await self._process.stop()
+            self._process = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def _write_config(self, probe: str) -> None:
+        users = {keys.kept_key(self._credentials, role): rights for role, rights in self._permissions.items()}
+        users[keys.public_key(probe)] = _PROBE
+        private_directory(self.store)
+        # Relative: the server works in `data`, whose parents it may not be able to enter.
+        text = render(
+            name=self._name,
+            port=self._port,
+            store="jetstream",
+            pid_file="nats.pid",
+            users=users,
+            limits=self._limits,
+        )
+        config = write_private(self._data / "nats.conf", text)
+        self._account.own(self._data, config, self.store, below=False)
+
+    async def _come_up(self, probe: str) -> None:
+        with seen_by(self._account, nats_server()) as ((program,), fds):
+            self._process = await ServerProcess.spawn(
+                [str(program), "--config", "nats.conf"],
+                account=self._account,
+                stop=_STOP,
+                environ={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+                cwd=self._data,
+                log=self._log,
+                fds=fds,
+            )
+        ended = asyncio.ensure_future(self._process.wait())
+        try:
+            while not ended.done():
+                if await self._answers(probe):
+                    return
+                await asyncio.wait({ended}, timeout=_STEP_S)
+        finally:
+            ended.cancel()
+        raise self._failed("ended while it was being started")
+
+    async def _answers(self, probe: str) -> bool:
+        """
+        Whether JetStream answers; that the port is open says little.
+        """
+        from nats.aio.client import Client
+        from nats.errors import Error
+        from nats.js import JetStreamContext
+
+        if not self._listens():
+            return False  # cheaper to find out than by a client
+        client = Client()
+        try:
+            await client.connect(
+                self.url,
+                nkeys_seed_str=probe,
+                inbox_prefix=b"_PROBE",
+                allow_reconnect=False,
+                connect_timeout=int(START_S),
+                error_cb=_quiet,
+            )
+            await JetStreamContext(client, timeout=START_S).account_info()
+        except (OSError, Error):
+            return False
+        finally:
+            await client.close()
+        return True
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def _choose_port(self) -> int:
+        if self._fixed_port or self._port:
+            return self._fixed_port or self._port
+        path = self.directory / "port"
+        remembered = int(path.read_text(encoding="ascii")) if path.is_file() else 0
+        port = remembered if remembered and _free(remembered) else _free_port()
+        write_private(path, str(port))
+        return port
+
+    def _running(self) -> ServerProcess:
+        if self._process is None:
+            raise EmbeddedError(f"NATS in {self.directory} has not been started.")
+        return self._process
+
+    def _failed(self, why: str) -> StartError:
+        return StartError("NATS", why, self._log, log_tail(self._log))
+
+
+async def _quiet(_error: Exception) -> None:
+    """
+    What goes wrong while a server comes up is no news.
+    """
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    for port in random.SystemRandom().sample(_PORTS, 200):
+        if _free(port):
+            return port
+    raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")

@@ -1,0 +1,79 @@
+"""
+The configuration of our NATS server: who may do what on it, and its limits.
+
+It is written anew at every start from what the pool knows, so that nobody edits it and nobody has to.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """
+    The subjects on which a role may publish and to which it may subscribe; `*` and `>` as in NATS.
+
+    `replies` lets it also answer each request that it receives, on whatever subject the asker named.
+    """
+
+    publish: Sequence[str] = ()
+    subscribe: Sequence[str] = ()
+    replies: bool = False
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What a pool on one machine may take of it.
+    """
+
+    max_payload: str = "8MB"
+    max_memory: str = "256MB"
+    max_file: str = "8GB"
+    max_connections: int = 4096
+    write_deadline: str = "10s"
+
+
+def render(
+    *, name: str, port: int, store: str, pid_file: str, users: Mapping[str, Permissions], limits: Limits
+) -> str:
+    """
+    The text of the file; `users` maps public keys to what their holders may do.
+    """
+    entries = "\n".join(_user(key, permissions) for key, permissions in users.items())
+    return f"""\
+server_name: {_quoted(name)}
+listen: "127.0.0.1:{port}"
+pid_file: {_quoted(pid_file)}
+max_payload: {limits.max_payload}
+max_connections: {limits.max_connections}
+write_deadline: "{limits.write_deadline}"
+jetstream {{
+  store_dir: {_quoted(store)}
+  max_memory_store: {limits.max_memory}
+  max_file_store: {limits.max_file}
+}}
+authorization {{
+  users: [
+{entries}
+  ]
+}}
+"""
+
+
+def _user(key: str, permissions: Permissions) -> str:
+    rights = [f"publish: {_allowed(permissions.publish)}", f"subscribe: {_allowed(permissions.subscribe)}"]
+    if permissions.replies:
+        rights.append("allow_responses: { max: 1024, expires: 1h }")
+    return f"    {{ nkey: {key}, permissions: {{ {', '.join(rights)} }} }}"
+
+
+def _allowed(subjects: Sequence[str]) -> str:
+    # To the server an empty list of what is allowed would mean everything.
+    if not subjects:
+        return '{ deny: [">"] }'
+    return f"{{ allow: [{', '.join(_quoted(subject) for subject in subjects)}] }}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)

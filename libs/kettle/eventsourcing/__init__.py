@@ -1,0 +1,3 @@
+"""
+The event log of one shard: its port, its owner, what follows it.
+"""

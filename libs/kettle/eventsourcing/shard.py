@@ -1,0 +1,275 @@
+"""
+The owner's handle on its shard: numbers events, commits them in groups, releases answers after the commit.
+
+Nothing here waits for a timer: while one commit is in flight the next batch collects, so that a single caller
+has the latency of one commit and many callers share it.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+from kettle.eventsourcing.log import Answered, Log, LogError, Tenure
+from kettle.wire.events import Event, encode, tag_of
+from kettle.wire.frames import Entry, Frame
+
+BATCH_EVENTS: Final = 5_000
+BATCH_BYTES: Final = 4 * 1024 * 1024
+ENTRY_OVERHEAD_BYTES: Final = 32
+
+
+T = TypeVar("T")
+
+
+def _failed(future: asyncio.Future[T], error: BaseException) -> asyncio.Future[T]:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # a caller that went away must not make the loop complain
+    return future
+
+
+class _Batch:
+    """
+    What one commit will write, and who waits for it.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.bytes = 0
+        self.at = 0
+        self.commands: list[tuple[str, Callable[[int], bytes] | None]] = []
+        self.recorded: list[asyncio.Future[int]] = []
+        self.answered: list[tuple[str, asyncio.Future[bytes]]] = []
+
+    def has_room(self, entries: Sequence[Entry], size: int) -> bool:
+        if not self.entries:
+            return True  # what is larger than a batch gets one of its own
+        return len(self.entries) + len(entries) <= BATCH_EVENTS and self.bytes + size <= BATCH_BYTES
+
+    def fail(self, error: BaseException) -> None:
+        for recorded in self.recorded:
+            _failed(recorded, error)
+        for _, answered in self.answered:
+            _failed(answered, error)
+
+
+class Shard:
+    """
+    One period of ownership. `run` must be running for anything to be committed.
+    """
+
+    def __init__(self, log: Log, tenure: Tenure, answered: Sequence[Answered], *, answers: int) -> None:
+        self.name = tenure.shard
+        self.tenure = tenure
+        self.frame = tenure.frame
+        """Number of the last committed frame."""
+        self._log = log
+        self._head = tenure.head
+        self._keep = answers
+        self._answers: OrderedDict[str, bytes | None] = OrderedDict((a.id, a.reply) for a in answered)
+        self._since_pruned = 0
+        self._versions: dict[str, int] = {}
+        self._sinks: list[Callable[[Frame], None]] = []
+        self._closed: deque[_Batch] = deque()
+        self._open = _Batch()
+        self._in_flight: _Batch | None = None
+        self._work = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._backlog = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def own(
+        cls, log: Log, name: str, *, owner: str, answers: int = 10_000
+    ) -> AsyncIterator["Shard"]:
+        """
+        Take the shard over. `answers`: how many commands are remembered, so that their repeats do nothing.
+
+        On leaving, whoever still waits for a commit is told that its outcome is unknown.
+        """
+        tenure = await log.take(name, owner=owner)
+        shard = cls(log, tenure, await log.answers(name, newest=answers), answers=answers)
+        try:
+            yield shard
+        finally:
+            shard._fail(LogError(f"the shard {name} was closed; whether this was recorded is unknown"))
+
+    @property
+    def backlog(self) -> int:
+        """
+        Events that are recorded and not yet committed: a caller that sees many refuses new work.
+        """
+        return self._backlog
+
+    @property
+    def open_at(self) -> int:
+        """
+        The time that the open batch carries, microseconds: with it a fold made now equals one made from the log.
+        """
+        return self._open.at
+
+    def version(self, stream: str) -> int:
+        """
+        The version of the stream's last event, committed or not; 0: none, or none that this owner was told of.
+        """
+        return self._versions.get(stream, 0)
+
+    def adopt(self, versions: Mapping[str, int]) -> None:
+        """
+        Take the versions of live streams from the working set and from the frames folded after it.
+        """
+        self._versions.update(versions)
+
+    def retire(self, stream: str) -> None:
+        """
+        Forget a stream that will never have another event.
+        """
+        self._versions.pop(stream, None)
+
+    def on_commit(self, sink: Callable[[Frame], None]) -> None:
+        """
+        Call `sink` with every frame after its commit, in order. It must not block or raise.
+        """
+        self._sinks.append(sink)
+
+    def record(
+        self,
+        changes: Sequence[tuple[str, Event]],
+        *,
+        now_us: int,
+        command: str = "",
+        reply: Callable[[int], bytes] | None = None,
+        meta: Callable[[str], bytes] | None = None,
+    ) -> asyncio.Future[int]:
+        """
+        Put events, each with its stream, into the batch that is next committed; all of them go into one frame.
+
+        The future is the number of that frame, after the commit. `command` is the id under which `reply(frame)` is
+        stored with them; without changes only the answer is stored, and the number is that of the frame before.
+        Without changes and command it is a barrier: done when everything recorded so far is committed.
+        `meta(stream)` is kept beside each event: its trace context.
+        A frame is one message on the bus: whoever records very many events at once splits them over several calls.
+        """
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if self._failure is not None:
+            return _failed(future, self._failure)
+        if not changes and not command:
+            return self._barrier(future)
+        if command in self._answers:
+            raise ValueError(f"the command {command} was answered already: ask `answer` before deciding")
+        self._join(
+            [self._entry(stream, event, meta(stream) if meta else b"") for stream, event in changes], now_us
+        )
+        self._open.recorded.append(future)
+        if command:
+            self._answers[command] = None
+            self._open.commands.append((command, reply))
+        self._work.set()
+        return future
+
+    def answer(self, command: str) -> asyncio.Future[bytes] | None:
+        """
+        The first answer to a command that is repeated, done when that is committed; None: the command is new.
+        """
+        if not command or command not in self._answers:
+            return None
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        known = self._answers[command]
+        if known is not None:
+            future.set_result(known)
+            return future
+        if self._failure is not None:
+            return _failed(future, self._failure)
+        batches = (*self._closed, self._open, *((self._in_flight,) if self._in_flight else ()))
+        mine = next(b for b in batches if any(id_ == command for id_, _ in b.commands))
+        mine.answered.append((command, future))
+        return future
+
+    async def run(self) -> None:
+        """
+        Commit, one frame at a time, for ever. Any error of the log ends it and everybody who waits.
+        """
+        try:
+            while True:
+                await self._work.wait()
+                await self._commit(self._next())
+                if self._since_pruned > self._keep:
+                    self._since_pruned = 0
+                    await self._log.forget_answers(self.name, keep=self._keep)
+        except LogError as error:
+            self._fail(error)
+            raise
+        finally:
+            self._fail(LogError(f"the owner of {self.name} stopped; whether this was recorded is unknown"))
+
+    def _entry(self, stream: str, event: Event, meta: bytes) -> Entry:
+        version = self._versions.get(stream, 0) + 1
+        self._versions[stream] = version
+        return Entry(stream, version, tag_of(event), encode(event), meta)
+
+    def _join(self, entries: Sequence[Entry], now_us: int) -> None:
+        size = sum(len(e.data) + len(e.meta) + len(e.stream) + ENTRY_OVERHEAD_BYTES for e in entries)
+        if not self._open.has_room(entries, size):
+            self._closed.append(self._open)
+            self._open = _Batch()
+        if not self._open.entries:
+            self._open.at = now_us
+        self._open.entries.extend(entries)
+        self._open.bytes += size
+        self._backlog += len(entries)
+
+    def _barrier(self, future: asyncio.Future[int]) -> asyncio.Future[int]:
+        if self._open.recorded:
+            self._open.recorded.append(future)
+        elif self._closed:
+            self._closed[-1].recorded.append(future)
+        elif self._in_flight is not None:
+            self._in_flight.recorded.append(future)
+        else:
+            future.set_result(self.frame)
+        return future
+
+    def _next(self) -> _Batch:
+        if self._closed:
+            return self._closed.popleft()
+        batch, self._open = self._open, _Batch()
+        self._work.clear()
+        return batch
+
+    async def _commit(self, batch: _Batch) -> None:
+        frame = Frame(
+            self.name, self.tenure.epoch, self.frame + 1, self._head + 1, batch.at, batch.entries
+        )
+        number = frame.number if frame.entries else self.frame
+        answers = [
+            Answered(id=command, frame=number, reply=reply(number) if reply else b"")
+            for command, reply in batch.commands
+        ]
+        self._in_flight = batch
+        await self._log.append(frame, answers)
+        self._in_flight = None
+        self.frame, self._head = number, frame.head
+        self._backlog -= len(frame.entries)
+        if frame.entries:
+            for sink in self._sinks:
+                sink(frame)
+        self._release(batch, number, {answer.id: answer.reply for answer in answers})
+
+    def _release(self, batch: _Batch, number: int, answers: Mapping[str, bytes]) -> None:
+        for recorded in batch.recorded:
+            if not recorded.done():
+                recorded.set_result(number)
+        for command, answered in batch.answered:
+            if not answered.done():
+                answered.set_result(answers[command])
+        self._answers.update(answers)
+        self._since_pruned += len(answers)
+        while len(self._answers) > self._keep and next(iter(self._answers.values())) is not None:
+            self._answers.popitem(last=False)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        for batch in (*self._closed, self._open, *((self._in_flight,) if self._in_flight else ())):
+            batch.fail(self._failure)

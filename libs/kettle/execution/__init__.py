@@ -1,0 +1,43 @@
+"""
+Running a job on this machine: sandbox, process tree, limits, measurement, and the zygote that forks starters.
+
+Shared by the startd and its starters.  Everything here is synchronous: a starter is one thread around `poll`, because an
+asyncio loop would cost each job three times what its own `fork` costs (measured 2.1 ms of CPU against 0.5 ms).
+"""
+
+from kettle.execution.attempt import Account, AttemptId, JobSpec, StoredReport
+from kettle.execution.cgroups import Cgroup, CgroupLayout, probe_cgroups
+from kettle.execution.process import LaunchError, Program, launch
+from kettle.execution.quoting import (
+    QuotingError,
+    join_arguments_v1,
+    join_arguments_v2_raw,
+    join_environment_v2_raw,
+    split_arguments_v1,
+    split_arguments_v2_raw,
+    split_environment_v1,
+    split_environment_v2_raw,
+)
+from kettle.execution.sandbox import Sandbox
+
+__all__ = [
+    "Account",
+    "AttemptId",
+    "Cgroup",
+    "CgroupLayout",
+    "JobSpec",
+    "LaunchError",
+    "Program",
+    "QuotingError",
+    "Sandbox",
+    "StoredReport",
+    "join_arguments_v1",
+    "join_arguments_v2_raw",
+    "join_environment_v2_raw",
+    "launch",
+    "probe_cgroups",
+    "split_arguments_v1",
+    "split_arguments_v2_raw",
+    "split_environment_v1",
+    "split_environment_v2_raw",
+]

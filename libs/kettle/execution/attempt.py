@@ -1,0 +1,139 @@
+"""
+What a startd tells a starter, what a starter leaves behind for it, and how both call it.
+"""
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from kettle.execution.cgroups import CgroupLayout
+from kettle.wire.ads import Ad
+from kettle.wire.commands.startd import ClaimKey, ReportKey
+from kettle.wire.jobs import JobId
+from kettle.wire.subjects import key as safe
+from kettle.wire.work import Report
+
+_NAME_BYTES: Final = 120
+"""Longest claim id that is used as part of a file name; longer ones are hashed."""
+
+
+class AttemptId(msgspec.Struct, frozen=True, array_like=True):
+    """
+    One attempt on this machine.
+
+    The job belongs to it: attempts are counted per job, and a claim that is used again may see the same number again.
+    """
+
+    claim: str
+    job: JobId
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """
+        The attempt as part of a file name.
+        """
+        claim = safe(self.claim)
+        if len(claim) > _NAME_BYTES:
+            claim = hashlib.sha256(claim.encode()).hexdigest()[:32]
+        return f"{claim}_{self.job.cluster}.{self.job.proc}_{self.attempt}"
+
+    @property
+    def sandbox(self) -> str:
+        """
+        Name of the attempt's directory inside the execute directory.
+        """
+        return f"dir_{self.name}"
+
+
+class Account(msgspec.Struct, frozen=True):
+    """
+    Whom a job runs as, if not as the startd's own user.
+    """
+
+    uid: int
+    gid: int
+
+
+class Input(msgspec.Struct, frozen=True):
+    """
+    A file for the sandbox: bytes, or the path of a copy in the cache.
+    """
+
+    name: str
+    mode: int
+    data: bytes | None = None
+    path: str = ""
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    All that a starter needs to know; it asks nobody.
+    """
+
+    key: ClaimKey
+    job: JobId
+    attempt: int
+    schedd: str
+    execute: str
+    """Directory in which sandboxes, reports and the startd's socket are."""
+    slot: str
+    cpus: int
+    memory: int
+    """MiB."""
+    disk: int
+    """KiB."""
+    ad: Ad
+    machine_ad: str
+    """In old syntax, as it goes into `.machine.ad`."""
+    inputs: list[Input]
+    received: int
+    """Bytes that came from the submit side."""
+    began: float
+    """When the attempt was activated, on `boottime`."""
+    deadline: float
+    """End of the lease, on `boottime`."""
+    sequence: int
+    """Number of the last report of this claim: the numbers of a claim's reports never repeat."""
+    account: Account | None = None
+    cgroups: CgroupLayout | None = None
+    kill_timeout: float = 30.0
+    """Seconds between the soft kill signal and SIGKILL; a job may ask for fewer."""
+    monitor_interval: float = 5.0
+    measure_interval: float = 300.0
+    enforce_disk: bool = False
+    trace: str = ""
+
+    @property
+    def id(self) -> AttemptId:
+        """
+        The attempt.
+        """
+        return AttemptId(self.key.claim, self.job, self.attempt)
+
+
+class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    A final report as it waits on disk for its confirmation.
+    """
+
+    schedd: str
+    secret: str
+    report: Report
+    sandbox: bool = False
+    """The sandbox is kept, because it holds outputs that are still to be fetched."""
+
+    @property
+    def id(self) -> AttemptId:
+        """
+        The attempt that it is about.
+        """
+        return AttemptId(self.report.claim, self.report.job, self.report.attempt)
+
+    @property
+    def key(self) -> ReportKey:
+        """
+        How it is confirmed.
+        """
+        return ReportKey(self.report.claim, self.report.attempt, self.report.sequence)

@@ -1,0 +1,127 @@
+"""
+What startd and starter say to each other, as length-prefixed msgpack on a Unix stream socket.
+
+The socket is made by the startd and handed to the zygote with the request to fork.  When a startd is gone, its starters
+connect to its successor at `SOCKET` in the execute directory, and say hello again.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.wire.work import Report
+
+SOCKET: Final = "startd.sock"
+"""Name of the startd's socket in the execute directory."""
+
+_LENGTH: Final = struct.Struct("!I")
+_READ_BYTES: Final = 256 * 1024
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """
+    Run this; said once, first, to a new starter.
+    """
+
+    spec: JobSpec
+
+
+class Renew(msgspec.Struct, frozen=True, tag="renew"):
+    """
+    The lease goes on until `deadline` on `boottime`.
+    """
+
+    deadline: float
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """
+    End the job; the final report gives `code` (a VacateReasonCode) and `reason`.
+    """
+
+    code: int
+    reason: str
+    hard: bool = False
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """
+    A starter is there; `report` repeats what a former startd may not have passed on.
+    """
+
+    id: AttemptId
+    pid: int
+    start_time: int
+    report: Report | None = None
+
+
+class Said(msgspec.Struct, frozen=True, tag="said"):
+    """
+    The job runs, or uses so much.
+    """
+
+    report: Report
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """
+    The attempt is over and its final report is on disk; nothing of the job is left but outputs.
+    """
+
+    report: StoredReport
+
+
+ToStarter = Run | Renew | End
+ToStartd = Hello | Said | Over
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+decode_to_starter: Final = msgspec.msgpack.Decoder(ToStarter).decode
+decode_to_startd: Final = msgspec.msgpack.Decoder(ToStartd).decode
+
+
+def frame(message: ToStarter | ToStartd) -> bytes:
+    """
+    A message as it travels.
+    """
+    body = _encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Frames:
+    """
+    Cuts what arrives on a stream into messages.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """
+        The messages that are complete with `data`.
+        """
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            yield bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+
+
+def receive(sock: socket.socket) -> bytes | None:
+    """
+    What can be read now: None if nothing, empty if the other side is gone.
+    """
+    try:
+        return sock.recv(_READ_BYTES)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+

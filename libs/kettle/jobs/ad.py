@@ -1,0 +1,283 @@
+"""
+The job ad: made from the submission, changed by each event of the job.
+
+Pure.  Times in ads are whole seconds since the epoch, as HTCondor's tools expect them; durations are reals.
+An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `apply` finds them without folding case.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final, assert_never
+
+from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle.wire.events.cluster import ClusterSubmitted
+from kettle.wire.events.job import (
+    JobAssigned,
+    JobCompleted,
+    JobEvent,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+
+CLUSTER_MACRO: Final = "$(ClusterId)"
+"""A submitter does not know the cluster's number yet; the schedd's answer stands in its place."""
+
+
+class Status(IntEnum):
+    """HTCondor's JobStatus."""
+
+    IDLE = 1
+    RUNNING = 2
+    REMOVED = 3
+    COMPLETED = 4
+    HELD = 5
+
+
+_ALWAYS: Final[Mapping[str, Scalar]] = {
+    "MyType": "Job",
+    "CompletionDate": 0,
+    "CumulativeRemoteSysCpu": 0.0,
+    "CumulativeRemoteUserCpu": 0.0,
+    "CumulativeSlotTime": 0.0,
+    "CurrentHosts": 0,
+    "ExitStatus": 0,
+    "JobStatus": int(Status.IDLE),
+    "LastSuspensionTime": 0,
+    "NumHolds": 0,
+    "NumJobCompletions": 0,
+    "NumJobMatches": 0,
+    "NumJobStarts": 0,
+    "NumShadowStarts": 0,
+    "NumSystemHolds": 0,
+    "NumVacates": 0,
+    "RemoteSysCpu": 0.0,
+    "RemoteUserCpu": 0.0,
+    "RemoteWallClockTime": 0.0,
+}
+"""Only what is recorded later may change these: what a submitter says about them does not count."""
+
+_UNLESS_SAID: Final[Mapping[str, Scalar]] = {
+    "JobPrio": 0,
+    "JobUniverse": 5,
+    "MaxHosts": 1,
+    "MinHosts": 1,
+    "RequestCpus": 1,
+}
+
+_RUN: Final = ("RemoteHost", "PublicClaimId")
+_HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
+_SET_LATER: Final = frozenset({
+    *_RUN, *_HOLD, "BytesRecvd", "BytesSent", "CpusUsage", "EnteredCurrentStatus", "ExitBySignal", "ExitCode",
+    "ExitSignal", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid",
+    "JobStartDate", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
+    "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
+    "ReleaseReason", "RemoveReason", "ShadowBday", "VacateReason", "VacateReasonCode",
+})  # fmt: skip
+"""No submitter may state these: they tell what has happened to the job."""
+
+_MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
+"""A submitter's guess, until they are measured."""
+
+_REFUSED: Final = frozenset(
+    name.lower() for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate")
+)
+_SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, "User")}
+
+
+def job_ad(submitted: ClusterSubmitted, at_us: int, proc: int, *, schedd: str = "") -> Ad:
+    """
+    The ad of one job as it was submitted at `at_us`, microseconds since the epoch.
+
+    `User` is kept when it names the owner in some domain.  Raises IndexError if the cluster has no such job.
+    """
+    queued_at = at_us // 1_000_000
+    cluster = submitted.cluster
+    ad: Ad = {}
+    spelled: dict[str, str] = dict(_SPELLING)
+    row = submitted.rows[proc]
+    for name, value in _pairs(submitted.ad, zip(submitted.columns, row, strict=True)):
+        folded = name.lower()
+        if folded not in _REFUSED:
+            ad[spelled.setdefault(folded, name)] = _with_cluster(value, cluster)
+    owner = submitted.owner
+    user = ad.get("User")
+    ad.update(_ALWAYS)
+    ad.update(
+        {
+            "ClusterId": cluster,
+            "ProcId": proc,
+            "Owner": owner,
+            "User": user if isinstance(user, str) and user.startswith(f"{owner}@") else owner,
+            "QDate": queued_at,
+            "GlobalJobId": f"{schedd}#{cluster}.{proc}#{queued_at}",
+            "EnteredCurrentStatus": queued_at,
+            "TotalSubmitProcs": len(submitted.rows),
+        }
+    )
+    for name, value in _UNLESS_SAID.items():
+        ad.setdefault(name, value)
+    return ad
+
+
+def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
+    """
+    Change the ad in place as an event recorded at `at_us` changes it.
+
+    A hold or removal is the job's status at once, although its attempt may live on until it is vacated.
+    """
+    now = at_us // 1_000_000
+    match event:
+        case JobAssigned():
+            _assigned(ad, event, now)
+        case JobStarted():
+            _add(ad, "NumJobStarts", 1)
+            ad["JobCurrentStartExecutingDate"] = int(event.at) or now
+            ad["JobPid"] = event.pid
+        case JobVacated():
+            _ended(ad, event.usage, at_us)
+            _add(ad, "NumVacates", 1)
+            ad.update({"LastVacateTime": now, "VacateReason": event.reason, "VacateReasonCode": event.code})
+            if ad["JobStatus"] == Status.RUNNING:
+                _become(ad, Status.IDLE, now)
+        case JobCompleted():
+            _completed(ad, event, at_us)
+        case JobHeld():
+            _become(ad, Status.HELD, now)
+            ad.update({
+                "HoldReason": event.reason, "HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode,
+            })  # fmt: skip
+            _add(ad, "NumHolds", 1)
+            _add(ad, "NumSystemHolds", int(event.code != 1))
+        case JobReleased():
+            _no_longer_held(ad)
+            _become(ad, Status.IDLE, now)
+            ad["ReleaseReason"] = event.reason
+        case JobRemoved():
+            _no_longer_held(ad)
+            _become(ad, Status.REMOVED, now)
+            ad["RemoveReason"] = event.reason
+        case _:
+            assert_never(event)
+
+
+def ended(ad: Ad) -> bool:
+    """
+    Whether the job has left the queue: it will not run again, and no attempt of it is left.
+    """
+    return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
+
+
+def _pairs(ad: Ad, row: Iterable[tuple[str, Scalar]]) -> Iterable[tuple[str, Scalar]]:
+    yield from ad.items()
+    yield from row
+
+
+def _with_cluster(value: Scalar, cluster: int) -> Scalar:
+    match value:
+        case str() if CLUSTER_MACRO in value:
+            return value.replace(CLUSTER_MACRO, str(cluster))
+        case Expr(expr=text) if CLUSTER_MACRO in text:
+            return Expr(text.replace(CLUSTER_MACRO, str(cluster)))
+        case _:
+            return value
+
+
+def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
+    _become(ad, Status.RUNNING, now)
+    if (previous := ad.get("JobCurrentStartDate")) is not None:
+        ad["JobLastStartDate"] = previous
+    ad.setdefault("JobStartDate", now)
+    ad.update(
+        {
+            "CurrentHosts": 1,
+            "JobCurrentStartDate": now,
+            "LastMatchTime": now,
+            "PublicClaimId": event.claim,
+            "RemoteHost": event.slot,
+            "ShadowBday": now,
+        }
+    )
+    _add(ad, "NumJobMatches", 1)
+    _add(ad, "NumShadowStarts", 1)
+
+
+def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
+    now = at_us // 1_000_000
+    _ended(ad, event.usage, at_us)
+    ad["ExitBySignal"] = event.exit_signal is not None
+    if event.exit_signal is not None:
+        ad["ExitSignal"] = event.exit_signal
+        ad.pop("ExitCode", None)
+    else:
+        ad["ExitCode"] = ad["ExitStatus"] = event.exit_code or 0
+        ad.pop("ExitSignal", None)
+    if ad["JobStatus"] == Status.REMOVED:
+        return  # it ended while it was being removed: removed is what its owner asked for
+    _no_longer_held(ad)
+    _become(ad, Status.COMPLETED, now)
+    ad["CompletionDate"] = now
+    _add(ad, "NumJobCompletions", 1)
+
+
+def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
+    """
+    The end of an attempt, whatever ended it.
+
+    Where the worker measured nothing (it is gone), the time since the assignment counts as wall-clock time.
+    """
+    wall = usage.wall or max(0.0, at_us / 1_000_000 - _number(ad, "ShadowBday"))
+    cpus = ad.get("RequestCpus")
+    _add(ad, "RemoteWallClockTime", wall)
+    _add(ad, "CumulativeSlotTime", wall * (cpus if isinstance(cpus, int | float) else 1))
+    _add(ad, "CumulativeRemoteUserCpu", usage.user_cpu)
+    _add(ad, "CumulativeRemoteSysCpu", usage.system_cpu)
+    ad.update(
+        {
+            "LastRemoteWallClockTime": wall,
+            "RemoteUserCpu": usage.user_cpu,
+            "RemoteSysCpu": usage.system_cpu,
+            "CurrentHosts": 0,
+        }
+    )
+    for name, last in zip(_RUN, ("LastRemoteHost", "LastPublicClaimId"), strict=True):
+        if (value := ad.pop(name, None)) is not None:
+            ad[last] = value
+    ad.pop("JobPid", None)
+    _measured(ad, usage)
+
+
+def _measured(ad: Ad, usage: Usage) -> None:
+    if usage.wall:
+        ad["CpusUsage"] = (usage.user_cpu + usage.system_cpu) / usage.wall
+    if usage.memory_kib:
+        ad["ResidentSetSize"] = usage.memory_kib
+        ad["MemoryUsage"] = (usage.memory_kib + 1023) // 1024
+    if usage.disk_kib:
+        ad["DiskUsage"] = usage.disk_kib
+    _add(ad, "BytesSent", float(usage.sent))
+    _add(ad, "BytesRecvd", float(usage.received))
+
+
+def _become(ad: Ad, status: Status, now: int) -> None:
+    ad["LastJobStatus"] = ad["JobStatus"]
+    ad["JobStatus"] = int(status)
+    ad["EnteredCurrentStatus"] = now
+
+
+def _no_longer_held(ad: Ad) -> None:
+    for name in _HOLD:
+        if (value := ad.pop(name, None)) is not None:
+            ad[f"Last{name}"] = value
+
+
+def _number(ad: Ad, name: str) -> float:
+    value = ad.get(name, 0)
+    return value if isinstance(value, int | float) else 0
+
+
+def _add(ad: Ad, name: str, amount: float) -> None:
+    ad[name] = _number(ad, name) + amount

@@ -1,0 +1,31 @@
+"""
+A personal pool as a whole: bringing it up and down, and what is known about it from outside.
+
+    up(home)      -> Started: makes the home, starts the master, waits until the pool takes jobs
+    down(home)    -> Stopped: stops everything, leaves the data (`purge=True`: leaves nothing)
+    state(home)   -> MasterState, or None if no master lives there
+
+All three block; none needs a running event loop.
+"""
+
+from kettle.pool.errors import HomeRefusedError, PoolError, StartFailedError, StopFailedError
+from kettle.pool.home import Home, open_home
+from kettle.pool.roster import DaemonState, MasterState
+from kettle.pool.starting import Started, up
+from kettle.pool.stopping import Stopped, down, state
+
+__all__ = [
+    "DaemonState",
+    "Home",
+    "HomeRefusedError",
+    "MasterState",
+    "PoolError",
+    "StartFailedError",
+    "Started",
+    "StopFailedError",
+    "Stopped",
+    "down",
+    "open_home",
+    "state",
+    "up",
+]

@@ -1,0 +1,92 @@
+"""
+The settings that a personal pool starts with: `kettle.toml`, written at the first start and the user's from then on.
+
+A pool on one machine has no network between its parts, so it can find out within seconds that one of them is gone.
+Across sites the same times would take every slow link for a dead machine: there the defaults, which are HTCondor's,
+are right.
+"""
+
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.pool.home import Home
+
+Value = bool | int | float | str | list[str]
+Tables = Mapping[str, Mapping[str, Value]]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """
+    A setting and why it is not the default.
+    """
+
+    name: str
+    value: Value
+    why: str = ""
+
+
+PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
+    "master": (
+        Line("backoff_constant", 0.1, "seconds before a service that ended is started again; default 9"),
+        Line("backoff_unit", 0.05, "seconds added, doubled at each further failure; default 1"),
+        Line("backoff_ceiling", 10.0, "seconds; default 3600"),
+        Line(
+            "recover_factor",
+            20.0,
+            "seconds of running after which earlier failures are forgotten; default 300",
+        ),
+        Line(
+            "not_responding_timeout", 20.0, "seconds without a sign of life, then it is killed; default 3600"
+        ),
+        Line("shutdown_graceful_timeout", 15.0, "seconds for a service to finish; default 1800"),
+    ),
+}
+
+_HEAD: Final = """\
+# The settings of this personal pool.  `kettle up` made this file and does not touch it again: it is yours.
+#
+# One table per service, [kettle] for what all of them share; `docs/reference` lists every setting.
+# Times are seconds.  They are short, because here everything runs on one machine and a part that is silent for
+# seconds is gone.  In a pool over many machines leave them out: the defaults are HTCondor's.
+# A variable such as KETTLE_STARTD_NUM_CPUS is stronger than this file.
+"""
+
+
+def write_settings(home: Home, extra: Tables | None = None) -> bool:
+    """
+    Write the file unless it is there; whether it was written.  `extra` replaces and adds settings.
+    """
+    if home.settings.exists():
+        return False
+    stage = home.path / f".kettle.toml.{secrets.token_hex(4)}"
+    fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(render(extra or {}))
+    stage.replace(home.settings)
+    return True
+
+
+def render(extra: Tables) -> str:
+    """
+    The text of the file.
+    """
+    parts = [_HEAD]
+    for table in sorted({*PERSONAL, *extra}):
+        given = dict(extra.get(table, {}))
+        lines = [
+            f"{line.name} = {_toml(given.pop(line.name, line.value))}{f'  # {line.why}' if line.why else ''}"
+            for line in PERSONAL.get(table, ())
+        ]
+        lines += [f"{name} = {_toml(value)}" for name, value in given.items()]
+        if lines:
+            parts.append("\n".join([f"[{table}]", *lines]) + "\n")
+    return "\n".join(parts)
+
+
+def _toml(value: Value) -> str:
+    # JSON's numbers, strings and lists of them are TOML's; JSON's escapes of control characters too.
+    return msgspec.json.encode(value).decode()

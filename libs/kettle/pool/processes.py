@@ -1,0 +1,138 @@
+"""
+Which processes belong to a pool, whoever started them, and ending them.
+
+Every process that a master starts carries the pool's mark in its environment, and so does whatever it starts in turn
+(HTCondor marks the descendants of a job in the same way).  A job that has thrown its environment away is still found
+by where it works: in a sandbox of the pool.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_PROC: Final = Path("/proc")
+_TTY, _STARTED = 4, 19  # fields of /proc/PID/stat, counted from the one after the name
+
+
+def mark(pool_id: str) -> dict[str, str]:
+    """
+    The variable that says: this process, and what it starts, belongs to the pool.
+    """
+    return {f"_KETTLE_ANCESTOR_{pool_id}": "1"}
+
+
+class Process(msgspec.Struct, frozen=True):
+    """
+    A living process of the pool.
+    """
+
+    pid: int
+    command: str
+
+
+def start_ticks(pid: int) -> int:
+    """
+    When the process started, in clock ticks after the machine; 0 if there is no such process, or it is a zombie.
+    """
+    fields = _stat(pid)
+    return int(fields[_STARTED]) if fields and fields[0] not in {"Z", "X"} else 0
+
+
+def of_pool(pool_id: str, execute: Path, *, but: frozenset[int] = frozenset()) -> list[Process]:
+    """
+    The living processes that carry the mark, or work inside `execute` without a terminal; but not those in `but`.
+    """
+    wanted = next(iter(mark(pool_id))).encode() + b"="
+    return [
+        Process(pid, _command(pid))
+        for pid in _pids()
+        if pid not in but and start_ticks(pid) and (_marked(pid, wanted) or _works_in(pid, execute))
+    ]
+
+
+def end_all(
+    pool_id: str, execute: Path, *, but: frozenset[int] = frozenset(), deadline_s: float = 5.0
+) -> list[Process]:
+    """
+    SIGKILL whatever is left of the pool; what could not be ended within the deadline.
+
+    Looks again until nothing is found, because a process may have started another one meanwhile.
+    """
+    until = time.monotonic() + deadline_s
+    while found := of_pool(pool_id, execute, but=but):
+        ended = [_kill(process.pid, start_ticks(process.pid)) for process in found]
+        if time.monotonic() > until:
+            return found
+        if not all(ended):
+            time.sleep(0.01)
+    return []
+
+
+def wait_gone(handle: int, deadline_s: float) -> bool:
+    """
+    Wait until the process behind a process descriptor has ended; whether it has.
+    """
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline_s) * 1000))
+
+
+def _kill(pid: int, started: int) -> bool:
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return True
+    try:
+        if start_ticks(pid) != started:
+            return False  # another process by now: whether it is ours, the next look says
+        with suppress(ProcessLookupError, PermissionError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        return wait_gone(handle, 0.5)
+    finally:
+        os.close(handle)
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _marked(pid: int, wanted: bytes) -> bool:
+    try:
+        return any(
+            part.startswith(wanted) for part in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        )
+    except OSError:
+        return False
+
+
+def _works_in(pid: int, execute: Path) -> bool:
+    """
+    A person who has gone there to look has a terminal; a job has none.
+    """
+    try:
+        place = (_PROC / str(pid) / "cwd").readlink()
+    except OSError:
+        return False
+    fields = _stat(pid)
+    return place.is_relative_to(execute) and bool(fields) and fields[_TTY] == "0"
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+        return b" ".join(words).decode(errors="replace").strip()
+    return ""

@@ -1,0 +1,74 @@
+"""
+What a pool's master says about its services, for everybody on the machine who may look.
+
+The file is replaced whole at each change.  It says what was last known: whether the master lives, the lock says.
+"""
+
+import os
+import secrets
+from typing import Literal
+
+import msgspec
+
+from kettle.pool.home import Home
+
+
+class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One service or server under the master.
+    """
+
+    name: str
+    status: Literal["starting", "running", "waiting", "stopping", "stopped", "left"]
+    """`waiting`: for its next start.  `left`: it asked not to be started again."""
+    pid: int = 0
+    """0: it does not run."""
+    since: float = 0.0
+    """Unix time of its last start, or end."""
+    starts: int = 0
+    last_exit: str = ""
+
+
+class MasterState(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The master and everything it runs, in the order in which it was started.
+    """
+
+    pool: str
+    pool_id: str
+    pid: int
+    started: float
+    """Unix time."""
+    ready: bool = False
+    daemons: tuple[DaemonState, ...] = ()
+
+    def daemon(self, name: str) -> DaemonState | None:
+        """
+        The service or server of this name.
+        """
+        return next((daemon for daemon in self.daemons if daemon.name == name), None)
+
+
+def write_state(home: Home, state: MasterState) -> None:
+    """
+    Replace the state file, atomically.
+    """
+    stage = home.path / f".state.{secrets.token_hex(4)}"
+    fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(msgspec.json.encode(state))
+        stage.replace(home.state)
+    except OSError:
+        stage.unlink(missing_ok=True)
+        raise
+
+
+def read_state(home: Home) -> MasterState | None:
+    """
+    What was last written; None if nothing was, or a later version wrote something else.
+    """
+    try:
+        return msgspec.json.decode(home.state.read_bytes(), type=MasterState)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,50 @@
+"""
+What surrounds the work of every service: settings, the runner, health, telemetry, logs.
+
+    class ScheddSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        shard: int = 0
+
+    async def serve(rt: Runtime, settings: ScheddSettings) -> None:
+        log = await rt.enter(...)           # closed in reverse order
+        rt.loop(relay(log), name="relay")   # a failure stops the process
+        rt.ready()
+        await rt.stopping.wait()            # SIGTERM; finish what has begun, then return
+
+    raise SystemExit(run("schedd", ScheddSettings, serve))
+"""
+
+from kettle.runtime.lifeline import Lifeline, make_lifeline
+from kettle.runtime.notify import Notification, Notifier, NotifyListener
+from kettle.runtime.service import (
+    DRAIN_S,
+    EXIT_CLEAN,
+    EXIT_FAILED,
+    EXIT_SETTINGS,
+    Runtime,
+    leaves,
+    run,
+)
+from kettle.runtime.settings import ROLES, Secret, Settings, SettingsError, redact
+from kettle.runtime.telemetry import Span, Telemetry
+
+__all__ = [
+    "DRAIN_S",
+    "EXIT_CLEAN",
+    "EXIT_FAILED",
+    "EXIT_SETTINGS",
+    "ROLES",
+    "Lifeline",
+    "Notification",
+    "Notifier",
+    "NotifyListener",
+    "Runtime",
+    "Secret",
+    "Settings",
+    "SettingsError",
+    "Span",
+    "Telemetry",
+    "leaves",
+    "make_lifeline",
+    "redact",
+    "run",
+]

@@ -1,0 +1,61 @@
+"""
+Liveness and readiness over HTTP, on 127.0.0.1 only: `/healthz` and `/readyz`.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+Check = Callable[[], bool | Awaitable[bool]]
+
+DEADLINE_S: Final = 2.0
+
+
+async def readiness(checks: Mapping[str, Check], *, deadline: float = DEADLINE_S) -> dict[str, bool]:
+    """
+    What each check says, asked side by side; one that takes longer than the deadline says no.
+    """
+    answers = await asyncio.gather(*(_ask(check, deadline) for check in checks.values()))
+    return dict(zip(checks, answers, strict=True))
+
+
+async def _ask(check: Check, deadline: float) -> bool:
+    answer = check()
+    if not inspect.isawaitable(answer):
+        return answer
+    try:
+        async with asyncio.timeout(deadline):
+            return await answer
+    except (TimeoutError, OSError):
+        return False
+
+
+@asynccontextmanager
+async def serving(port: int, checks: Mapping[str, Check]) -> AsyncGenerator[int]:
+    """
+    Answer on `port` (0: one that is free) while the context lasts; yields the port.
+
+    `/healthz` answers if the event loop turns; `/readyz` is 200 if every check says yes, else 503, with what each said.
+    """
+    from aiohttp import web  # 0.1 s to import, and most services have no port
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.json_response({"alive": True})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        answers = await readiness(checks)
+        return web.json_response(answers, status=200 if all(answers.values()) else 503)
+
+    application = web.Application()
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", port)
+        await site.start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,91 @@
+"""
+The lifeline: nothing survives the death of the master.
+
+The master holds the only write end of a pipe; every service inherits the read end.  However the master dies, the
+kernel closes the write end, and the read end reports end of file.  `PR_SET_PDEATHSIG`, which a spawner may set too,
+is lost across a change of credentials; the pipe is not.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+VARIABLE: Final = "KETTLE_LIFELINE_FD"
+EXIT_ORPHANED: Final = 70
+
+
+class Lifeline:
+    """
+    The master's side: give `read_fd` to children (`pass_fds`), and keep this object alive.
+    """
+
+    def __init__(self) -> None:
+        # Both ends are close-on-exec; `pass_fds` makes exactly the read end inheritable, in the child alone.
+        self.read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+
+    def environ(self) -> dict[str, str]:
+        """
+        What a child's environment has to say.
+        """
+        return {VARIABLE: str(self.read_fd)}
+
+    def close(self) -> None:
+        """
+        Let go: every service that holds the other end stops at once.
+        """
+        for fd in (self.write_fd, self.read_fd):
+            if fd >= 0:
+                os.close(fd)
+        self.read_fd = self.write_fd = -1
+
+
+def make_lifeline() -> Lifeline:
+    """
+    A pipe whose write end only this process holds.
+    """
+    return Lifeline()
+
+
+def watch(
+    fd: int, orphaned: Callable[[], None], *, grace: float = 1.0, die: Callable[[int], None] = os._exit
+) -> threading.Thread:
+    """
+    Call `orphaned` when the master is gone, and end the process `grace` seconds later whatever it does.
+
+    It is a thread, because a service whose event loop hangs must not outlive its master either.
+    `orphaned` runs in that thread.
+    """
+
+    def wait() -> None:
+        try:
+            while os.read(fd, 1):
+                pass  # nobody writes; if somebody does, it means nothing
+        except OSError:
+            return  # the descriptor was closed here: this process no longer wants to know
+        try:
+            orphaned()
+        finally:
+            threading.Event().wait(grace)
+            die(EXIT_ORPHANED)
+
+    thread = threading.Thread(target=wait, name="lifeline", daemon=True)
+    thread.start()
+    return thread
+
+
+def inherited(environ: Mapping[str, str]) -> int | None:
+    """
+    The read end that the master gave us, if one did.  Children of ours do not get it by accident.
+
+    Raises:
+        ValueError: the variable is set, and is not an open descriptor.
+    """
+    if VARIABLE not in environ:
+        return None
+    try:
+        fd = int(environ[VARIABLE])
+        os.set_inheritable(fd, False)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{VARIABLE}={environ[VARIABLE]}: not an open file descriptor") from error
+    return fd

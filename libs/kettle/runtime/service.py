@@ -1,0 +1,222 @@
+"""
+The runner: what every service process does around its own work.
+
+A service is an async function `serve(rt, settings)`.  The process lives as long as `serve` or one of its loops; a
+failure in any of them stops all of them, is logged once, and is exit status 1.  The first SIGTERM or SIGINT drains:
+`rt.stopping` is set, and `serve` has the drain time to finish what it has begun; the second one ends it at once.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final, TypeVar, cast
+
+from kettle.runtime import health, lifeline, logs, telemetry
+from kettle.runtime.notify import Notifier
+from kettle.runtime.settings import Settings, SettingsError
+
+EXIT_CLEAN: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_SETTINGS: Final = 78
+"""The settings are wrong: starting again without changing them is of no use."""
+
+DRAIN_S: Final = 10.0
+
+_log: Final = logging.getLogger(__name__)
+
+R = TypeVar("R")
+S = TypeVar("S", bound=Settings)
+Serve = Callable[["Runtime", S], Coroutine[Any, Any, None]]
+
+
+class Runtime:
+    """
+    What a service has for the time it runs.
+    """
+
+    def __init__(self, role: str, *, drain: float = DRAIN_S, notifier: Notifier | None = None) -> None:
+        self.role = role
+        self.stopping = asyncio.Event()
+        """Set when the process has been asked to stop: begin nothing new, finish what has begun, return."""
+        self.telemetry = telemetry.Telemetry()
+        self._drain = drain
+        self._notifier = notifier or Notifier()
+        self._checks: dict[str, health.Check] = {}
+        self._stack = AsyncExitStack()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._at_once = asyncio.Event()
+        self._ready = False
+        self._group: asyncio.TaskGroup
+
+    @property
+    def draining(self) -> bool:
+        """
+        Whether the process has been asked to stop.
+        """
+        return self.stopping.is_set()
+
+    async def enter(self, resource: AbstractAsyncContextManager[R]) -> R:
+        """
+        Open a resource that is closed, in reverse order, when all of the service's loops have ended.
+        """
+        return await self._stack.enter_async_context(resource)
+
+    def loop(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
+        """
+        Run something beside `serve`.  A failure stops the process; when `serve` has drained, it is cancelled.
+        """
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def ready(self) -> None:
+        """
+        Tell whoever started us that the service does its work from now on.
+        """
+        self._ready = True
+        self._notifier.ready()
+        _log.info("ready", extra={"pid": os.getpid()})
+
+    def readiness(self, name: str, check: health.Check) -> None:
+        """
+        Make `/readyz` ask this too.
+        """
+        self._checks[name] = check
+
+    def stop(self) -> None:
+        """
+        Ask the process to stop: the first time it drains, the second time it ends at once.
+        """
+        if self.stopping.is_set():
+            self._at_once.set()
+        else:
+            self._notifier.stopping()
+            self.stopping.set()
+
+    def abort(self) -> None:
+        """
+        Drain no longer: cancel everything.
+        """
+        self.stopping.set()
+        self._at_once.set()
+
+    async def host(self, settings: S, serve: Serve[S]) -> None:
+        """
+        Run the service to its end in the current event loop; signals and exit status are the caller's business.
+
+        Raises:
+            BaseExceptionGroup: what failed.
+        """
+        self.telemetry = telemetry.setup(self.role, settings)
+        async with asyncio.TaskGroup() as signs_of_life:
+            watchdog = signs_of_life.create_task(self._notifier.keep_alive(), name="watchdog")
+            try:
+                async with self._stack:
+                    await self._answer_health(settings.health_port)
+                    async with asyncio.TaskGroup() as self._group:
+                        await self._live(serve(self, settings))
+            finally:
+                await self.telemetry.shutdown()
+                watchdog.cancel()
+
+    async def _answer_health(self, port: int) -> None:
+        if port:
+            self._checks["ready"] = lambda: self._ready and not self.draining
+            await self.enter(health.serving(port, self._checks))
+
+    async def _live(self, work: Coroutine[Any, Any, None]) -> None:
+        self.loop(work, name="serve")
+        (serving,) = self._tasks
+        stopping = asyncio.ensure_future(self.stopping.wait())
+        at_once = asyncio.ensure_future(self._at_once.wait())
+        try:
+            while self._tasks and not self.draining:
+                await asyncio.wait({*self._tasks, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, at_once}, timeout=self._drain, return_when=asyncio.FIRST_COMPLETED)
+            if not serving.done() and not at_once.done():
+                _log.warning("not drained in time", extra={"drain_s": self._drain})
+        finally:
+            for task in (stopping, at_once, *self._tasks):
+                task.cancel()
+
+
+def run(
+    role: str,
+    settings_type: type[S],
+    serve: Serve[S],
+    *,
+    uvloop: bool = True,
+    drain: float = DRAIN_S,
+    environ: Mapping[str, str] | None = None,
+) -> int:
+    """
+    Be the service `role`: the whole life of a process, from its environment to its exit status.
+
+    `uvloop` is used where it is installed; a service that starts processes as another account cannot have it.
+    """
+    environ = os.environ if environ is None else environ
+    try:
+        settings = settings_type.load(role, environ=environ)
+        lifeline_fd = lifeline.inherited(environ)
+    except (SettingsError, ValueError) as error:
+        sys.stderr.write(f"kettle {role}: {error}\n")
+        return EXIT_SETTINGS
+    logs.setup(role, level=settings.log_level, style=settings.log_format)
+    notifier = Notifier.from_environ(environ)
+    rt = Runtime(role, drain=drain, notifier=notifier)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory(wanted=uvloop)) as runner:
+            runner.run(_main(rt, settings, serve, lifeline_fd))
+    except Exception as error:  # noqa: BLE001 - the one place that may: it ends the process and says why
+        for failure in leaves(error):
+            _log.critical(
+                "failed: %s",
+                str(failure) or type(failure).__name__,
+                exc_info=failure,
+                extra={"pid": os.getpid()},
+            )
+        return EXIT_FAILED
+    finally:
+        notifier.close()
+    _log.info("stopped", extra={"pid": os.getpid()})
+    return EXIT_CLEAN
+
+
+async def _main(rt: Runtime, settings: S, serve: Serve[S], lifeline_fd: int | None) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, rt.stop)
+    if lifeline_fd is not None:
+
+        def orphaned() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends anyway
+                loop.call_soon_threadsafe(rt.abort)
+
+        lifeline.watch(lifeline_fd, orphaned)
+    await rt.host(settings, serve)
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """
+    The failures inside nested groups, each once, in the order in which they happened.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return [leaf for part in group.exceptions for leaf in leaves(part)]
+
+
+def _loop_factory(*, wanted: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if not wanted:
+        return None
+    try:
+        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+    except ModuleNotFoundError:
+        return None
+    return factory

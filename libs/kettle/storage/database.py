@@ -1,0 +1,116 @@
+"""
+A small pool of connections to PostgreSQL, which outlives restarts of the server.
+
+What is retried is what a server that restarts, fails over or has no room says; every other error is raised.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+import asyncpg
+
+from kettle.bus.backoff import Backoff
+from kettle.eventsourcing.log import LogUnavailableError
+
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+T = TypeVar("T")
+Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
+
+ACQUIRE_S: Final = 10.0
+STATEMENT_S: Final = 60.0
+
+_logger = logging.getLogger(__name__)
+
+# Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator intervention, system error;
+# and a write that met a standby in the middle of a fail-over.
+_AWAY_CLASSES: Final = ("08", "40", "53", "57", "58")
+_AWAY_STATES: Final = ("25006",)
+
+
+def is_away(error: BaseException) -> bool:
+    """
+    Whether the same statement may succeed later, on this server or on its successor.
+    """
+    match error:
+        case asyncpg.PostgresError():
+            state = str(getattr(error, "sqlstate", "") or "")
+            return state[:2] in _AWAY_CLASSES or state in _AWAY_STATES
+        case asyncpg.InterfaceError():
+            return not isinstance(error, ValueError)  # ValueError: our arguments, not the server
+        case _:
+            return isinstance(error, (OSError, asyncpg.InternalClientError))
+
+
+async def _keep_session(_connection: object) -> None:
+    """
+    We leave nothing behind in a session, so nothing has to be reset, which saves a round trip per statement.
+    """
+
+
+class Database:
+    """
+    Connections are made when they are needed and thrown away when they break.
+    """
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool = pool
+        self._closed = False
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, dsn: str, *, connections: int = 4, patience: float | None = None
+    ) -> AsyncIterator["Database"]:
+        """
+        Wait for the server up to `patience` seconds (None: for ever), then LogUnavailableError.
+        """
+        pool = asyncpg.create_pool(
+            dsn,
+            min_size=0,
+            max_size=connections,
+            timeout=ACQUIRE_S,
+            command_timeout=STATEMENT_S,
+            reset=_keep_session,
+            server_settings={"application_name": "kettle", "jit": "off", "synchronous_commit": "on"},
+        )
+        database = cls(await pool)
+        try:
+            await database.run(lambda connection: connection.execute("SELECT 1"), patience=patience)
+            yield database
+        finally:
+            database._closed = True
+            pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """
+        A connection for a while; errors are the caller's.
+        """
+        async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
+            yield connection
+
+    async def run(
+        self, attempt: Callable[[Connection], Awaitable[T]], *, patience: float | None = None
+    ) -> T:
+        """
+        Call `attempt` until it does not meet a server that is away. It must be harmless to repeat.
+        """
+        backoff = Backoff()
+        try:
+            async with asyncio.timeout(patience):
+                while True:
+                    try:
+                        async with self.connection() as connection:
+                            return await attempt(connection)
+                    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as e:
+                        if self._closed or not is_away(e):
+                            raise
+                        _logger.warning("PostgreSQL is away: %s", e)
+                    await backoff.wait()
+        except TimeoutError as error:
+            raise LogUnavailableError(f"PostgreSQL did not answer within {patience} seconds") from error

@@ -1,0 +1,267 @@
+"""
+The event log in PostgreSQL: an append is one guarded statement, and its lost answer is resolved by repeating it.
+"""
+
+import datetime
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from kettle.eventsourcing.log import Answered, FencedError, LogError, Row, Tenure
+from kettle.storage.database import Connection, Database
+from kettle.storage.migrate import migrate
+from kettle.storage.queries import QUERIES
+from kettle.wire.frames import Entry, Frame
+
+PIECE: Final = 1 << 24
+AHEAD: Final = 1 << 22
+"""The next piece of a shard's events is made when the head is this near to it."""
+PAGE_ROWS: Final = 1_000
+WORKING_SET_VERSION: Final = 1
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+
+class PgLog:
+    """
+    Holds no state but the ids of shards; every guard is in the database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._ids: dict[str, int] = {}
+        self._pieces: dict[str, int] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, dsn: str, *, patience: float | None = None) -> AsyncIterator["PgLog"]:
+        """
+        Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever).
+        """
+        async with Database.connect(dsn, patience=patience) as database:
+            await database.run(migrate)
+            yield cls(database)
+
+    async def take(self, shard: str, *, owner: str) -> Tenure:
+        """
+        See `Log.take`. The working set's cursor changes hands in the same transaction.
+        """
+
+        async def attempt(connection: Connection) -> asyncpg.Record:
+            async with connection.transaction():
+                row = (
+                    await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
+                    or await connection.fetchrow(QUERIES["make_shard"], shard, owner)
+                    or await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
+                )
+                assert row is not None, "a shard is never deleted"
+                await connection.execute(
+                    QUERIES["fence_working_set"], row["id"], row["epoch"], WORKING_SET_VERSION
+                )
+                await connection.execute(QUERIES["make_piece"], row["id"], (row["head"] + 1) // PIECE)
+                await connection.execute(QUERIES["make_piece"], row["id"], (row["head"] + AHEAD) // PIECE)
+                return row
+
+        row = await self.database.run(attempt)
+        self._ids[shard] = row["id"]
+        self._pieces[shard] = (row["head"] + AHEAD) // PIECE
+        return _tenure(row)
+
+    async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
+        """
+        See `Log.append`.
+        """
+        shard = await self._id(frame.shard)
+        query, arguments = _statement(shard, frame, answers)
+        attempts = 0
+
+        async def attempt(connection: Connection) -> Any:
+            nonlocal attempts
+            attempts += 1
+            return await connection.fetchval(query, *arguments)
+
+        written = await self.database.run(attempt)
+        if not written and not (attempts > 1 and await self._is_committed(frame)):
+            raise FencedError(await self._why(frame))
+        await self._make_room(shard, frame)
+
+    async def tenure(self, shard: str) -> Tenure | None:
+        """
+        See `Log.tenure`.
+        """
+        row = await self.database.run(lambda c: c.fetchrow(QUERIES["shard"], shard))
+        return _tenure(row) if row else None
+
+    async def shards(self) -> list[Tenure]:
+        """
+        See `Log.shards`.
+        """
+        return [_tenure(row) for row in await self.database.run(lambda c: c.fetch(QUERIES["shards"]))]
+
+    async def read(self, shard: str, *, after: int = 0, until: int | None = None) -> AsyncIterator[Frame]:
+        """
+        See `Log.read`.
+        """
+        tenure = await self.tenure(shard)
+        if tenure is None:
+            return
+        last = tenure.frame if until is None else min(until, tenure.frame)
+        at = (after, 1 << 62)
+        unfinished: list[asyncpg.Record] = []
+        while rows := await self._page(shard, at, last):
+            at = (rows[-1]["frame"], rows[-1]["pos"])
+            for row in rows:
+                if unfinished and unfinished[0]["frame"] != row["frame"]:
+                    yield _frame(shard, unfinished)
+                    unfinished = []
+                unfinished.append(row)
+        if unfinished:
+            yield _frame(shard, unfinished)
+
+    async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
+        """
+        See `Log.stream`.
+        """
+        if await self.tenure(shard) is None:
+            return []
+        number = await self._id(shard)
+        rows = await self.database.run(lambda c: c.fetch(QUERIES["stream"], number, stream))
+        return [(_frame(shard, [row]), int(row["pos"])) for row in rows]
+
+    async def answers(self, shard: str, *, newest: int) -> list[Answered]:
+        """
+        See `Log.answers`.
+        """
+        if await self.tenure(shard) is None:
+            return []
+        number = await self._id(shard)
+        rows = await self.database.run(lambda c: c.fetch(QUERIES["answers"], number, newest))
+        return [Answered(id=row["id"], frame=row["frame"], reply=row["reply"]) for row in reversed(rows)]
+
+    async def forget_answers(self, shard: str, *, keep: int) -> None:
+        """
+        See `Log.forget_answers`. Answers of the same frame are kept or dropped together.
+        """
+        number = await self._id(shard)
+        await self.database.run(lambda c: c.execute(QUERIES["forget_answers"], number, max(keep, 1)))
+
+    async def _page(self, shard: str, at: tuple[int, int], last: int) -> list[asyncpg.Record]:
+        number = await self._id(shard)
+        return await self.database.run(lambda c: c.fetch(QUERIES["read"], number, *at, last, PAGE_ROWS))
+
+    async def _id(self, shard: str) -> int:
+        if shard not in self._ids:
+            row = await self.database.run(lambda c: c.fetchrow(QUERIES["shard"], shard))
+            if row is None:
+                raise FencedError(f"there is no shard {shard}: nobody took it")
+            self._ids[shard] = row["id"]
+        return self._ids[shard]
+
+    async def _is_committed(self, frame: Frame) -> bool:
+        """
+        An attempt whose answer was lost did write: under our epoch nobody else can have moved the head there.
+        """
+        now = await self.tenure(frame.shard)
+        number = frame.number if frame.entries else frame.number - 1
+        return now is not None and (now.epoch, now.frame, now.head) == (frame.epoch, number, frame.head)
+
+    async def _why(self, frame: Frame) -> str:
+        now = await self.tenure(frame.shard)
+        return (
+            f"{frame.shard}: frame {frame.number} of epoch {frame.epoch} at position {frame.position} "
+            f"does not follow what the database has: {now}"
+        )
+
+    async def _make_room(self, shard: int, frame: Frame) -> None:
+        piece = (frame.head + AHEAD) // PIECE
+        if piece != self._pieces.get(frame.shard):
+            await self.database.run(lambda c: c.execute(QUERIES["make_piece"], shard, piece))
+            self._pieces[frame.shard] = piece
+
+
+def _statement(shard: int, frame: Frame, answers: Sequence[Answered]) -> tuple[str, tuple[object, ...]]:
+    if len(frame.entries) > AHEAD:
+        raise LogError(f"{frame.shard}: a frame of {len(frame.entries)} events; the most is {AHEAD}")
+    guard = (shard, frame.epoch, frame.number, frame.position, _EPOCH + frame.at * _MICROSECOND)
+    stored = ([a.id for a in answers], [a.reply for a in answers])
+    if not frame.entries:
+        return QUERIES["answer"], (*guard, *stored)
+    entries = frame.entries
+    columns = (
+        [e.stream for e in entries],
+        [e.version for e in entries],
+        [e.type for e in entries],
+        [e.data for e in entries],
+        [e.meta for e in entries],
+    )
+    return QUERIES["append"], (*guard, *columns, *stored)
+
+
+def _tenure(row: asyncpg.Record) -> Tenure:
+    return Tenure(
+        shard=row["name"], epoch=row["epoch"], owner=row["owner"], head=row["head"], frame=row["frame"]
+    )
+
+
+def _frame(shard: str, rows: Sequence[asyncpg.Record]) -> Frame:
+    first = rows[0]
+    return Frame(
+        shard,
+        first["epoch"],
+        first["frame"],
+        first["pos"],
+        (first["at"] - _EPOCH) // _MICROSECOND,
+        [Entry(row["stream"], row["ver"], row["type"], row["data"], row["meta"]) for row in rows],
+    )
+
+
+class PgWorkingSet:
+    """
+    The working sets of all shards of one database. `take` hands the cursor to the new owner, so a stale one saves
+    nothing, also if it was paused in the middle.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def load(self, shard: str) -> tuple[int, list[Row]]:
+        """
+        See `WorkingSet.load`: cursor and rows from one snapshot.
+        """
+
+        async def attempt(connection: Connection) -> tuple[int, list[Row]]:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                at = await connection.fetchval(QUERIES["cursor"], "working_set", WORKING_SET_VERSION, shard)
+                cursor = connection.cursor(QUERIES["working_set"], shard, prefetch=PAGE_ROWS)
+                return at or 0, [Row(r["stream"], r["ver"], r["state"]) async for r in cursor]
+
+        return await self._database.run(attempt)
+
+    async def save(
+        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
+    ) -> None:
+        """
+        See `WorkingSet.save`.
+        """
+        attempts = 0
+
+        async def attempt(connection: Connection) -> bool:
+            nonlocal attempts
+            attempts += 1
+            row = await connection.fetchrow(QUERIES["shard"], shard)
+            if row is None:
+                return False
+            columns = ([r.stream for r in put], [r.version for r in put], [r.state for r in put], list(drop))
+            moved = await connection.fetchval(
+                QUERIES["save_working_set"], row["id"], WORKING_SET_VERSION, epoch, was, now, *columns
+            )
+            if not moved and attempts > 1 and row["epoch"] == epoch:
+                at = await connection.fetchval(QUERIES["cursor"], "working_set", WORKING_SET_VERSION, shard)
+                return bool(at == now)  # an attempt whose answer was lost did write
+            return bool(moved)
+
+        if not await self._database.run(attempt):
+            raise FencedError(f"{shard}: the working set is not at frame {was} of epoch {epoch} any more")

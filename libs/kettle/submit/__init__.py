@@ -1,0 +1,63 @@
+"""
+The submit description language: text in, one cluster of job ads out.
+
+    description = parse(text, source="job.sub", cwd=Path.cwd(), environ=os.environ, facts={...})
+    submission = expand(description, Site.here())
+
+What cannot be carried out is refused with the line and one sentence (`SubmitError`), unknown commands included.
+"""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from kettle.submit.errors import PlacelessError, QuotingError, SubmitError
+from kettle.submit.expand import Submission, expand
+from kettle.submit.macros import CLUSTER
+from kettle.submit.site import Site, architecture, operating_system
+from kettle.submit.source import Description, Reader
+
+__all__ = [
+    "CLUSTER",
+    "Description",
+    "PlacelessError",
+    "QuotingError",
+    "Site",
+    "Submission",
+    "SubmitError",
+    "architecture",
+    "expand",
+    "operating_system",
+    "parse",
+]
+
+
+def parse(
+    text: str,
+    *,
+    source: str,
+    cwd: Path,
+    environ: Mapping[str, str],
+    given: Mapping[str, str] | None = None,
+    automatic: Mapping[str, str] | None = None,
+    entropy: random.Random | None = None,
+) -> Description:
+    """
+    Read a description.
+
+    `source` is how errors call it; relative names start at `cwd`; `environ` is for `$ENV()` and `getenv`.
+    `given` are assignments from beside the text, which the text may override; `automatic` are macros that
+    need not be used (ARCH, SUBMIT_TIME, ...); `entropy` is where `$RANDOM_...` draws from.
+
+    Raises:
+        SubmitError: a line makes no sense, a command is unknown, or a queue statement has no items.
+    """
+    return Reader(
+        text,
+        source=source,
+        cwd=cwd,
+        environ=environ,
+        given=given or {},
+        automatic=automatic or {},
+        entropy=entropy or random.SystemRandom(),
+    ).read()

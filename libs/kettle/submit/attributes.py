@@ -1,0 +1,253 @@
+"""
+From commands to attributes: one function for each group of commands that belong together.
+
+Each takes the lookup and returns a part of the job ad.  What it looked up decides whether its part is worked out
+once for the whole cluster or for each job, so a rule must look at nothing but the lookup.
+"""
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from kettle.submit import quoting
+from kettle.submit.commands import CUSTOM
+from kettle.submit.errors import PlacelessError
+from kettle.submit.expressions import boolean, integer, scalar, unquoted
+from kettle.submit.lookup import Lookup, is_settled, placed
+from kettle.wire.ads.types import Ad, Scalar
+
+NULL_FILE: Final = "/dev/null"
+
+_UNIVERSES: Final = frozenset(
+    {"scheduler", "grid", "java", "parallel", "local", "vm", "docker", "container", "standard"}
+)
+_NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
+_SCHEDD_OWNED: Final = frozenset(
+    {
+        "clusterid",
+        "procid",
+        "owner",
+        "user",
+        "qdate",
+        "globaljobid",
+        "jobstatus",
+        "enteredcurrentstatus",
+        "mytype",
+    }
+)
+_STREAMS: Final = (("input", "In"), ("output", "Out"), ("error", "Err"))
+
+CONSTANTS: Final[Mapping[str, Scalar]] = {
+    "JobUniverse": 5, "CommittedSlotTime": 0, "CommittedSuspensionTime": 0, "CommittedTime": 0,
+    "CumulativeSuspensionTime": 0, "LeaveJobInQueue": False, "MaxHosts": 1, "MinHosts": 1, "NumCkpts": 0,
+    "NumRestarts": 0, "TotalSuspensions": 0,
+}  # fmt: skip
+"""What every job starts with, beside what the schedd sets itself (JobStatus, QDate, the counters of its runs)."""
+
+
+def identity(lookup: Lookup) -> Ad:
+    """
+    What a person calls the jobs, and how much they matter to that person.
+    """
+    ad: Ad = {"JobPrio": 0, "JobNotification": 0, "JobSubmitMethod": lookup.site.submit_method}
+    universe = lookup.get("universe")
+    if universe and universe.text.lower() != "vanilla":
+        known = universe.text.lower() in _UNIVERSES
+        universe.refuse(
+            f"the {universe.text} universe is not carried out by this version of Kettle; use vanilla"
+            if known
+            else f"there is no universe '{universe.text}'; use vanilla"
+        )
+    for name, attribute in (
+        ("batch_name", "JobBatchName"),
+        ("batch_id", "JobBatchId"),
+        ("description", "JobDescription"),
+    ):
+        if given := lookup.get(name):
+            ad[attribute] = unquoted(given.text)
+    if notification := lookup.get("notification"):
+        if notification.text.lower() not in _NOTIFICATIONS:
+            notification.refuse(
+                f"notification must be never, always, complete, error or start, not '{notification.text}'"
+            )
+        ad["JobNotification"] = _NOTIFICATIONS[notification.text.lower()]
+    for name, attribute in (("priority", "JobPrio"), ("job_lease_duration", "JobLeaseDuration")):
+        if given := lookup.get(name):
+            try:
+                ad[attribute] = integer(given.text, name)
+            except PlacelessError as error:
+                raise placed(given, error) from error
+    lease = ad.get("JobLeaseDuration")
+    if isinstance(lease, int) and 0 < lease < 20:
+        ad["JobLeaseDuration"] = 20
+    return ad
+
+
+def executable(lookup: Lookup) -> Ad:
+    """
+    What is run.
+    """
+    given = lookup.get("executable")
+    if given is None:
+        lookup.refuse("there is no executable before this queue statement; write: executable = PATH")
+    transfer = _flag(lookup, "transfer_executable", default=True)
+    if not transfer:
+        return {"Cmd": given.text, "TransferExecutable": False}
+    path = lookup.cwd / unquoted(given.text)
+    if lookup.site.check_files and is_settled(path):
+        if path.is_dir():
+            given.refuse(f"the executable {path} is a directory")
+        if lookup.disk.size(path) is None:
+            given.refuse(f"the executable {path} does not exist")
+        if not lookup.disk.readable(path):
+            given.refuse(f"the executable {path} cannot be read")
+    return {"Cmd": str(path)}
+
+
+def arguments(lookup: Lookup) -> Ad:
+    """
+    With which words.
+    """
+    given = lookup.get("arguments")
+    if given is None:
+        return {"Arguments": ""}
+    try:
+        if quoting.is_v2(given.text):
+            raw = quoting.unquote_v2(given.text)
+            return {"Arguments": quoting.join_v2(quoting.split_v2(raw))}
+        return {"Args": quoting.unescape_v1(given.text)}
+    except PlacelessError as error:
+        raise placed(given, error) from error
+
+
+def environment(lookup: Lookup) -> Ad:
+    """
+    With which variables: what `getenv` takes along, then what is given.
+    """
+    found: dict[str, str] = {}
+    taken, given = lookup.get("getenv"), lookup.get("environment")
+    if taken:
+        found |= _taken(taken.text, lookup.environ)
+    if given:
+        try:
+            if quoting.is_v2(given.text):
+                entries = quoting.split_v2(quoting.unquote_v2(given.text))
+            else:
+                entries = quoting.split_environment_v1(given.text)
+            found |= quoting.environment_of(entries)
+        except PlacelessError as error:
+            raise placed(given, error) from error
+    return {"Environment": quoting.join_v2([f"{name}={value}" for name, value in found.items()])}
+
+
+def _taken(text: str, environ: Mapping[str, str]) -> dict[str, str]:
+    if text.lower() in {"true", "yes", "t", "1"}:
+        return dict(environ)
+    if text.lower() in {"false", "no", "f", "0"}:
+        return {}
+    patterns = text.lower().replace(",", " ").replace(";", " ").split()
+    wanted = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
+    unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    return {
+        name: value
+        for name, value in environ.items()
+        if any(fnmatchcase(name.lower(), pattern) for pattern in wanted)
+        and not any(fnmatchcase(name.lower(), pattern) for pattern in unwanted)
+    }
+
+
+def directory(lookup: Lookup) -> Ad:
+    """
+    Where the job's files are on this side.
+    """
+    iwd = Path(_normal(lookup.iwd()))
+    given = lookup.get("initialdir")
+    if given and lookup.site.check_files and is_settled(iwd) and not iwd.is_dir():
+        given.refuse(f"the initialdir {iwd} is not a directory")
+    return {"Iwd": str(iwd)}
+
+
+def streams(lookup: Lookup) -> Ad:
+    """
+    Standard input, output and error, and the job's event log.
+    """
+    ad: Ad = {}
+    iwd = lookup.iwd()
+    for name, attribute in _STREAMS:
+        given = lookup.get(name)
+        if given is None or given.text == NULL_FILE:
+            ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
+            continue
+        ad |= {attribute: unquoted(given.text), f"Stream{attribute}": False}
+        path = iwd / unquoted(given.text)
+        if not lookup.site.check_files or not is_settled(path):
+            continue
+        if name == "input" and lookup.disk.size(path) is None:
+            given.refuse(f"the input file {path} does not exist")
+        if name != "input" and not path.parent.is_dir():
+            given.refuse(f"the {name} file cannot be written: there is no directory {path.parent}")
+    if log := lookup.get("log"):
+        path = iwd / unquoted(log.text)
+        if lookup.site.check_files and is_settled(path) and not path.parent.is_dir():
+            log.refuse(f"the log cannot be written: there is no directory {path.parent}")
+        ad["UserLog"] = str(path)
+    return ad
+
+
+def rank(lookup: Lookup) -> Ad:
+    """
+    Which machines the job likes best.
+    """
+    given = lookup.get("rank")
+    if given is None:
+        return {"Rank": 0.0}
+    try:
+        return {"Rank": scalar(given.text)}
+    except PlacelessError as error:
+        raise placed(given, error) from error
+
+
+def custom(lookup: Lookup) -> Ad:
+    """
+    `+Attr = ...` and `MY.Attr = ...`: last, over everything else.
+    """
+    ad: Ad = {}
+    for key, assignment in lookup.queue.assignments.items():
+        if not key.startswith(CUSTOM):
+            continue
+        name = assignment.name[len(CUSTOM) :]
+        if name.lower() in _SCHEDD_OWNED:
+            raise assignment.refused(f"the attribute {name} is set by the schedd and cannot be given")
+        setting = lookup.expanded(assignment)
+        try:
+            ad[name] = scalar(setting.text)
+        except PlacelessError as error:
+            raise placed(setting, error) from error
+    return ad
+
+
+def _flag(lookup: Lookup, name: str, *, default: bool) -> bool:
+    given = lookup.get(name)
+    if given is None:
+        return default
+    try:
+        return boolean(given.text, name)
+    except PlacelessError as error:
+        raise placed(given, error) from error
+
+
+def _normal(path: Path) -> str:
+    text = str(path)
+    return text.rstrip("/") or "/"
+
+
+RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
+    identity,
+    executable,
+    arguments,
+    environment,
+    directory,
+    streams,
+    rank,
+)

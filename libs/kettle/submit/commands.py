@@ -1,0 +1,123 @@
+"""
+The commands of the language: those that are carried out, their other names, and those that only HTCondor knows.
+
+A description with a command that is not carried out is refused: a policy that is silently ignored is found out
+about when the job has already done the wrong thing.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "arguments": ("args",),
+    "batch_id": ("JobBatchId",),
+    "batch_name": ("JobBatchName",),
+    "description": ("JobDescription",),
+    "environment": ("env",),
+    "error": ("stderr",),
+    "executable": (),
+    "getenv": (),
+    "initialdir": ("initial_dir", "job_iwd"),
+    "input": ("stdin",),
+    "job_lease_duration": ("JobLeaseDuration",),
+    "log": ("userlog",),
+    "notification": ("JobNotification",),
+    "output": ("stdout",),
+    "priority": ("prio", "JobPrio"),
+    "rank": ("preferences",),
+    "request_cpus": ("RequestCpus",),
+    "request_disk": ("RequestDisk",),
+    "request_memory": ("RequestMemory",),
+    "requirements": (),
+    "should_transfer_files": ("ShouldTransferFiles",),
+    "transfer_executable": ("TransferExecutable",),
+    "transfer_input_files": ("TransferInput",),
+    "transfer_output_files": ("TransferOutput",),
+    "universe": (),
+    "when_to_transfer_output": ("WhenToTransferOutput",),
+}
+"""Each command with its other spellings; all are compared without regard to case."""
+
+_NOT_YET: Final = """
+    accounting_group accounting_group_user nice_user allowed_execute_duration allowed_job_duration arguments2
+    checkpoint_destination checkpoint_exit_code concurrency_limits concurrency_limits_expr container_image
+    container_service_names container_target_dir core_size cron_day_of_month cron_day_of_week cron_hour cron_minute
+    cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log deferral_prep_time deferral_time
+    deferral_window disk_usage docker_image docker_network_type docker_pull_policy dont_encrypt_input_files
+    dont_encrypt_output_files email_attributes encrypt_execute_directory encrypt_input_files encrypt_output_files
+    erase_output_and_error_on_restart gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory
+    gpus_minimum_runtime grid_resource hold hold_kill_sig image_size job_ad_information_attrs job_machine_attrs
+    job_machine_attrs_history_length job_max_vacate_time jobset keep_claim_idle kill_sig kill_sig_timeout
+    leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle max_job_retirement_time
+    max_materialize max_retries max_transfer_input_mb max_transfer_output_mb mount_under_scratch
+    next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user on_exit_hold
+    on_exit_hold_reason on_exit_hold_subcode on_exit_remove output_destination output_directory periodic_hold
+    periodic_hold_reason periodic_hold_subcode periodic_release periodic_remove periodic_vacate
+    preserve_relative_paths project_name public_input_files remote_initialdir remove_kill_sig
+    retry_request_disk retry_request_memory retry_request_memory_increase retry_request_memory_max retry_until
+    run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error stream_input stream_output
+    submit_event_notes submit_event_user_notes success_exit_code suspend_job_at_exec transfer_checkpoint_files
+    transfer_common_input transfer_container transfer_output_remaps transfer_plugins ulog_execute_attrs
+    use_oauth_services want_graceful_removal want_io_proxy
+    """
+
+NOT_YET: Final = frozenset(_NOT_YET.split())
+"""Commands of HTCondor that this version does not carry out."""
+
+CUSTOM: Final = "my."
+"""What `+Attr` and `MY.Attr` are kept under."""
+
+_RESOURCE: Final = re.compile(r"request_([a-z][a-z0-9_]+)")
+_REQUESTS: Final = ("request_cpus", "request_memory", "request_disk", "request_gpus")
+_SLIPS: Final = {"request_cpu": "request_cpus", "request_gpu": "request_gpus"}
+_KNOWN: Final = frozenset(spelling.lower() for name, others in NAMES.items() for spelling in (name, *others))
+
+
+def resource_tag(name: str) -> str | None:
+    """
+    The machine resource that a `request_<tag>` command asks for, other than CPUs, memory and disk.
+    """
+    lower = name.lower()
+    match = _RESOURCE.fullmatch(lower)
+    if match is None or lower in _KNOWN or lower in _SLIPS or _looks_like(lower):
+        return None
+    return name[len("request_") :]
+
+
+def _looks_like(name: str) -> bool:
+    """
+    Whether a name is rather a slip of the fingers than a resource that some machine calls so.
+    """
+    return name not in _REQUESTS and bool(difflib.get_close_matches(name, _REQUESTS, n=1, cutoff=0.85))
+
+
+def is_known(name: str) -> bool:
+    """
+    Whether an assignment to this name is carried out by itself, without being used as a macro.
+    """
+    lower = name.lower()
+    return lower in _KNOWN or lower.startswith(CUSTOM) or resource_tag(lower) is not None
+
+
+def complaint(name: str, macros: Iterable[str]) -> str:
+    """
+    The sentence that refuses an unknown command; `macros` are names that the description uses as `$(name)`.
+    """
+    lower = name.lower()
+    if lower in NOT_YET:
+        return (
+            f"the command '{name}' of HTCondor is not carried out by this version of Kettle; remove the line"
+        )
+    if lower.startswith("require_"):
+        return f"'{name}' is not carried out by this version of Kettle; say it in requirements"
+    close = [_SLIPS[lower]] if lower in _SLIPS else _closest(lower, macros)
+    hint = f"did you mean '{close[0]}'?" if close else f"to use it as a macro, write $({name}) somewhere"
+    return f"'{name}' is not a submit command; {hint}"
+
+
+def _closest(name: str, macros: Iterable[str]) -> list[str]:
+    candidates = {known.lower(): known for known in macros}
+    candidates |= {spelling.lower(): spelling for spelling in NAMES}
+    return [candidates[found] for found in difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.7)]

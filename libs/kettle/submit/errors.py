@@ -1,0 +1,41 @@
+"""
+What can be wrong with a submit description.
+
+    SubmitError           it is refused: where, and one sentence
+    PlacelessError        the same, raised where the place is not known; becomes a SubmitError
+    ├── QuotingError      arguments or an environment are not quoted soundly
+    └── MacroError        a macro has no value
+"""
+
+
+class SubmitError(Exception):
+    """
+    The description is refused; nothing has been sent to anybody.
+
+    `line` counts from 1; None means that the trouble is not in one line (the command line, a file as a whole).
+    """
+
+    def __init__(self, sentence: str, *, source: str, line: int | None = None) -> None:
+        where = source if line is None else f"{source}, line {line}"
+        super().__init__(f"{where}: {sentence}")
+        self.sentence = sentence
+        self.source = source
+        self.line = line
+
+
+class PlacelessError(ValueError):
+    """
+    A piece of a description is wrong; the message is the sentence, whoever read the piece knows the line.
+    """
+
+
+class QuotingError(PlacelessError):
+    """
+    Text in one of the two syntaxes of arguments and environments cannot be split.
+    """
+
+
+class MacroError(PlacelessError):
+    """
+    A macro or a function macro has no value.
+    """

@@ -1,0 +1,161 @@
+"""
+From a description to a submission: the attributes that all jobs share, and a table of those that differ.
+
+Most of a description is the same for each job, so every rule is worked out once and again only if it looked at
+something that changes: ten thousand jobs that differ in their arguments cost ten thousand arguments.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kettle.submit.attributes import CONSTANTS, RULES, custom
+from kettle.submit.lookup import Lookup
+from kettle.submit.macros import CLUSTER
+from kettle.submit.resources import needs
+from kettle.submit.site import Disk, Site
+from kettle.submit.source import Description, Queue
+from kettle.wire.ads.types import Ad, Expr, Scalar
+
+_ABSENT = Expr("undefined")
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One cluster, ready to be sent: job `p` is `ad` plus `columns[i] = rows[p][i]`.
+
+    A string may contain `$(ClusterId)`, literally: the schedd puts the number in when it gives one, in every string
+    value of the ad and of the rows.  In expressions the number is already the attribute ClusterId.
+    """
+
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+
+    @property
+    def count(self) -> int:
+        """
+        How many jobs there are.
+        """
+        return len(self.rows)
+
+    def job(self, proc: int) -> Ad:
+        """
+        The whole ad of one job.
+        """
+        return self.ad | dict(zip(self.columns, self.rows[proc], strict=True))
+
+
+class _Batch(msgspec.Struct, frozen=True):
+    """
+    The jobs of one queue statement: what they share, and what each has of its own.
+    """
+
+    shared: Ad
+    own: list[Ad]
+
+
+def expand(description: Description, site: Site) -> Submission:
+    """
+    All jobs of a description.
+
+    It looks at every file that the description names, so it does not belong on an event loop.
+
+    Raises:
+        SubmitError: a command cannot be carried out, or a file is missing.
+    """
+    disk = Disk()
+    batches: list[_Batch] = []
+    count = 0
+    for queue in description.queues:
+        batches.append(_batch(queue, description, site, disk, first=count))
+        count += len(batches[-1].own)
+    if not count:
+        raise description.queues[-1].refused("the queue statement makes no job")
+    return _table([batch for batch in batches if batch.own])
+
+
+def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:
+    lookup = Lookup(
+        queue,
+        site=site,
+        disk=disk,
+        cwd=description.cwd,
+        environ=description.environ,
+        entropy=description.entropy,
+    )
+    spelling = {name.lower(): name for name in CONSTANTS}
+    shared, own = _Spelled(dict(CONSTANTS), spelling), list[Ad]()
+    rules = [*RULES, needs, custom]
+    varying = list(rules)
+    fixed: set[str] = set()
+    for live in _live(queue, first):
+        lookup.job(live)
+        mine = _Spelled({}, spelling)
+        for rule in list(varying):
+            lookup.watch()
+            part = rule(lookup)
+            if lookup.varied:
+                mine.overlay(part)
+            else:
+                varying.remove(rule)
+                shared.overlay(part)
+                fixed |= {name.lower() for name in part} if rule is custom else set()
+        own.append({name: value for name, value in mine.ad.items() if name.lower() not in fixed})
+    return _Batch(shared.ad, own)
+
+
+class _Spelled:
+    """
+    An ad in which an attribute keeps the spelling that it had first; `spelling` is shared by related ads.
+    """
+
+    def __init__(self, ad: Ad, spelling: dict[str, str]) -> None:
+        self.ad = ad
+        self._spelling = spelling
+
+    def overlay(self, part: Ad) -> None:
+        """
+        Set attributes over those that are there.
+        """
+        for name, value in part.items():
+            self.ad[self._spelling.setdefault(name.lower(), name)] = value
+
+
+def _live(queue: Queue, first: int) -> Iterator[Mapping[str, str]]:
+    """
+    For each job the macros that only it has.
+    """
+    variables = [name.lower() for name in queue.iteration.variables]
+    proc = first
+    for row in queue.iteration.rows:
+        for step in range(queue.iteration.count):
+            yield {
+                "process": str(proc), "procid": str(proc), "jobid": f"{CLUSTER}.{proc}",
+                "step": str(step), "row": str(row.index), "itemindex": str(row.index), "node": "",
+                **dict(zip(variables, row.values, strict=True)),
+            }  # fmt: skip
+            proc += 1
+
+
+def _table(batches: list[_Batch]) -> Submission:
+    names = dict.fromkeys(name for batch in batches for part in (batch.shared, *batch.own) for name in part)
+    ad: Ad = {}
+    columns: dict[str, list[Scalar]] = {}
+    for name in names:
+        values = [job.get(name, default) for batch, default in _defaults(batches, name) for job in batch.own]
+        if all(_same(value, values[0]) for value in values):
+            ad[name] = values[0]
+        else:
+            columns[name] = values
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    count = sum(len(batch.own) for batch in batches)
+    return Submission(ad=ad, columns=list(columns), rows=rows or [[] for _ in range(count)])
+
+
+def _defaults(batches: list[_Batch], name: str) -> list[tuple[_Batch, Scalar]]:
+    return [(batch, batch.shared.get(name, _ABSENT)) for batch in batches]
+
+
+def _same(one: Scalar, other: Scalar) -> bool:
+    return type(one) is type(other) and one == other

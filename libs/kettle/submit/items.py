@@ -1,0 +1,188 @@
+"""
+`queue [count] [variables] [in|from|matching ...]`: which items there are, and how often each is queued.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from glob import iglob
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.classad import ClassAdError, evaluate, parse
+from kettle.submit.errors import PlacelessError
+
+_KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
+_HEAD: Final = re.compile(
+    r"(?P<count>[^A-Za-z_]*?)\s*(?P<names>[A-Za-z_][A-Za-z0-9_.]*(?:[\s,]+[A-Za-z_][A-Za-z0-9_.]*)*)?\s*"
+)
+_SLICE: Final = re.compile(r"\[\s*(-?\d+)?\s*(?::\s*(-?\d+)?\s*(?::\s*(\d+)?\s*)?)?\]\s*")
+_KIND: Final = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
+_SEPARATOR: Final = re.compile(r"\s*,\s*|\s+")
+_UNIT_SEPARATOR: Final = "\x1f"
+
+More = Callable[[], str | None]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """
+    One item: its place in the whole list, and one value per variable.
+    """
+
+    index: int
+    values: tuple[str, ...]
+
+
+class Iteration(msgspec.Struct, frozen=True):
+    """
+    The items of a queue statement, each queued `count` times.
+    """
+
+    count: int
+    variables: tuple[str, ...]
+    rows: tuple[Row, ...]
+    inline: bool = True
+    """The items stand in the description itself."""
+
+
+def read_iteration(text: str, *, cwd: Path, more: More) -> Iteration:
+    """
+    What follows the word `queue`, macros expanded; `more` gives further lines.  Raises PlacelessError.
+    """
+    keyword = _KEYWORD.search(text)
+    if keyword is None:
+        return Iteration(_count(text), (), (Row(0, ()),))
+    head = _HEAD.fullmatch(text[: keyword.start()].strip())
+    if head is None:
+        raise PlacelessError(f"'{text[: keyword.start()].strip()}' is not a count and names of variables")
+    names = tuple(_SEPARATOR.split(head["names"].strip())) if head["names"] else ("Item",)
+    count = _count(head["count"] or "")
+    how = keyword[1].lower()
+    rest = text[keyword.end() :]
+    kind = ""
+    if how == "matching" and (found := _KIND.match(rest)):
+        kind, rest = found[1].lower(), rest[found.end() :]
+    cut = _SLICE.match(rest)
+    rest = rest[cut.end() :] if cut else rest
+    if how == "matching" and not kind and (found := _KIND.match(rest)):
+        kind, rest = found[1].lower(), rest[found.end() :]
+    match how:
+        case "in":
+            items, inline = _listed(rest, more), True
+        case "from":
+            items, inline = _from(rest.strip(), cwd, more)
+        case _:
+            items, inline = _matching(rest, cwd, kind or "files"), True
+    rows = [Row(index, _fields(item, len(names), how)) for index, item in enumerate(items)]
+    rows = rows[_slice(cut)]
+    if not rows:
+        raise PlacelessError(_nothing(how, rest.strip(), sliced=bool(items)))
+    return Iteration(count, names, tuple(rows), inline)
+
+
+def _nothing(how: str, rest: str, *, sliced: bool) -> str:
+    if sliced:
+        return "the queue statement has no items: the slice leaves none of the list"
+    match how:
+        case "matching":
+            return f"the queue statement has no items: nothing matches {rest}"
+        case "from" if not rest.startswith("("):
+            return f"the queue statement has no items: {rest} is empty"
+        case _:
+            return "the queue statement has no items: the list is empty"
+
+
+def _count(text: str) -> int:
+    text = text.strip()
+    if not text:
+        return 1
+    try:
+        value = evaluate(parse(text))
+    except ClassAdError as error:
+        raise PlacelessError(
+            f"'{text}' is not a number of jobs; to queue one job per item write: queue NAME in (A B C)"
+        ) from error
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PlacelessError(
+            f"'{text}' is not a number of jobs; to queue one job per item write: queue NAME in (A B C)"
+        )
+    if value < 0:
+        raise PlacelessError(f"cannot queue {value} jobs")
+    return value
+
+
+def _listed(rest: str, more: More) -> list[str]:
+    rest = rest.strip()
+    if rest.startswith("("):
+        while ")" not in rest:
+            line = more()
+            if line is None:
+                raise PlacelessError("the list of items is never closed: expected )")
+            rest += "\n" + ("" if line.strip().startswith("#") else line)
+        rest = rest[1 : rest.index(")")]
+    return [item for item in re.split(r"[\s,]+", rest) if item]
+
+
+def _from(rest: str, cwd: Path, more: More) -> tuple[list[str], bool]:
+    if rest.startswith("("):
+        return list(_inline(rest[1:].strip(), more)), True
+    if rest.endswith("|"):
+        raise PlacelessError(
+            "items from a command are not supported; write its output to a file and queue from that"
+        )
+    if not rest:
+        raise PlacelessError("queue ... from needs the name of a file, or items in parentheses")
+    try:
+        text = (cwd / rest).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise PlacelessError(f"cannot read the items from {rest}: {error.strerror}") from error
+    return [line for line in text.splitlines() if line.strip()], False
+
+
+def _inline(first: str, more: More) -> Iterator[str]:
+    if first.endswith(")"):
+        first = first[:-1].strip()
+        yield from [first] if first else []
+        return
+    if first:
+        yield first
+    while (line := more()) is not None:
+        line = line.strip()
+        if line.startswith(")"):
+            return
+        if line and not line.startswith("#"):
+            yield line
+    raise PlacelessError("the list of items is never closed: expected a line that begins with )")
+
+
+def _matching(rest: str, cwd: Path, kind: str) -> list[str]:
+    rest = rest.strip().removeprefix("(").removesuffix(")")
+    found: dict[str, None] = {}
+    for pattern in re.split(r"[\s,]+", rest):
+        for name in sorted(iglob(pattern, root_dir=cwd)) if pattern else ():
+            directory = (cwd / name).is_dir()
+            if kind == "any" or directory == (kind == "dirs"):
+                found[f"{name.rstrip('/')}/" if kind == "dirs" else name] = None
+    return list(found)
+
+
+def _fields(item: str, wanted: int, how: str) -> tuple[str, ...]:
+    if _UNIT_SEPARATOR in item:
+        fields = [field.strip() for field in item.split(_UNIT_SEPARATOR, wanted - 1)]
+    elif how == "from":
+        fields = _SEPARATOR.split(item.strip(), wanted - 1) if wanted > 1 else [item.strip()]
+    else:
+        fields = [item]
+    return tuple(fields + [""] * (wanted - len(fields)))
+
+
+def _slice(cut: re.Match[str] | None) -> slice:
+    if cut is None:
+        return slice(None)
+    start, stop, step = (int(part) if part else None for part in cut.groups())
+    if ":" not in cut[0]:
+        return slice(start, None if start in {None, -1} else (start or 0) + 1)
+    if step == 0:
+        raise PlacelessError("the step of a slice is a positive number")
+    return slice(start, stop, step)

@@ -1,0 +1,97 @@
+"""
+The machine that a description is submitted on: what it is, and what lies on its disk.
+"""
+
+import os
+import platform
+import socket
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_ARCHITECTURES: Final = {
+    "x86_64": "X86_64", "amd64": "X86_64", "aarch64": "aarch64", "arm64": "aarch64", "ppc64le": "ppc64le",
+    "i386": "INTEL", "i686": "INTEL",
+}  # fmt: skip
+_SYSTEMS: Final = {"linux": "LINUX", "darwin": "macOS", "windows": "WINDOWS"}
+
+
+def architecture() -> str:
+    """
+    The Arch of this machine, as machine ads spell it.
+    """
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine.lower(), machine)
+
+
+def operating_system() -> str:
+    """
+    The OpSys of this machine, as machine ads spell it.
+    """
+    system = platform.system()
+    return _SYSTEMS.get(system.lower(), system.upper())
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What ends up in the ad of every job submitted here, and what a pool gives to those who do not ask.
+    """
+
+    arch: str
+    opsys: str
+    file_system_domain: str
+    check_files: bool = True
+    """False: a file that is not there is not missed (the description is for another machine)."""
+    request_cpus: int = 1
+    request_memory: int = 128
+    """MiB."""
+    request_disk_minimum: int = 1024
+    """MiB; a job that does not ask gets this, or a quarter more than its input."""
+    submit_method: int = 0
+    """JobSubmitMethod: 0 the command, 2 the Python client."""
+
+    @classmethod
+    def here(cls, *, submit_method: int = 0) -> "Site":
+        """
+        The machine that we are on.
+        """
+        return cls(
+            arch=architecture(),
+            opsys=operating_system(),
+            file_system_domain=socket.gethostname(),
+            submit_method=submit_method,
+        )
+
+
+class Disk:
+    """
+    The files that a description names; each is looked at once, however many jobs name it.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[Path, int | None] = {}
+
+    def size(self, path: Path) -> int | None:
+        """
+        Bytes of a file, or of all files below a directory; None if there is no such thing.
+        """
+        if path not in self._sizes:
+            self._sizes[path] = _size(path)
+        return self._sizes[path]
+
+    @staticmethod
+    def readable(path: Path) -> bool:
+        """
+        Whether we may read it.
+        """
+        return os.access(path, os.R_OK)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    except OSError:
+        return None

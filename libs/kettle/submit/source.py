@@ -1,0 +1,219 @@
+"""
+Text to statements: lines joined, comments dropped, conditionals decided.
+
+A description is read from top to bottom once; what a queue statement sees is a snapshot of the assignments before it.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.submit import commands
+from kettle.submit.conditions import Conditions
+from kettle.submit.errors import PlacelessError, SubmitError
+from kettle.submit.items import Iteration, read_iteration
+from kettle.submit.macros import Expander, names_used, substitute_self
+
+_ASSIGNMENT: Final = re.compile(r"(\+?)([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
+_TAGGED: Final = re.compile(r"(\+?)([A-Za-z0-9_.]+)\s*@=\s*(\S+)\s*")
+_QUEUE: Final = re.compile(r"queue(?:\s+|(?=\()|$)(.*)", re.IGNORECASE | re.DOTALL)
+_CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNORECASE)
+_STATEMENT: Final = re.compile(r"(include|use|error|warning)\b\s*(.*?)\s*:\s*(.*)", re.IGNORECASE)
+_NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """
+    `name = text`, not yet expanded; `line` is None for what was given beside the description.
+    """
+
+    name: str
+    text: str
+    source: str
+    line: int | None
+
+    def refused(self, sentence: str) -> SubmitError:
+        """
+        The error that this assignment gave rise to.
+        """
+        return SubmitError(sentence, source=self.source, line=self.line)
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """
+    One queue statement, with the assignments (by lower-case name) as they stood there.
+    """
+
+    source: str
+    line: int
+    assignments: Mapping[str, Assignment]
+    iteration: Iteration
+
+    def refused(self, sentence: str) -> SubmitError:
+        """
+        The error that this statement gave rise to.
+        """
+        return SubmitError(sentence, source=self.source, line=self.line)
+
+
+class Description(msgspec.Struct, frozen=True):
+    """
+    A submit description, read; its queue statements together make one cluster.
+    """
+
+    source: str
+    cwd: Path
+    environ: Mapping[str, str]
+    queues: tuple[Queue, ...]
+    entropy: random.Random
+    """Where `$RANDOM_CHOICE` and `$RANDOM_INTEGER` draw from."""
+
+
+class Reader:
+    """
+    Reads one description; `read` may be called once.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        source: str,
+        cwd: Path,
+        environ: Mapping[str, str],
+        given: Mapping[str, str],
+        automatic: Mapping[str, str],
+        entropy: random.Random,
+    ) -> None:
+        self._lines = text.splitlines()
+        self._next = 0
+        self._source = source
+        self._cwd = cwd
+        self._environ = environ
+        self._entropy = entropy
+        self._automatic = {
+            name.lower(): Assignment(name, text, source, None) for name, text in automatic.items()
+        }
+        self._assigned: dict[str, Assignment] = {
+            name.lower(): Assignment(name, text, "command line", None) for name, text in given.items()
+        }
+        self._all: list[Assignment] = list(self._assigned.values())
+        self._used: set[str] = set()
+        self._queues: list[Queue] = []
+        self._conditions = Conditions()
+
+    def read(self) -> Description:
+        """
+        The whole description; raises SubmitError.
+        """
+        while (logical := self._logical()) is not None:
+            line, text = logical
+            try:
+                self._statement(line, text)
+            except PlacelessError as error:
+                raise self._error(str(error), line) from error
+        if self._conditions.opened is not None:
+            raise self._error("this if has no endif", self._conditions.opened)
+        for assignment in self._all:
+            if not commands.is_known(assignment.name) and assignment.name.lower() not in self._used:
+                raise assignment.refused(commands.complaint(assignment.name, self._used))
+        if not self._queues:
+            raise SubmitError("there is no queue statement, so there is no job", source=self._source)
+        return Description(self._source, self._cwd, self._environ, tuple(self._queues), self._entropy)
+
+    def _error(self, sentence: str, line: int) -> SubmitError:
+        return SubmitError(sentence, source=self._source, line=line)
+
+    def _logical(self) -> tuple[int, str] | None:
+        """
+        The next line that says something, continuations joined, with the number of its first line.
+        """
+        while (text := self._physical()) is not None:
+            line = self._next
+            text = text.strip()
+            if not text or text.startswith("#"):
+                continue
+            while text.endswith("\\"):
+                following = self._physical()
+                text = text[:-1] + (following or "").strip()
+                if following is None:
+                    break
+            return line, text.strip()
+        return None
+
+    def _physical(self) -> str | None:
+        if self._next >= len(self._lines):
+            return None
+        self._next += 1
+        return self._lines[self._next - 1]
+
+    def _statement(self, line: int, text: str) -> None:
+        if conditional := _CONDITIONAL.fullmatch(text):
+            word, condition = conditional[1].lower(), conditional[2] or ""
+            self._used.update(names_used(condition), _NAME.findall(condition.lower()))
+            self._conditions.read(word, condition, line, self._expander)
+        elif tagged := _TAGGED.fullmatch(text):
+            self._assign(line, tagged[1] + tagged[2], self._until(f"@{tagged[3]}", line))
+        elif not self._conditions.active:
+            return
+        elif queue := _QUEUE.fullmatch(text):
+            self._queue(line, queue[1])
+        elif statement := _STATEMENT.fullmatch(text):
+            self._other(line, statement[1].lower(), statement[3])
+        elif assignment := _ASSIGNMENT.fullmatch(text):
+            self._assign(line, assignment[1] + assignment[2], assignment[3].strip())
+        else:
+            raise self._error(
+                f"'{text}' is neither NAME = VALUE nor a queue statement; a comment stands on a line of its own",
+                line,
+            )
+
+    def _until(self, end: str, line: int) -> str:
+        lines: list[str] = []
+        while (text := self._physical()) is not None:
+            if text.strip() == end:
+                return "\n".join(lines)
+            lines.append(text)
+        raise self._error(f"the value has no end: expected a line {end}", line)
+
+    def _assign(self, line: int, name: str, text: str) -> None:
+        if not self._conditions.active:
+            return
+        name = commands.CUSTOM.upper() + name[1:] if name.startswith("+") else name
+        self._used.update(
+            names_used(text) if name.lower() not in names_used(text) else self._others(name, text)
+        )
+        current = self._assigned.get(name.lower())
+        text = substitute_self(name, text, current.text if current else "")
+        assignment = Assignment(name, text, self._source, line)
+        self._assigned[name.lower()] = assignment
+        self._all.append(assignment)
+
+    @staticmethod
+    def _others(name: str, text: str) -> Iterable[str]:
+        return (used for used in names_used(text) if used != name.lower())
+
+    def _other(self, line: int, word: str, text: str) -> None:
+        match word:
+            case "error":
+                raise self._error(f"the description says: {self._expander().expand(text)}", line)
+            case "warning":
+                return
+            case _:
+                raise self._error(f"'{word}' statements are not carried out by this version of Kettle", line)
+
+    def _expander(self) -> Expander:
+        table = {key: found.text for key, found in (self._automatic | self._assigned).items()}
+        return Expander(table, self._environ, entropy=self._entropy)
+
+    def _queue(self, line: int, text: str) -> None:
+        self._used.update(names_used(text))
+        iteration = read_iteration(self._expander().expand(text), cwd=self._cwd, more=self._physical)
+        for row in iteration.rows if iteration.inline else ():
+            for value in row.values:
+                self._used.update(names_used(value))
+        self._queues.append(Queue(self._source, line, self._automatic | self._assigned, iteration))

@@ -1,0 +1,58 @@
+"""
+The job event log ("user log"): the file in which submitters' tools read what happens to their jobs.
+
+Written and read in HTCondor's format, and derived from the recorded events: it is a projection into files that belong
+to the submitters.
+
+    UserLogError         a file cannot be appended to
+    UserLogFormatError   a text is not a job event log
+"""
+
+from kettle.userlog.appender import Appender, UserLogError
+from kettle.userlog.events import (
+    Aborted,
+    CpuTimes,
+    Evicted,
+    Executing,
+    Held,
+    ImageSize,
+    LogEvent,
+    Other,
+    Released,
+    Resource,
+    Submitted,
+    Terminated,
+    Termination,
+)
+from kettle.userlog.follow import Checkpoint, Writer, follow
+from kettle.userlog.parse import UserLogFormatError, parse
+from kettle.userlog.project import Line, UserLogProjector
+from kettle.userlog.render import render
+from kettle.userlog.tail import Tail
+
+__all__ = [
+    "Aborted",
+    "Appender",
+    "Checkpoint",
+    "CpuTimes",
+    "Evicted",
+    "Executing",
+    "Held",
+    "ImageSize",
+    "Line",
+    "LogEvent",
+    "Other",
+    "Released",
+    "Resource",
+    "Submitted",
+    "Tail",
+    "Terminated",
+    "Termination",
+    "UserLogError",
+    "UserLogFormatError",
+    "UserLogProjector",
+    "Writer",
+    "follow",
+    "parse",
+    "render",
+]

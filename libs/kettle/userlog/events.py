@@ -1,0 +1,146 @@
+"""
+Log events as plain values: what the lines of a job event log say.
+
+`at` is in whole seconds since the epoch; the file shows it in some time zone, which is not part of the event.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+from kettle.wire.jobs import JobId
+
+
+class CpuTimes(msgspec.Struct, frozen=True):
+    """Whole seconds of processor time."""
+
+    user: int = 0
+    system: int = 0
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One line of the table of resources; empty where there is nothing to say.
+
+    The cells are texts because the table mixes whole numbers, reals with two decimals and names of devices.
+    """
+
+    label: str
+    """With its unit, as in `Memory (MB)`."""
+    usage: str = ""
+    request: str = ""
+    allocated: str = ""
+    assigned: str | None = None
+    """None in every line: the table has no such column."""
+
+
+class Termination(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended: exactly one of `exit_code` and `signal` is set."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    core: str = ""
+    """Path of the core file, if a signal left one."""
+
+
+class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What all events have."""
+
+    number: ClassVar[int]
+    job: JobId
+    at: int
+
+
+class Submitted(LogEvent, frozen=True, kw_only=True):
+    """000: the job is in the queue."""
+
+    number: ClassVar[int] = 0
+    host: str
+    """Address of the access point, with its angle brackets."""
+    notes: list[str] = []
+    """Log notes, the submitter's notes, warnings: in this order."""
+
+
+class Executing(LogEvent, frozen=True, kw_only=True):
+    """001: the executable runs."""
+
+    number: ClassVar[int] = 1
+    host: str
+    slot: str = ""
+    attributes: list[tuple[str, str]] = []
+    """Names and expressions in old ClassAd syntax."""
+
+
+class Evicted(LogEvent, frozen=True, kw_only=True):
+    """004: the attempt ended, the job did not; `requeued` if the process had exited by itself."""
+
+    number: ClassVar[int] = 4
+    code: int | None = None
+    subcode: int = 0
+    checkpointed: bool = False
+    requeued: Termination | None = None
+    remote: CpuTimes = CpuTimes()
+    local: CpuTimes = CpuTimes()
+    sent: int = 0
+    received: int = 0
+    reason: str = ""
+    resources: list[Resource] = []
+
+
+class Terminated(LogEvent, frozen=True, kw_only=True):
+    """005: the job has run to its end."""
+
+    number: ClassVar[int] = 5
+    ending: Termination
+    run_remote: CpuTimes = CpuTimes()
+    run_local: CpuTimes = CpuTimes()
+    total_remote: CpuTimes = CpuTimes()
+    total_local: CpuTimes = CpuTimes()
+    sent: int = 0
+    received: int = 0
+    total_sent: int = 0
+    total_received: int = 0
+    resources: list[Resource] = []
+    ticket: str = ""
+    """Sentence that says who ended the job, and when."""
+
+
+class ImageSize(LogEvent, frozen=True, kw_only=True):
+    """006: memory in use."""
+
+    number: ClassVar[int] = 6
+    image_kib: int
+    memory_mib: int | None = None
+    resident_kib: int | None = None
+    proportional_kib: int | None = None
+
+
+class Aborted(LogEvent, frozen=True, kw_only=True):
+    """009: the job was removed."""
+
+    number: ClassVar[int] = 9
+    reason: str = ""
+
+
+class Held(LogEvent, frozen=True, kw_only=True):
+    """012: the job waits for somebody."""
+
+    number: ClassVar[int] = 12
+    reason: str = ""
+    code: int = 0
+    subcode: int = 0
+
+
+class Released(LogEvent, frozen=True, kw_only=True):
+    """013: a held job may run again."""
+
+    number: ClassVar[int] = 13
+    reason: str = ""
+
+
+class Other(LogEvent, frozen=True, kw_only=True):
+    """An event that Kettle does not write: its kind, ids as written and lines as they stand."""
+
+    kind: int
+    ids: str
+    lines: list[str]

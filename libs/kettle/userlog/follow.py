@@ -1,0 +1,145 @@
+"""
+Keeping job event logs up to date with a shard: the thin shell around the projector.
+
+The projector's state is saved beside its frame number after its lines are in the files.  A crash between the two
+makes the lines come again; they are then compared with the end of each file.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from kettle.userlog.appender import Appender, UserLogError
+from kettle.userlog.project import Line, UserLogProjector
+from kettle.userlog.tail import Tail
+from kettle.wire import frames
+
+_SAVE_EVERY = 64
+"""Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
+
+
+class Stored(Protocol):
+    """A message that holds one frame."""
+
+    @property
+    def data(self) -> bytes:
+        """The encoded frame."""
+        ...
+
+
+class Delivery(Protocol):
+    """What the bus gives at a time; `kettle.bus.ports.Batch` is one."""
+
+    @property
+    def messages(self) -> Sequence[Stored]:
+        """In the order of the stream."""
+        ...
+
+    async def ack(self) -> None:
+        """Not to be delivered again."""
+        ...
+
+
+class Checkpoint:
+    """A projector's state in one file, replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> bytes:
+        """The saved state; empty if there is none."""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def save(self, state: bytes) -> None:
+        """Replace the saved state."""
+        new = self._path.with_name(f"{self._path.name}.new")
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(state)
+            file.flush()
+            os.fsync(fd)
+        new.replace(self._path)
+
+
+class Writer:
+    """
+    Lines into files.  Blocks on the disk.
+
+    Up to frame `redelivered`, a line that its file already has is not written again.  A file that cannot be written
+    loses its lines, not those of the others: `failed` is told.
+    """
+
+    def __init__(
+        self, appender: Appender, *, redelivered: int = 0, failed: Callable[[UserLogError], None]
+    ) -> None:
+        self._appender = appender
+        self._redelivered = redelivered
+        self._failed = failed
+        self._tails: dict[Path, Tail] = {}
+
+    def write(self, frame: int, lines: Sequence[Line]) -> None:
+        """Append what one frame adds."""
+        again = frame <= self._redelivered
+        if not again:
+            self._tails.clear()
+        for path, group in groupby(lines, key=lambda line: Path(line.path)):
+            texts = [line.text for line in group]
+            try:
+                if again:
+                    tail = self._tail(path)
+                    texts = [text for text in texts if not tail.already_written(text)]
+                if texts:
+                    self._appender.append(path, "".join(texts))
+            except UserLogError as error:
+                self._failed(error)
+
+    def _tail(self, path: Path) -> Tail:
+        if path not in self._tails:
+            self._tails[path] = Tail(self._appender.tail(path))
+        return self._tails[path]
+
+
+async def follow(
+    deliveries: AsyncIterator[Delivery],
+    projector: UserLogProjector,
+    writer: Writer,
+    checkpoint: Checkpoint,
+) -> None:
+    """
+    Write what the frames say, until cancelled.
+
+    `deliveries` begin at or before the frame after `projector.frame`; what came before is passed over.  A delivery
+    is acknowledged when its lines are in the files.
+    """
+    since = 0
+    try:
+        async for delivery in deliveries:
+            for message in delivery.messages:
+                frame = frames.decode(message.data)
+                if lines := projector.feed(frame):
+                    await _finish(writer.write, frame.number, lines)
+            await delivery.ack()
+            since += 1
+            if since >= _SAVE_EVERY:
+                await asyncio.to_thread(checkpoint.save, projector.snapshot())
+                since = 0
+    except asyncio.CancelledError:
+        # A failure saves nothing: it may have left the projector inside a frame.
+        checkpoint.save(projector.snapshot())
+        raise
+
+
+async def _finish(write: Callable[[int, Sequence[Line]], None], frame: int, lines: Sequence[Line]) -> None:
+    """Write in a thread, and to the end also when cancelled: the projector has already counted the frame."""
+    writing = asyncio.ensure_future(asyncio.to_thread(write, frame, lines))
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await writing
+        raise

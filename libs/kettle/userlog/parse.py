@@ -1,0 +1,228 @@
+"""
+Text to log events.
+
+Lenient where HTCondor's readers are: unknown numbers and unknown lines of a body are kept or passed over, an event
+whose terminating line is still missing is not there yet.  Strict where a guess would be wrong: a line that should
+begin an event and does not.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+
+from kettle.userlog.events import (
+    Aborted,
+    CpuTimes,
+    Evicted,
+    Executing,
+    Held,
+    ImageSize,
+    LogEvent,
+    Other,
+    Released,
+    Submitted,
+    Terminated,
+    Termination,
+)
+from kettle.userlog.table import is_heading, parse_table
+from kettle.wire.jobs import JobId
+
+_HEAD: Final = re.compile(
+    r"(?P<kind>\d{3}) \((?P<ids>(?P<cluster>-?\d+)\.(?P<proc>-?\d+)\.-?\d+)\) "
+    r"(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?(?P<utc>Z?) (?P<first>.*)"
+)
+_TIMES: Final = re.compile(r"\t+Usr (\d+) (\d+):(\d+):(\d+), Sys (\d+) (\d+):(\d+):(\d+)  -  (.*) Usage")
+_COUNT: Final = re.compile(r"\t(\d+)  -  (.*)")
+_CODE: Final = re.compile(r"\tCode (\d+) Subcode (-?\d+)")
+_EVICTED: Final = re.compile(r"Job was evicted\.(?: Code (\d+) Subcode (-?\d+))?")
+_NORMAL: Final = re.compile(r"\t\(1\) Normal termination \(return value (-?\d+)\)")
+_SIGNAL: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (\d+)\)")
+_CORE: Final = re.compile(r"\t\(1\) Corefile in: (.*)")
+
+
+class UserLogFormatError(ValueError):
+    """The text is not a job event log; the message says in which line."""
+
+
+def parse(text: str, zone: tzinfo | None = None) -> list[LogEvent]:
+    """All complete events, in order. Raises UserLogFormatError at a line that should begin an event and does not."""
+    return [_event(number, lines, zone) for number, lines in _blocks(text)]
+
+
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    block: list[str] = []
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.removesuffix("\r")
+        if line == "...":
+            yield number - len(block), block
+            block = []
+        else:
+            block.append(line)
+
+
+def _event(number: int, lines: Sequence[str], zone: tzinfo | None) -> LogEvent:
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None:
+        raise UserLogFormatError(f"line {number}: expected the first line of an event")
+    shown = datetime.fromisoformat(f"{head['date']} {head['time']}")
+    at = int(shown.replace(tzinfo=UTC if head["utc"] else zone).timestamp())
+    cluster, proc = int(head["cluster"]), int(head["proc"])
+    known: dict[str, Any] = {"job": JobId(cluster, proc), "at": at}
+    body_lines = [head["first"], *lines[1:]]
+    try:
+        body = _READERS[int(head["kind"])]
+    except KeyError:
+        return Other(**known, kind=int(head["kind"]), ids=head["ids"], lines=body_lines)
+    try:
+        return body(known, body_lines)
+    except (AttributeError, KeyError, IndexError, ValueError) as error:
+        raise UserLogFormatError(
+            f"line {number}: event {head['kind']} lacks lines that it must have"
+        ) from error
+
+
+def _submitted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return Submitted(**known, host=_after(lines[0]), notes=[line.removeprefix("    ") for line in lines[1:]])
+
+
+def _executing(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    slot = ""
+    attributes: list[tuple[str, str]] = []
+    for line in lines[1:]:
+        name, equals, value = line.strip().partition(" = ")
+        if line.startswith("\tSlotName: "):
+            slot = _after(line)
+        elif equals:
+            attributes.append((name, value))
+    return Executing(**known, host=_after(lines[0]), slot=slot, attributes=attributes)
+
+
+def _evicted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    code = _need(_EVICTED.fullmatch(lines[0]))
+    times, counts, others, table = _usage(lines[1:])
+    requeued = _ending(others[1:]) if others[0] == "\t(0) Job terminated and was requeued" else None
+    reasons = [line for line in others[1:] if not line.startswith("\t(")]
+    reason = reasons[0].removeprefix("\t") if reasons else ""
+    return Evicted(
+        **known,
+        code=None if code[1] is None else int(code[1]),
+        subcode=int(code[2] or 0),
+        checkpointed=others[0] == "\t(1) Job was checkpointed.",
+        requeued=requeued,
+        remote=times["Run Remote"],
+        local=times["Run Local"],
+        sent=counts.get("Run Bytes Sent By Job", 0),
+        received=counts.get("Run Bytes Received By Job", 0),
+        reason=reason if requeued is not None else reason.removeprefix("Reason: "),
+        resources=parse_table(table) if table else [],
+    )
+
+
+def _terminated(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    times, counts, others, table = _usage(lines[1:])
+    said = [line for line in others if line and not line.startswith("\t(")]
+    return Terminated(
+        **known,
+        ending=_ending(others),
+        run_remote=times["Run Remote"],
+        run_local=times["Run Local"],
+        total_remote=times["Total Remote"],
+        total_local=times["Total Local"],
+        sent=counts.get("Run Bytes Sent By Job", 0),
+        received=counts.get("Run Bytes Received By Job", 0),
+        total_sent=counts.get("Total Bytes Sent By Job", 0),
+        total_received=counts.get("Total Bytes Received By Job", 0),
+        resources=parse_table(table) if table else [],
+        ticket=said[-1].removeprefix("\t") if said else "",
+    )
+
+
+def _image_size(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    counts = _usage(lines[1:])[1]
+    return ImageSize(
+        **known,
+        image_kib=int(_after(lines[0])),
+        memory_mib=counts.get("MemoryUsage of job (MB)"),
+        resident_kib=counts.get("ResidentSetSize of job (KB)"),
+        proportional_kib=counts.get("ProportionalSetSize of job (KB)"),
+    )
+
+
+def _aborted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return Aborted(**known, reason=_reason(lines))
+
+
+def _held(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    # A reader takes the second line for the codes, wherever they stand: so a reason may have one line only.
+    code = _CODE.fullmatch(lines[2]) if len(lines) > 2 else None
+    reason = _reason(lines)
+    return Held(
+        **known,
+        reason="" if reason == "Reason unspecified" else reason,
+        code=int(code[1]) if code else 0,
+        subcode=int(code[2]) if code else 0,
+    )
+
+
+def _released(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return Released(**known, reason=_reason(lines))
+
+
+_READERS: Final = {
+    0: _submitted,
+    1: _executing,
+    4: _evicted,
+    5: _terminated,
+    6: _image_size,
+    9: _aborted,
+    12: _held,
+    13: _released,
+}
+
+
+def _usage(lines: Sequence[str]) -> tuple[dict[str, CpuTimes], dict[str, int], list[str], list[str]]:
+    """Sort the lines of a body: processor times and counts by what they are, other lines, the table."""
+    times: dict[str, CpuTimes] = {}
+    counts: dict[str, int] = {}
+    others: list[str] = []
+    table: list[str] = []
+    for line in lines:
+        if match := _TIMES.fullmatch(line):
+            times[match[9]] = CpuTimes(_seconds(match.groups()[:4]), _seconds(match.groups()[4:8]))
+        elif match := _COUNT.fullmatch(line):
+            counts[match[2]] = int(match[1])
+        elif is_heading(line) or (table and " : " in line):
+            table.append(line)
+        else:
+            others.append(line)
+    return times, counts, others, table
+
+
+def _ending(lines: Sequence[str]) -> Termination:
+    for index, line in enumerate(lines):
+        if match := _NORMAL.fullmatch(line):
+            return Termination(exit_code=int(match[1]))
+        if match := _SIGNAL.fullmatch(line):
+            core = _CORE.fullmatch(lines[index + 1]) if len(lines) > index + 1 else None
+            return Termination(signal=int(match[1]), core=core[1] if core else "")
+    raise ValueError("no line says how it ended")
+
+
+def _seconds(clock: Sequence[str]) -> int:
+    day, hour, minute, second = map(int, clock)
+    return ((day * 24 + hour) * 60 + minute) * 60 + second
+
+
+def _after(line: str) -> str:
+    return line.partition(": ")[2]
+
+
+def _reason(lines: Sequence[str]) -> str:
+    return lines[1].removeprefix("\t") if len(lines) > 1 else ""
+
+
+def _need(match: re.Match[str] | None) -> re.Match[str]:
+    if match is None:
+        raise ValueError("a line that must be there is not")
+    return match

@@ -1,0 +1,243 @@
+"""
+From recorded events to the lines of job event logs.
+
+Pure.  What a live job's later lines need of its ad is kept from its submission on, and dropped when it has left the
+queue.  Jobs without a log are not kept at all.
+
+Two facts shape the order.  The record says at once that a running job is held or removed; the log says it when
+the attempt has ended, after the eviction, because that is when tools may touch the job's files.  And an eviction is
+written only for an attempt whose start was written.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, tzinfo
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kettle.userlog.events import Aborted, Evicted, Executing, Held, LogEvent, Released, Submitted, Terminated
+from kettle.userlog.render import render
+from kettle.userlog.state import Cluster, Job, State
+from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
+from kettle.wire.ads.types import Scalar
+from kettle.wire.events import (
+    ClaimEnded,
+    ClaimGranted,
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    decode,
+)
+from kettle.wire.frames import Frame
+from kettle.wire.jobs import JobId
+
+_JOB_REMOVED: Final = 1023
+"""HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
+
+
+class Line(NamedTuple):
+    """One event for one file."""
+
+    path: PurePosixPath
+    text: str
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(State)
+
+
+class UserLogProjector:
+    """
+    Fed the frames of one schedd's shard in order, it says which lines go to which files.
+
+    `address` is what event 000 calls the access point, without angle brackets.
+    """
+
+    def __init__(self, address: str, *, zone: tzinfo | None = None, snapshot: bytes = b"") -> None:
+        self._address = address
+        self._zone = zone
+        self._state = _decoder.decode(snapshot) if snapshot else State()
+
+    @property
+    def frame(self) -> int:
+        """The last frame that was fed."""
+        return self._state.frame
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on after `frame`."""
+        return _encoder.encode(self._state)
+
+    def feed(self, frame: Frame) -> list[Line]:
+        """The lines that this frame adds, in order; none for a frame that was fed before."""
+        if frame.number <= self._state.frame:
+            return []
+        at = frame.at // 1_000_000
+        lines: list[Line] = []
+        for entry in frame.entries:
+            kind, _, name = entry.stream.partition("/")
+            if kind in {"cluster", "job", "claim"}:
+                lines.extend(self._lines(name, decode(entry.data), at))
+        self._state.frame = frame.number
+        return lines
+
+    def _lines(self, name: str, event: Event, at: int) -> Iterator[Line]:
+        match event:
+            case ClusterSubmitted():
+                yield from self._submitted(event, at)
+            case ClaimGranted():
+                self._state.claims[event.claim] = Allocation.from_ad(event.slot_ad)
+            case ClaimEnded():
+                self._state.claims.pop(event.claim, None)
+            case _:
+                job = JobId.parse(name)
+                if job.cluster in self._state.clusters:
+                    yield from self._of_job(job, event, at)
+
+    def _submitted(self, event: ClusterSubmitted, at: int) -> Iterator[Line]:
+        cluster = Cluster.of(event)
+        if not cluster.has_log:
+            return
+        self._state.clusters[event.cluster] = cluster
+        for proc in range(len(event.rows)):
+            ad = self._ad(JobId(event.cluster, proc))
+            said = (ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes"))
+            notes = [note for note in said if isinstance(note, str)]
+            job = JobId(event.cluster, proc)
+            yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
+
+    def _of_job(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
+        state = self._state.jobs.setdefault(str(job), Job())
+        match event:
+            case JobAssigned():
+                state.attempt, state.claim, state.started_at = event.attempt, event.claim, 0.0
+                state.slot, state.startd = event.slot, event.startd
+            case JobStarted():
+                state.started_at = event.at or at
+                yield from self._line(self._executing(job, state, at))
+            case JobVacated():
+                yield from self._vacated(job, state, event, at)
+            case JobCompleted():
+                yield from self._completed(job, state, event, at)
+            case JobHeld() | JobReleased() | JobRemoved():
+                if state.attempt:
+                    state.waiting.append(event)
+                else:
+                    yield from self._said(job, event, at)
+            case _:
+                pass
+
+    def _executing(self, job: JobId, state: Job, at: int) -> LogEvent:
+        allocation = self._state.claims.get(state.claim, Allocation())
+        return Executing(
+            job=job,
+            at=at,
+            host=f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>",
+            slot=state.slot,
+            attributes=[(n, str(v)) for n, v in allocation.attributes() if v is not None],
+        )
+
+    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: int) -> Iterator[Line]:
+        code, subcode, reason, usage = event.code, 0, event.reason, event.usage
+        for said in state.waiting:
+            match said:
+                case JobHeld():
+                    code, subcode, reason = said.code, said.subcode, said.reason
+                case JobRemoved():
+                    code, subcode, reason = _JOB_REMOVED, 0, said.reason
+                case JobReleased():
+                    pass
+        state.total = plus(state.total, usage)
+        if state.started_at:
+            yield from self._line(
+                Evicted(
+                    job=job,
+                    at=at,
+                    code=code,
+                    subcode=subcode,
+                    remote=cpu_times(usage),
+                    sent=usage.sent,
+                    received=usage.received,
+                    reason=reason,
+                    resources=table(self._ad(job), self._state.claims.get(state.claim, Allocation()), usage),
+                )
+            )
+        waiting, state.waiting = state.waiting, []
+        state.attempt, state.started_at = 0, 0.0
+        for said in waiting:
+            yield from self._said(job, said, at)
+
+    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: int) -> Iterator[Line]:
+        if any(isinstance(said, JobRemoved) for said in state.waiting):
+            # It ended while it was being removed. One terminal event, and removed is what was asked for.
+            yield from self._vacated(
+                job,
+                state,
+                JobVacated(attempt=event.attempt, code=_JOB_REMOVED, reason="", usage=event.usage),
+                at,
+            )
+            return
+        state.total = plus(state.total, event.usage)
+        exited = datetime.fromtimestamp(int(event.at) or at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        how = (
+            f"signal {event.exit_signal}" if event.exit_signal is not None else f"exit-code {event.exit_code}"
+        )
+        execute = event.at - state.started_at if event.at and state.started_at else 0.0
+        yield from self._line(
+            Terminated(
+                job=job,
+                at=at,
+                ending=termination(event),
+                run_remote=cpu_times(event.usage),
+                total_remote=cpu_times(state.total),
+                sent=event.usage.sent,
+                received=event.usage.received,
+                total_sent=state.total.sent,
+                total_received=state.total.received,
+                resources=table(
+                    self._ad(job),
+                    self._state.claims.get(state.claim, Allocation()),
+                    event.usage,
+                    execute=execute,
+                ),
+                ticket=f"Job terminated of its own accord at {exited} with {how}.",
+            )
+        )
+        self._gone(job)
+
+    def _said(self, job: JobId, event: JobHeld | JobReleased | JobRemoved, at: int) -> Iterator[Line]:
+        match event:
+            case JobHeld():
+                yield from self._line(
+                    Held(job=job, at=at, reason=event.reason, code=event.code, subcode=event.subcode)
+                )
+            case JobReleased():
+                yield from self._line(Released(job=job, at=at, reason=event.reason))
+            case JobRemoved():
+                yield from self._line(Aborted(job=job, at=at, reason=event.reason))
+                self._gone(job)
+
+    def _gone(self, job: JobId) -> None:
+        self._state.jobs.pop(str(job), None)
+        cluster = self._state.clusters[job.cluster]
+        cluster.live -= 1
+        if cluster.live <= 0:
+            del self._state.clusters[job.cluster]
+
+    def _ad(self, job: JobId) -> Mapping[str, Scalar]:
+        return self._state.clusters[job.cluster].ad_of(job.proc)
+
+    def _line(self, event: LogEvent) -> Iterator[Line]:
+        ad = self._ad(event.job)
+        log, iwd = ad.get("UserLog"), ad.get("Iwd")
+        if not isinstance(log, str) or not log:
+            return
+        path = PurePosixPath(iwd if isinstance(iwd, str) else "", log)
+        if path.is_absolute():  # relative to nothing is nobody's file
+            yield Line(path, render(event, self._zone))

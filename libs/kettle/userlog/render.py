@@ -1,0 +1,146 @@
+"""
+Log events to text, byte for byte as HTCondor writes them.
+
+Pure but for the zone: a time is shown as the clocks of `zone` show it, by default those of this machine.
+"""
+
+from datetime import datetime, tzinfo
+
+from kettle.userlog.events import (
+    Aborted,
+    CpuTimes,
+    Evicted,
+    Executing,
+    Held,
+    ImageSize,
+    LogEvent,
+    Other,
+    Released,
+    Submitted,
+    Terminated,
+    Termination,
+)
+from kettle.userlog.table import render_table
+
+TERMINATOR = "..."
+
+
+def render(event: LogEvent, zone: tzinfo | None = None) -> str:
+    """
+    The text of one event, with its terminating line.
+
+    Line breaks inside a value become blanks: a reader would take what follows for another line of the event.
+    """
+    when = datetime.fromtimestamp(event.at, zone).strftime("%Y-%m-%d %H:%M:%S")
+    first, *rest = _body(event)
+    if isinstance(event, Other):
+        head = f"{event.kind:03d} ({event.ids})"
+    else:
+        head = f"{event.number:03d} ({event.job.cluster:03d}.{event.job.proc:03d}.000)"
+    lines = [f"{head} {when} {first}", *rest, TERMINATOR]
+    return "\n".join(one_line(line) for line in lines) + "\n"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
+
+
+def _body(event: LogEvent) -> list[str]:
+    match event:
+        case Submitted():
+            return [f"Job submitted from host: {event.host}", *(f"    {note}" for note in event.notes)]
+        case Executing():
+            slot = [f"\tSlotName: {event.slot}"] if event.slot else []
+            attributes = (f"\t{name} = {value}" for name, value in event.attributes)
+            return [f"Job executing on host: {event.host}", *slot, *attributes]
+        case Evicted():
+            return _evicted(event)
+        case Terminated():
+            return _terminated(event)
+        case ImageSize():
+            return _image_size(event)
+        case Aborted():
+            return ["Job was aborted.", *_indented(event.reason)]
+        case Held():
+            reason = event.reason or "Reason unspecified"
+            return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]
+        case Released():
+            return ["Job was released.", *_indented(event.reason)]
+        case Other():
+            return event.lines
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a log event that can be written")
+
+
+def _evicted(event: Evicted) -> list[str]:
+    if event.requeued is not None:
+        how = "(0) Job terminated and was requeued"
+    else:
+        how = "(1) Job was checkpointed." if event.checkpointed else "(0) CPU times"
+    code = "" if event.code is None else f" Code {event.code} Subcode {event.subcode}"
+    reason = event.reason if event.requeued is not None or not event.reason else f"Reason: {event.reason}"
+    if event.resources and not reason:
+        reason = "Reason: unspecified"  # readers take the line before a table for the reason
+    return [
+        f"Job was evicted.{code}",
+        f"\t{how}",
+        _times(event.remote, "Run Remote"),
+        _times(event.local, "Run Local"),
+        f"\t{event.sent}  -  Run Bytes Sent By Job",
+        f"\t{event.received}  -  Run Bytes Received By Job",
+        *(_ending(event.requeued) if event.requeued is not None else ()),
+        *_indented(reason),
+        *render_table(event.resources),
+    ]
+
+
+def _terminated(event: Terminated) -> list[str]:
+    return [
+        "Job terminated.",
+        *_ending(event.ending),
+        _times(event.run_remote, "Run Remote"),
+        _times(event.run_local, "Run Local"),
+        _times(event.total_remote, "Total Remote"),
+        _times(event.total_local, "Total Local"),
+        f"\t{event.sent}  -  Run Bytes Sent By Job",
+        f"\t{event.received}  -  Run Bytes Received By Job",
+        f"\t{event.total_sent}  -  Total Bytes Sent By Job",
+        f"\t{event.total_received}  -  Total Bytes Received By Job",
+        *render_table(event.resources),
+        *(("", f"\t{event.ticket}") if event.ticket else ()),
+    ]
+
+
+def _image_size(event: ImageSize) -> list[str]:
+    known = (
+        (event.memory_mib, "MemoryUsage of job (MB)"),
+        (event.resident_kib, "ResidentSetSize of job (KB)"),
+        (event.proportional_kib, "ProportionalSetSize of job (KB)"),
+    )
+    return [
+        f"Image size of job updated: {event.image_kib}",
+        *(f"\t{value}  -  {what}" for value, what in known if value is not None),
+    ]
+
+
+def _ending(ending: Termination) -> list[str]:
+    if ending.signal is None:
+        return [f"\t(1) Normal termination (return value {ending.exit_code})"]
+    core = f"\t(1) Corefile in: {ending.core}" if ending.core else "\t(0) No core file"
+    return [f"\t(0) Abnormal termination (signal {ending.signal})", core]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"\t{text}"] if text else []
+
+
+def _times(times: CpuTimes, what: str) -> str:
+    return f"\t\tUsr {_clock(times.user)}, Sys {_clock(times.system)}  -  {what} Usage"
+
+
+def _clock(seconds: int) -> str:
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    day, hour = divmod(hours, 24)
+    return f"{day} {hour:02d}:{minute:02d}:{second:02d}"

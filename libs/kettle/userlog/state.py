@@ -1,0 +1,84 @@
+"""What the projector of job event logs remembers between frames: of live jobs only."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from kettle.userlog.usage import Allocation
+from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, Usage
+
+_KEPT: Final = {
+    name.lower(): name
+    for name in (
+        "UserLog",
+        "Iwd",
+        "RequestCpus",
+        "RequestMemory",
+        "RequestDisk",
+        "SubmitEventNotes",
+        "SubmitEventUserNotes",
+    )
+}
+
+
+class Cluster(msgspec.Struct):
+    """What the log needs of a submission."""
+
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+    live: int
+    """How many of its jobs have not left the queue."""
+
+    @classmethod
+    def of(cls, event: ClusterSubmitted) -> "Cluster":
+        """Keep only the attributes that log events show."""
+        columns = [i for i, name in enumerate(event.columns) if name.lower() in _KEPT]
+        return cls(
+            ad={_KEPT[n.lower()]: _text(v, event.cluster) for n, v in event.ad.items() if n.lower() in _KEPT},
+            columns=[_KEPT[event.columns[i].lower()] for i in columns],
+            rows=[[_text(row[i], event.cluster) for i in columns] for row in event.rows] if columns else [],
+            live=len(event.rows),
+        )
+
+    @property
+    def has_log(self) -> bool:
+        """Whether any of its jobs has a log."""
+        return "UserLog" in self.ad or "UserLog" in self.columns
+
+    def ad_of(self, proc: int) -> Mapping[str, Scalar]:
+        """What is kept of the ad of one job."""
+        if not self.columns:
+            return self.ad
+        return {**self.ad, **dict(zip(self.columns, self.rows[proc], strict=True))}
+
+
+class Job(msgspec.Struct):
+    """A job with an event of its own."""
+
+    attempt: int = 0
+    """0: none lives."""
+    claim: str = ""
+    slot: str = ""
+    startd: str = ""
+    started_at: float = 0.0
+    """0: the executable of this attempt does not run (yet)."""
+    waiting: list[JobHeld | JobReleased | JobRemoved] = []
+    """Recorded while the attempt lives, written when it has ended."""
+    total: Usage = Usage()
+
+
+class State(msgspec.Struct):
+    """Everything that a projector remembers."""
+
+    frame: int = 0
+    clusters: dict[int, Cluster] = {}
+    jobs: dict[str, Job] = {}
+    """By `cluster.proc`."""
+    claims: dict[str, Allocation] = {}
+
+
+def _text(value: Scalar, cluster: int) -> Scalar:
+    return value.replace("$(ClusterId)", str(cluster)) if isinstance(value, str) else value

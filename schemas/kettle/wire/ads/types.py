@@ -1,0 +1,18 @@
+"""How a ClassAd looks on the wire: a map from attribute name to a value or an expression.
+
+Literals travel as themselves, so that a reader in any language needs no ClassAd parser for them;
+everything else (lists, references, nested ads) is the text of an expression in new ClassAd syntax.
+Names keep their spelling; they are compared without regard to case.
+"""
+
+import msgspec
+
+
+class Expr(msgspec.Struct, frozen=True):
+    """An unevaluated ClassAd expression, as text in new syntax."""
+
+    expr: str
+
+
+Scalar = bool | int | float | str | Expr
+Ad = dict[str, Scalar]

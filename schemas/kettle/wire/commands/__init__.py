@@ -1,0 +1,1 @@
+"""What services ask of each other and people ask of services: imperatives, one module per role that answers."""

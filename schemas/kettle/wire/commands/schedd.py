@@ -1,0 +1,237 @@
+"""What a schedd is asked: by submitters about their jobs, by the negotiator and the shadows about claims."""
+
+from typing import Literal
+
+import msgspec
+
+from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.commands.shadow import Assignment, Stop
+from kettle.wire.commands.startd import Done
+from kettle.wire.endpoint import Endpoint, Position
+from kettle.wire.events.job import Usage
+from kettle.wire.jobs import JobId
+
+
+class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
+
+    id: str
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster is recorded."""
+
+    cluster: int
+    count: int
+    position: Position
+
+
+Action = Literal["hold", "release", "remove"]
+
+
+class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs: all that are listed, or in a listed cluster, or of a listed owner; and that meet `constraint`.
+
+    With no list at all, every job that meets `constraint`; an empty constraint is true.
+    """
+
+    jobs: list[JobId] = []
+    clusters: list[int] = []
+    owners: list[str] = []
+    constraint: str = ""
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Do one thing to some jobs."""
+
+    id: str
+    action: Action
+    select: Select
+    reason: str = ""
+
+
+Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied"]
+
+
+class JobOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """What an action did to one job."""
+
+    job: JobId
+    outcome: Outcome
+    status: str = ""
+    """The job's status at that moment: idle, running, held, removed, completed."""
+
+
+class Acted(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome per job that the selection named or found."""
+
+    outcomes: list[JobOutcome]
+    position: Position
+
+
+class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The job ads of a selection, in queue order."""
+
+    select: Select
+    projection: list[str] = []
+    """Attribute names; empty: all."""
+    limit: int = 0
+    """0: all."""
+    at_least: int = 0
+    """Answer only from a state that has seen this frame."""
+
+
+class JobAds(msgspec.Struct, frozen=True, kw_only=True):
+    """Ads that matched; `total` counts them before `limit`."""
+
+    jobs: list[Ad]
+    total: int
+
+
+class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything recorded of one job, its cluster's submission included."""
+
+    job: JobId
+
+
+class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as recorded; `data` is its msgpack."""
+
+    stream: str
+    version: int
+    frame: int
+    at: int
+    """Microseconds since the epoch."""
+    data: bytes
+
+
+class JobEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """In the order of recording."""
+
+    events: list[RecordedEvent]
+    shard: str
+
+
+class Explain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What this schedd knows of why a job is where it is."""
+
+    job: JobId
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The schedd's side of `why`; the negotiator knows the rest by (submitter, schedd, autocluster)."""
+
+    job: JobId
+    status: str
+    reason: str
+    submitter: str
+    autocluster: int | None
+    ad: Ad
+
+
+class MatchedSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """The negotiator's advice: up to `count` jobs of an autocluster may go to a slot."""
+
+    submitter: str
+    autocluster: int
+    count: int
+    slot: str
+    startd: str
+    capability: str
+
+
+class Matched(msgspec.Struct, frozen=True, kw_only=True):
+    """All matches of one cycle for this schedd."""
+
+    cycle: int
+    matches: list[MatchedSlot]
+
+
+class Attempt(msgspec.Struct, frozen=True, array_like=True):
+    """One run of one job."""
+
+    job: JobId
+    attempt: int
+
+
+class ShadowSync(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a shadow looks after; the answer is the difference to what is recorded."""
+
+    shadow: str
+    attempts: list[Attempt]
+
+
+class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """`forget`: attempts that are over in the record; `sync_interval`: seconds to the next full exchange."""
+
+    start: list[Assignment] = []
+    stop: list[Stop] = []
+    forget: list[Attempt] = []
+    sync_interval: float = 5.0
+
+
+class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+    """The executable runs."""
+
+    pid: int
+    at: float
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+    """The job is done; its output files are in place."""
+
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    usage: Usage = Usage()
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """The attempt is over, the job is not. `hold`: codes are HoldReasonCode, else VacateReasonCode."""
+
+    hold: bool
+    code: int
+    reason: str
+    subcode: int = 0
+    usage: Usage = Usage()
+    claim_lost: bool = False
+    """The startd does not have this claim (any more)."""
+
+
+class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shadow has to say about an attempt; a repeat changes nothing."""
+
+    job: JobId
+    attempt: int
+    claim: str
+    news: Began | Finished | Ended
+
+
+class ReportAttempts(msgspec.Struct, frozen=True, kw_only=True):
+    """Reports of one shadow, in order."""
+
+    shadow: str
+    reports: list[AttemptReport]
+
+
+class AttemptsRecorded(msgspec.Struct, frozen=True, kw_only=True):
+    """All reports of the request are recorded (or were stale); in exchange, the next jobs for the freed claims."""
+
+    start: list[Assignment]
+    position: Position
+
+
+SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
+ACT = Endpoint("schedd", "act", Act, Acted)
+QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
+QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
+EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
+MATCHED = Endpoint("schedd", "matched", Matched, Done)
+SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
+REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
+
+FOR_USERS = (SUBMIT, ACT, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
+ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)

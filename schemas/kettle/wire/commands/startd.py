@@ -1,0 +1,178 @@
+"""What a startd is asked to do. Claims are named by their public id and proved by their secret."""
+
+import msgspec
+
+from kettle.wire.ads.types import Ad
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.jobs import JobId
+
+
+class ClaimKey(msgspec.Struct, frozen=True, array_like=True):
+    """A claim's public id (minted by the schedd) and the secret that proves the right to use it."""
+
+    claim: str
+    secret: str
+
+
+class RequestClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask for as many claims as `claims` has, out of one slot; a repeat returns what was granted."""
+
+    schedd: str
+    slot: str
+    capability: str
+    """What the negotiator handed over with the match; a stale one is refused."""
+    submitter: str
+    job: Ad
+    """The job that stands for the autocluster."""
+    claims: list[ClaimKey]
+    lease: float
+    """Seconds a claim outlives its last renewal, on the worker's clock."""
+
+
+class GrantedClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """One accepted claim and the ad of the slot that was carved for it."""
+
+    claim: str
+    slot: str
+    ad: Ad
+
+
+class ClaimsDecided(msgspec.Struct, frozen=True, kw_only=True):
+    """What the startd accepted; the rest it refused for `reason`."""
+
+    granted: list[GrantedClaim]
+    clock: float
+    """The worker's monotonic clock when it answered, seconds: leases are counted on it."""
+    reason: str = ""
+
+
+class Alive(msgspec.Struct, frozen=True, kw_only=True):
+    """Renew all claims of a schedd on this machine. The list is complete: it is also the reconciliation."""
+
+    schedd: str
+    claims: list[ClaimKey]
+    deadline: float | None
+    """On the worker's clock; None asks for the clock only. A late message therefore grants nothing extra."""
+
+
+class AliveReply(msgspec.Struct, frozen=True, kw_only=True):
+    """`unknown`: claims of the request that do not exist here; `extra`: claims that the request left out."""
+
+    clock: float
+    unknown: list[str] = []
+    extra: list[str] = []
+
+
+class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file for the sandbox. Small ones carry their bytes; the others are fetched by their hash."""
+
+    name: str
+    """Relative path in the sandbox."""
+    mode: int
+    size: int
+    sha256: str
+    data: bytes | None = None
+
+
+class Activation(msgspec.Struct, frozen=True, kw_only=True):
+    """Run this attempt of a job on a claim."""
+
+    key: ClaimKey
+    job: JobId
+    attempt: int
+    ad: Ad
+    inputs: list[InputFile]
+    shadow: str
+    """Who serves the input files that are not inline."""
+    trace: str = ""
+    """W3C traceparent of the job."""
+
+
+class ReportKey(msgspec.Struct, frozen=True, array_like=True):
+    """Names a worker report: it is repeated until somebody says that it is recorded."""
+
+    claim: str
+    attempt: int
+    sequence: int
+
+
+class Activate(msgspec.Struct, frozen=True, kw_only=True):
+    """Start attempts, and in the same message confirm reports. A repeat starts nothing twice."""
+
+    activations: list[Activation]
+    recorded: list[ReportKey] = []
+
+
+class ActivationResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`code` is 0 when it runs (or ran) here, else HTCondor's VacateReasonCode 1026-1036."""
+
+    claim: str
+    attempt: int
+    code: int = 0
+    reason: str = ""
+
+
+class Activated(msgspec.Struct, frozen=True, kw_only=True):
+    """One result per activation, in order."""
+
+    results: list[ActivationResult]
+
+
+class Deactivation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """End an attempt; the claim stays. `hard` skips the soft kill signal."""
+
+    key: ClaimKey
+    attempt: int
+    code: int
+    reason: str
+    hard: bool = False
+
+
+class Deactivate(msgspec.Struct, frozen=True, kw_only=True):
+    """End attempts; each ends in its final report, unless that was sent already."""
+
+    attempts: list[Deactivation]
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """Give claims back; what still runs on them is ended."""
+
+    claims: list[ClaimKey]
+    reason: str
+
+
+class Confirm(msgspec.Struct, frozen=True, kw_only=True):
+    """These reports are recorded: the worker may forget them."""
+
+    recorded: list[ReportKey]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """Understood."""
+
+
+class FetchOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """Read a piece of an output file that was too large for the report."""
+
+    key: ClaimKey
+    attempt: int
+    name: str
+    offset: int
+    length: int
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Bytes of a file; fewer than asked for at its end."""
+
+    data: bytes
+
+
+REQUEST_CLAIMS = Endpoint("startd", "request_claims", RequestClaims, ClaimsDecided)
+ALIVE = Endpoint("startd", "alive", Alive, AliveReply)
+ACTIVATE = Endpoint("startd", "activate", Activate, Activated)
+DEACTIVATE = Endpoint("startd", "deactivate", Deactivate, Done)
+RELEASE = Endpoint("startd", "release", Release, Done)
+CONFIRM = Endpoint("startd", "confirm", Confirm, Done)
+FETCH_OUTPUT = Endpoint("startd", "fetch_output", FetchOutput, Piece)
+
+ENDPOINTS = (REQUEST_CLAIMS, ALIVE, ACTIVATE, DEACTIVATE, RELEASE, CONFIRM, FETCH_OUTPUT)

@@ -1,0 +1,49 @@
+"""Everything that is ever recorded, and how a recorded event is read back.
+
+A published type is only superseded, never changed: `upcast` turns an old one into its successor when it is decoded.
+"""
+
+from kettle.wire.events.base import Event
+from kettle.wire.events.claim import ClaimEnded, ClaimEvent, ClaimGranted
+from kettle.wire.events.cluster import ClusterSubmitted
+from kettle.wire.events.codec import UnknownEventError, decode, encode, tag_of
+from kettle.wire.events.cycle import Clause, CycleNegotiated, Match, Rejection
+from kettle.wire.events.job import (
+    JobAssigned,
+    JobCompleted,
+    JobEvent,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+from kettle.wire.events.machine import MachineJoined, MachineLeft
+
+__all__ = [
+    "ClaimEnded",
+    "ClaimEvent",
+    "ClaimGranted",
+    "Clause",
+    "ClusterSubmitted",
+    "CycleNegotiated",
+    "Event",
+    "JobAssigned",
+    "JobCompleted",
+    "JobEvent",
+    "JobHeld",
+    "JobReleased",
+    "JobRemoved",
+    "JobStarted",
+    "JobVacated",
+    "MachineJoined",
+    "MachineLeft",
+    "Match",
+    "Rejection",
+    "UnknownEventError",
+    "Usage",
+    "decode",
+    "encode",
+    "tag_of",
+]

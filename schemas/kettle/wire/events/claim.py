@@ -1,0 +1,28 @@
+"""What happens to a claim, on the stream `claim/<public id>`."""
+
+from kettle.wire.ads.types import Ad
+from kettle.wire.events.base import Event
+
+
+class ClaimGranted(Event, frozen=True, tag="claim.granted/1"):
+    """A startd accepted our claim of a slot for jobs of this submitter and autocluster."""
+
+    claim: str
+    """Public id. The secret part never reaches the log: it is kept in the owner's table of capabilities."""
+    startd: str
+    slot: str
+    slot_ad: Ad
+    submitter: str
+    autocluster: int
+    lease: float
+    """Seconds without renewal after which the startd ends the claim."""
+
+
+class ClaimEnded(Event, frozen=True, tag="claim.ended/1"):
+    """The claim is over on both sides: released, refused by the startd, or its lease ran out."""
+
+    claim: str
+    reason: str
+
+
+ClaimEvent = ClaimGranted | ClaimEnded

@@ -1,0 +1,87 @@
+"""What happens to one job, on the stream `job/<cluster>.<proc>`."""
+
+import msgspec
+
+from kettle.wire.events.base import Event
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one attempt used, as measured by its starter."""
+
+    wall: float = 0.0
+    """Seconds from activation to the end of clean-up."""
+    user_cpu: float = 0.0
+    """Seconds, whole process tree."""
+    system_cpu: float = 0.0
+    memory_kib: int = 0
+    """Peak resident set, KiB."""
+    disk_kib: int = 0
+    """Size of the sandbox at the end, KiB."""
+    sent: int = 0
+    """Bytes of output shipped to the submit side."""
+    received: int = 0
+    """Bytes of input fetched."""
+
+
+class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
+    """The job was given a claim; `attempt` counts the runs of the job from 1."""
+
+    attempt: int
+    claim: str
+    slot: str
+    startd: str
+
+
+class JobStarted(Event, frozen=True, tag="job.started/1"):
+    """The executable of this attempt really runs."""
+
+    attempt: int
+    pid: int = 0
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
+class JobVacated(Event, frozen=True, tag="job.vacated/1"):
+    """The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode."""
+
+    attempt: int
+    code: int
+    reason: str
+    usage: Usage = Usage()
+
+
+class JobCompleted(Event, frozen=True, tag="job.completed/1"):
+    """The job ran to its end: exactly one of `exit_code` and `exit_signal` is set."""
+
+    attempt: int
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    """When the process exited, on the worker's clock, seconds since the epoch."""
+    usage: Usage = Usage()
+
+
+class JobHeld(Event, frozen=True, tag="job.held/1"):
+    """The job waits for somebody; codes are HTCondor's HoldReasonCode."""
+
+    code: int
+    reason: str
+    subcode: int = 0
+    by: str = ""
+
+
+class JobReleased(Event, frozen=True, tag="job.released/1"):
+    """A held job may run again."""
+
+    reason: str = ""
+    by: str = ""
+
+
+class JobRemoved(Event, frozen=True, tag="job.removed/1"):
+    """The job will not run again; an attempt that still lives is being ended."""
+
+    reason: str = ""
+    by: str = ""
+
+
+JobEvent = JobAssigned | JobStarted | JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved

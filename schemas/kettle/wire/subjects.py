@@ -1,0 +1,97 @@
+"""Every subject, stream, bucket and durable name on the bus, as functions.
+
+A token from outside (a host, an owner, a slot) is encoded so that any name is safe: characters that
+NATS gives a meaning to, and `%` itself, become `%XX`. Job ids are never part of a stored subject:
+the number of subjects in a stream must not grow with the number of jobs.
+"""
+
+from typing import Final
+
+_SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def token(name: str) -> str:
+    """Encode any text as one subject token; an empty name becomes `%`."""
+    if name and _SAFE.issuperset(name):
+        return name
+    return "".join(c if c in _SAFE else "".join(f"%{b:02X}" for b in c.encode()) for c in name) or "%"
+
+
+def key(name: str) -> str:
+    """Encode any text as one token of a key-value key, where `%` itself is not allowed: `=XX`."""
+    return "".join(c if c in _SAFE else "".join(f"={b:02X}" for b in c.encode()) for c in name) or "="
+
+
+class Subjects:
+    """The names of one pool: `kettle.<pool>.…` for subjects, `KETTLE_<pool>_…` for streams and buckets."""
+
+    def __init__(self, pool: str) -> None:
+        self.pool = pool
+        self._prefix = f"kettle.{token(pool)}"
+        self._asset = f"KETTLE_{key(pool)}".replace("=", "_")
+
+    def command(self, role: str, name: str, verb: str, caller: str) -> str:
+        """Request/reply with one service; `role` and `verb` are ours, `name` is anybody's.
+
+        The last token is the caller's identity (see `kettle.wire.identity`): the server lets a client publish
+        only under its own, so a service reads who asks from the subject, never from the payload.
+        """
+        return f"{self._prefix}.cmd.{role}.{token(name)}.{verb}.{caller}"
+
+    def commands_by(self, caller: str, role: str = "*", verb: str = "*") -> str:
+        """Filter: what one caller may ask of any service of `role`."""
+        return f"{self._prefix}.cmd.{role}.*.{verb}.{caller}"
+
+    def commands_to(self, role: str) -> str:
+        """Filter: everything that services of `role` answer."""
+        return f"{self._prefix}.cmd.{role}.>"
+
+    def events(self, shard: str) -> str:
+        """The frames of one shard of the log."""
+        return f"{self._prefix}.evt.{token(shard)}"
+
+    def event_stream(self, shard: str) -> str:
+        """The JetStream stream that holds `events(shard)`; its sequence is the frame number."""
+        return f"{self._asset}_EVT_{key(shard).replace('=', '_')}"
+
+    def work(self, schedd: str, startd: str) -> str:
+        """Reports of the workers on one machine about the jobs of one schedd."""
+        return f"{self._prefix}.work.{token(schedd)}.{token(startd)}"
+
+    def work_of(self, schedd: str) -> str:
+        """Filter: the reports of all machines to one schedd."""
+        return f"{self._prefix}.work.{token(schedd)}.*"
+
+    @property
+    def work_all(self) -> str:
+        """Filter: every worker report of the pool."""
+        return f"{self._prefix}.work.>"
+
+    @property
+    def work_stream(self) -> str:
+        """The JetStream stream that holds the worker reports."""
+        return f"{self._asset}_WORK"
+
+    @property
+    def ads(self) -> str:
+        """Key-value bucket of public ads, `<AdType>.<name>`."""
+        return f"{self._asset}_ADS"
+
+    @property
+    def private_ads(self) -> str:
+        """Key-value bucket of claim capabilities, `<slot name>`; for startds and negotiators alone."""
+        return f"{self._asset}_PRIVATE"
+
+    @property
+    def leases(self) -> str:
+        """Key-value bucket in which would-be owners of a shard contend."""
+        return f"{self._asset}_LEASES"
+
+    def notice(self, kind: str, name: str) -> str:
+        """Core, unstored: 'something changed, look' (for example a schedd that has just started)."""
+        return f"{self._prefix}.notice.{kind}.{token(name)}"
+
+
+def ad_key(ad_type: str, name: str) -> str:
+    """The key of an ad in the bucket `Subjects.ads`."""
+    return f"{ad_type}.{key(name)}"

@@ -1,0 +1,79 @@
+"""Worker reports: what a machine says about the attempts that run on it, on the stream of work.
+
+A report is idempotent by (claim, attempt, sequence) and is kept on the worker's disk until confirmed.
+"""
+
+import msgspec
+
+from kettle.wire.events.job import Usage
+from kettle.wire.jobs import JobId
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
+    """The executable runs."""
+
+    pid: int
+    at: float
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
+    """Use so far."""
+
+    usage: Usage
+
+
+class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that the job left. Small ones carry their bytes; the others are read with `fetch_output`."""
+
+    name: str
+    """Relative path in the sandbox; `_condor_stdout` and `_condor_stderr` are the standard streams."""
+    mode: int
+    size: int
+    data: bytes | None = None
+
+
+class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
+    """Final: the job's main process ended by itself; nothing of the job is left on the machine but its outputs."""
+
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    missing: list[str] = []
+    """Files of TransferOutput that the job did not make."""
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """Final: the attempt ended otherwise; nothing of the job is left on the machine.
+
+    `hold` true: codes are HoldReasonCode, the job must wait for somebody; else VacateReasonCode, it may run again.
+    """
+
+    hold: bool
+    code: int
+    reason: str
+    subcode: int = 0
+    usage: Usage = Usage()
+
+
+Body = Started | Measured | Exited | Failed
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One report about one attempt; `sequence` counts from 1 inside it."""
+
+    claim: str
+    attempt: int
+    sequence: int
+    job: JobId
+    body: Body
+    trace: str = ""
+    """W3C traceparent of the attempt."""
+
+
+class Reports(msgspec.Struct, frozen=True, kw_only=True):
+    """What one startd sends to one schedd in one message."""
+
+    startd: str
+    reports: list[Report]

@@ -1,0 +1,165 @@
+"""
+Bringing a pool up: servers, schema, credentials, services, side by side wherever one does not need the other.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.master.daemon_list import Daemons
+from kettle.master.daemons import Server, Service
+from kettle.master.domain.order import NEEDS_DATABASE
+from kettle.master.settings import MasterSettings
+from kettle.pool import processes
+from kettle.pool.home import Home
+from kettle.runtime import Lifeline, Notifier
+
+NATS: Final = "nats"
+POSTGRES: Final = "postgres"
+
+_DATABASE_S: Final = 30.0
+
+_NOT_INHERITED: Final = frozenset({
+    "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "KETTLE_LIFELINE_FD",
+    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_DATABASE_URL", "KETTLE_HEALTH_PORT",
+})  # fmt: skip
+"""What was said to the master, and is not to be repeated to its children."""
+
+
+class BringUp:
+    """
+    One start of a pool.
+    """
+
+    def __init__(
+        self,
+        settings: MasterSettings,
+        home: Home,
+        daemons: Daemons,
+        notify_environ: Callable[..., dict[str, str]],
+        lifeline: Lifeline,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._daemons = daemons
+        self._notify_environ = notify_environ
+        self._lifeline = lifeline
+        self._notifier = Notifier.from_environ(os.environ)
+        self._nats_url = settings.nats_url
+        self._database_url = settings.database_url
+
+    @property
+    def servers(self) -> list[str]:
+        """
+        The servers that are ours, in no order: they do not need each other.
+        """
+        return [
+            name
+            for name, url in ((NATS, self._settings.nats_url), (POSTGRES, self._settings.database_url))
+            if not url
+        ]
+
+    async def run(self, group: asyncio.TaskGroup) -> None:
+        """
+        Start everything; returns when all of it is ready.
+        """
+        self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
+        roles = self._settings.daemon_list
+        with_database = [role for role in roles if role in NEEDS_DATABASE]
+        nats = self._nats(group)
+        postgres = self._postgres(group)
+        if nats is not None:
+            await self._daemons.ready([NATS])
+            self._nats_url = nats.url
+        # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
+        self._services([role for role in roles if role not in NEEDS_DATABASE], group)
+        if postgres is not None:
+            await self._daemons.ready([POSTGRES])
+            self._database_url = postgres.dsn
+        await self._migrate()
+        self._services(with_database, group)
+        self._write_pool_file()
+        for role in roles:
+            self._say(f"waiting for the {role}")
+            await self._daemons.ready([role])
+
+    def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
+        if self._settings.nats_url:
+            return None
+        from kettle.master.users import bus_users
+
+        server = EmbeddedNats(
+            self._home.path / NATS,
+            credentials=self._home.credentials,
+            permissions=bus_users(self._settings.pool, self._settings.daemon_list),
+            name=f"kettle-{self._settings.pool}",
+        )
+        self._daemons.keep(Server(NATS, server), group)
+        return server
+
+    def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
+        if self._settings.database_url:
+            return None
+        template = self._settings.postgres_template
+        server = EmbeddedPostgres(
+            self._home.path / POSTGRES,
+            throwaway=self._settings.throwaway,
+            template=Path(template) if template else None,
+        )
+        self._daemons.keep(Server(POSTGRES, server), group)
+        return server
+
+    async def _migrate(self) -> None:
+        if self._settings.migrate:
+            from kettle.storage.database import Database
+            from kettle.storage.migrate import migrate
+
+            self._say("bringing the database's schema up to date")
+            async with Database.connect(self._database_url, connections=1) as database:
+                await database.run(migrate, patience=_DATABASE_S)
+
+    def _services(self, roles: list[str], group: asyncio.TaskGroup) -> None:
+        for role in roles:
+            service = Service(
+                role,
+                environ=self._environ(role),
+                log=self._home.log / f"{role}.log",
+                cwd=self._home.path,
+                fds=[self._lifeline.read_fd],
+            )
+            self._daemons.keep(service, group)
+
+    def _environ(self, role: str) -> dict[str, str]:
+        settings = self._settings
+        variables = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in _NOT_INHERITED and not name.startswith("KETTLE_MASTER_")
+        }
+        variables |= processes.mark(self._home.pool_id())
+        variables |= self._lifeline.environ()
+        variables |= self._notify_environ(watchdog_s=settings.not_responding_timeout)
+        variables |= {
+            "KETTLE_POOL": settings.pool,
+            "KETTLE_HOME": str(self._home.path),
+            "KETTLE_NATS_URL": self._nats_url,
+            "KETTLE_NATS_CREDENTIALS": self._credentials(role),
+        }
+        if role in NEEDS_DATABASE:
+            variables["KETTLE_DATABASE_URL"] = self._database_url
+        return variables
+
+    def _credentials(self, role: str) -> str:
+        own = self._home.credential(role)
+        return str(own) if not self._settings.nats_url or own.exists() else self._settings.nats_credentials
+
+    def _write_pool_file(self) -> None:
+        """
+        Tell the person's client where the pool is.
+        """
+
+    def _say(self, what: str) -> None:
+        self._notifier.send(f"STATUS={what}")

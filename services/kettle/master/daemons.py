@@ -1,0 +1,213 @@
+"""
+What the master keeps running, behind one small interface: service processes and embedded servers.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+
+_LOG_LIMIT: Final = 16 << 20
+
+
+class Daemon(Protocol):
+    """
+    A process that can be started again after it has ended.
+    """
+
+    @property
+    def name(self) -> str:
+        """
+        What it is called in the state file and in log lines.
+        """
+        ...
+
+    @property
+    def pid(self) -> int:
+        """
+        The process id; 0 if it does not run.
+        """
+        ...
+
+    @property
+    def notifies(self) -> bool:
+        """
+        Whether it says itself when it is ready, and gives signs of life; otherwise it is ready once it is started.
+        """
+        ...
+
+    async def start(self) -> None:
+        """
+        Start the process.  Raises OSError or EmbeddedError.
+        """
+        ...
+
+    async def wait(self) -> int:
+        """
+        Wait for the end of the process; its exit status, or minus the number of the signal.
+        """
+        ...
+
+    def kill(self) -> None:
+        """
+        End the process for certain.
+        """
+        ...
+
+    async def stop(self, grace_s: float) -> None:
+        """
+        Ask the process to end, and end it for certain after `grace_s` seconds.
+        """
+        ...
+
+
+class Service:
+    """
+    `python -m kettle.<role>` as a child process, in a session of its own, its output in a file of its own.
+    """
+
+    notifies = True
+
+    def __init__(
+        self, role: str, *, environ: Mapping[str, str], log: Path, cwd: Path, fds: Sequence[int]
+    ) -> None:
+        """
+        `fds` stay open in the process under the same numbers.
+        """
+        self.name = role
+        self._environ = environ
+        self._log = log
+        self._cwd = cwd
+        self._fds = tuple(fds)
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """
+        The process id; 0 if it does not run.
+        """
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else 0
+
+    async def start(self) -> None:
+        """
+        Start the process.
+
+        The kernel kills it when the master's main thread ends.  That catches one that is stopped or hangs, too; what it
+        has started itself, such as a starter, sees the end of the lifeline.
+        """
+        output = _open_log(self._log)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *_dying_with_us(),
+                sys.executable,
+                "-P",
+                "-m",
+                f"kettle.{self.name}",
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=dict(self._environ),
+                cwd=self._cwd,
+                pass_fds=self._fds,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+    async def wait(self) -> int:
+        """
+        Wait for the end of the process.
+        """
+        assert self._process is not None, "not started"
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        """
+        SIGKILL, which also ends a process that is stopped.
+        """
+        self._signal(signal.SIGKILL)
+
+    async def stop(self, grace_s: float) -> None:
+        """
+        SIGTERM, at which a service drains; SIGKILL after `grace_s` seconds.
+        """
+        if not self.pid:
+            return
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)  # one that somebody has stopped would not hear the first
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+class Server:
+    """
+    An embedded server as a daemon: it is ready as soon as it is started, and knows itself how to be stopped.
+    """
+
+    notifies = False
+
+    def __init__(self, name: str, server: EmbeddedNats | EmbeddedPostgres) -> None:
+        self.name = name
+        self._server = server
+
+    @property
+    def pid(self) -> int:
+        """
+        The process id; 0 if it does not run.
+        """
+        return self._server.pid if self._server.running else 0
+
+    async def start(self) -> None:
+        """
+        Start the server; returns when it answers.
+        """
+        await self._server.start()
+
+    async def wait(self) -> int:
+        """
+        Wait for the end of the server.
+        """
+        return await self._server.wait()
+
+    def kill(self) -> None:
+        """
+        SIGKILL.
+        """
+        if pid := self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    async def stop(self, grace_s: float) -> None:
+        """
+        End the server; it has its own sequence of signals and times.
+        """
+        await self._server.stop()
+
+
+def _dying_with_us() -> list[str]:
+    found = shutil.which("setpriv", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+    return [found, "--pdeathsig=KILL", "--"] if found else []
+
+
+def _open_log(log: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > _LOG_LIMIT:
+            log.replace(log.with_suffix(".log.1"))
+    return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,3 @@
+"""
+What the master decides: pure, so that each rule is tested without a process.
+"""

@@ -1,0 +1,82 @@
+"""
+Whether a service that ended is started again, and when; and whether one that is silent hangs.
+"""
+
+from typing import Final
+
+import msgspec
+
+EXIT_DO_NOT_RESTART: Final = 99
+"""HTCondor's code of a daemon that asks not to be started again."""
+
+EXIT_CANNOT_LOG: Final = 44
+"""HTCondor's code of a daemon that cannot write its log."""
+
+EXIT_SETTINGS: Final = 78
+"""The service was told something that it cannot use; told the same again it ends the same way."""
+
+_REASONS: Final = {
+    EXIT_DO_NOT_RESTART: "asked not to be started again",
+    EXIT_CANNOT_LOG: "cannot write its log",
+    EXIT_SETTINGS: "cannot use its settings",
+}
+
+
+class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    HTCondor's rule: `constant + unit * factor^n` seconds before start n+1 of a row of failures, `ceiling` at most.
+    """
+
+    constant: float = 9.0
+    unit: float = 1.0
+    """Seconds; HTCondor's is 1.  A personal pool takes less, where a person waits for each restart."""
+    factor: float = 2.0
+    ceiling: float = 3600.0
+    recover: float = 300.0
+    """Seconds of running after which the row is over."""
+
+    def delay(self, failures: int) -> float:
+        """
+        Seconds to wait after the failure number `failures` of the row, counted from 0.
+        """
+        # The exponent at which the ceiling is passed for certain: larger ones would overflow for nothing.
+        return min(self.constant + self.unit * self.factor ** min(failures, 64), self.ceiling)
+
+
+class Again(msgspec.Struct, frozen=True):
+    """
+    Start it again in `delay` seconds; `failures` is then the length of the row.
+    """
+
+    delay: float
+    failures: int
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """
+    Do not start it again.
+    """
+
+    reason: str
+
+
+def after_end(backoff: Backoff, *, failures: int, ran_s: float, status: int) -> Again | Leave:
+    """
+    What follows the end of a service that nobody had asked to end.
+
+    `failures` counts the ends before this one in a row; `status` is the exit status, negative for a signal.
+    """
+    if status in _REASONS:
+        return Leave(_REASONS[status])
+    row = 0 if ran_s >= backoff.recover else failures
+    return Again(backoff.delay(row), row + 1)
+
+
+def silent(*, now: float, last_sign: float, timeout: float, looked: float, period: float) -> bool:
+    """
+    Whether a service hangs: it has given no sign for `timeout` seconds, while we ourselves were awake to hear one.
+
+    `looked` is when we looked last; if that is much longer ago than `period`, we were stopped, and what they said
+    meanwhile is still to be read.
+    """
+    return now - last_sign > timeout and now - looked <= 3 * period

@@ -1,0 +1,34 @@
+"""
+Cleaning up after everybody: what the services of an earlier or of this master left behind.
+
+Services clean up after their jobs, and the master after its services.  This is the last resort: what is still there
+carries the pool's mark or works in one of its sandboxes, and nobody is responsible for it any more.
+"""
+
+import asyncio
+import logging
+import os
+from typing import Final
+
+from kettle.pool import processes, sandboxes
+from kettle.pool.home import Home
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def sweep(home: Home) -> None:
+    """
+    End every process of the pool but ourselves, then empty the directory of sandboxes.
+    """
+    # Reading /proc and deleting trees takes longer than the event loop may be held.
+    await asyncio.to_thread(_sweep, home)
+
+
+def _sweep(home: Home) -> None:
+    us = frozenset({os.getpid()})
+    for process in processes.of_pool(home.pool_id(), home.execute, but=us):
+        _log.warning("nobody had ended pid %d: %s", process.pid, process.command[:200])
+    for process in processes.end_all(home.pool_id(), home.execute, but=us):
+        _log.error("cannot end pid %d: %s", process.pid, process.command[:200])
+    for path in sandboxes.sweep(home.execute):
+        _log.error("cannot remove %s", path)

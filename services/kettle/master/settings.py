@@ -1,0 +1,64 @@
+"""
+What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from kettle.master.domain.order import DAEMON_LIST
+from kettle.master.domain.restart import Backoff
+from kettle.runtime import Secret, Settings
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    `KETTLE_MASTER_<FIELD>` or the table `[master]`.
+    """
+
+    nats_url: Secret = ""
+    """Empty: the master runs a NATS server of its own."""
+    database_url: Secret = ""
+    """Empty: the master runs a PostgreSQL server of its own."""
+    daemon_list: tuple[str, ...] = DAEMON_LIST
+    backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
+    backoff_unit: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    backoff_factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
+    backoff_ceiling: Seconds = 3600.0
+    recover_factor: Seconds = 300.0
+    """Seconds of running after which earlier failures are forgotten."""
+    not_responding_timeout: Seconds = 3600.0
+    """Seconds without a sign of life after which a service is killed and started again."""
+    start_timeout: Seconds = 120.0
+    """Seconds for a service to become ready; after that it is killed and started again."""
+    start_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
+    """How often a service may fail while the pool is being started before the start as a whole has failed."""
+    shutdown_graceful_timeout: Seconds = 1800.0
+    """Seconds for a service to finish what it has begun when it is stopped; then it is killed."""
+    minimum_disk_mib: Annotated[int, msgspec.Meta(ge=0)] = 128
+    """Free space below which the master stops."""
+    disk_interval: Seconds = 10.0
+    """Seconds between two looks at the free space."""
+    migrate: bool = True
+    """Bring the database's schema up to date before the services start."""
+    throwaway: bool = False
+    """The data need not survive a crash of the machine: no flushing, a faster start.  For tests and demonstrations."""
+    postgres_template: str = ""
+    """Directory of a stopped PostgreSQL server that a new one is copied from."""
+    lock_fd: int = -1
+    """The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself."""
+
+    @property
+    def backoff(self) -> Backoff:
+        """
+        The rule for restarts.
+        """
+        return Backoff(
+            constant=self.backoff_constant,
+            unit=self.backoff_unit,
+            factor=self.backoff_factor,
+            ceiling=self.backoff_ceiling,
+            recover=self.recover_factor,
+        )

@@ -1,0 +1,40 @@
+"""
+Who may connect to the pool's own NATS server: one NKey per service, and one for the person whose pool it is.
+"""
+
+import os
+import pwd
+from collections.abc import Iterable
+
+from kettle.auth.permissions import permissions
+from kettle.embedded import Permissions
+from kettle.wire.identity import Identity, daemon, user
+from kettle.wire.subjects import Subjects
+
+PERSON = "user"
+"""The name of the person's credential."""
+
+
+def login_name() -> str:
+    """
+    The login name of the person, or the number of an account that has no name.
+    """
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def bus_users(pool: str, roles: Iterable[str]) -> dict[str, Permissions]:
+    """
+    By name of the credential, what its holder may do on the bus.
+    """
+    subjects = Subjects(pool)
+    identities: dict[str, Identity] = {role: daemon(role) for role in roles}
+    identities[PERSON] = user(login_name())
+    return {name: _allowed(name, subjects, identity) for name, identity in identities.items()}
+
+
+def _allowed(name: str, subjects: Subjects, identity: Identity) -> Permissions:
+    publish, subscribe = permissions(name, subjects, identity)
+    return Permissions(publish=publish, subscribe=subscribe)

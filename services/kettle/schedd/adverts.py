@@ -1,0 +1,128 @@
+"""What the pool is told of this schedd: an ad for each submitter with its demand, and one for the schedd.
+
+New work is told at once; that there is less to do can wait, because the negotiator's matches are advice anyway.
+"""
+
+import asyncio
+import time
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus
+from kettle.schedd.claims import Claims
+from kettle.schedd.domain.autocluster import significant
+from kettle.schedd.domain.queue import Queue
+from kettle.schedd.settings import ScheddSettings
+from kettle.wire.ads import Ad
+from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
+from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobReleased, JobVacated
+from kettle.wire.subjects import Subjects, ad_key
+
+_LIST: Final = 200
+"""Resource requests in one ad (NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE)."""
+_SLOW: Final = 0.5
+"""Seconds until an ad that shows less work is sent."""
+_ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Adverts:
+    """Publishes the ads of one schedd."""
+
+    def __init__(self, bus: Bus, subjects: Subjects, queue: Queue, claims: Claims, settings: ScheddSettings) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._queue = queue
+        self._claims = claims
+        self._settings = settings
+        self._urgent = asyncio.Event()
+        self._stale = asyncio.Event()
+        self._published: dict[str, bytes] = {}
+
+    def note(self, event: Event) -> None:
+        """Something was recorded."""
+        self._stale.set()
+        if isinstance(event, ClusterSubmitted | JobReleased | JobVacated | JobHeld):
+            self._urgent.set()
+
+    async def run(self) -> None:
+        """Publish what has changed, and everything again each interval; for ever."""
+        refreshed = 0.0
+        while True:
+            now = time.monotonic()
+            if everything := now - refreshed >= self._settings.ad_interval:
+                refreshed = now
+            self._urgent.clear()
+            self._stale.clear()
+            await self._publish(everything=everything)
+            await asyncio.sleep(self._settings.ad_floor)
+            await self._something_new(refreshed + self._settings.ad_interval - now)
+
+    async def _something_new(self, limit: float) -> None:
+        try:
+            async with asyncio.timeout(max(limit, 0.0)):
+                await self._stale.wait()
+                async with asyncio.timeout(_SLOW):
+                    await self._urgent.wait()
+        except TimeoutError:
+            pass  # the slow news, or the time for a full repeat, has come
+
+    async def _publish(self, *, everything: bool) -> None:
+        for submitter in list(self._queue.tally):
+            key = ad_key("Submitter", f"{submitter}@{self._queue.schedd}")
+            ad = self.submitter_ad(submitter)
+            if ad is None:
+                del self._queue.tally[submitter]
+                self._published.pop(key, None)
+                await self._bus.delete(self._subjects.ads, key)
+            else:
+                await self._put(key, _encode(ad), everything=everything)
+        await self._put(ad_key("Scheduler", self._queue.schedd), _encode(self.scheduler_ad()), everything=everything)
+
+    async def _put(self, key: str, value: bytes, *, everything: bool) -> None:
+        if everything or self._published.get(key) != value:
+            self._published[key] = value
+            await self._bus.put(self._subjects.ads, key, value)
+
+    def submitter_ad(self, submitter: str) -> SubmitterAd | None:
+        """The demand of a submitter; None if it has no jobs here."""
+        tally = self._queue.tally[submitter]
+        if not any(tally.values()):
+            return None
+        requests: list[ResourceRequest] = []
+        for _, job, autocluster, count in self._queue.requests(submitter)[:_LIST]:
+            open_count = count - self._claims.asked[submitter, autocluster]
+            if open_count > 0:
+                ad = self._queue.ad(job)
+                names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
+                picture = {name: value for name, value in ad.items() if name in names}
+                requests.append(ResourceRequest(autocluster=autocluster, count=open_count, ad=picture))
+        return SubmitterAd(
+            name=submitter,
+            schedd=self._queue.schedd,
+            idle=tally.get("idle", 0),
+            running=tally.get("running", 0),
+            held=tally.get("held", 0),
+            requests=requests,
+        )
+
+    def scheduler_ad(self) -> Ad:
+        """The schedd's own ad."""
+        total = {s: sum(t.get(s, 0) for t in self._queue.tally.values()) for s in ("idle", "running", "held", "removed")}
+        return {
+            "MyType": "Scheduler",
+            "Name": self._queue.schedd,
+            "NumUsers": len(self._queue.tally),
+            "TotalIdleJobs": total["idle"],
+            "TotalRunningJobs": total["running"],
+            "TotalHeldJobs": total["held"],
+            "TotalRemovedJobs": total["removed"],
+            "NumClaims": len(self._queue.claims),
+        }
+
+    async def withdraw(self) -> None:
+        """Take all ads back: the schedd stops."""
+        for key in self._published:
+            await self._bus.delete(self._subjects.ads, key)

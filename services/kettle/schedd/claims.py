@@ -1,0 +1,284 @@
+"""Claims: asked of startds on the negotiator's advice, renewed, reused job after job, given back.
+
+*Slow path: negotiation. Fast path: claim reuse.*
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
+from kettle.classad import ClassAd, matches
+from kettle.schedd.domain.claim import Leases
+from kettle.schedd.domain.job import Assign, End, decide
+from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.ledger import Ledger
+from kettle.schedd.secrets import ClaimSecrets
+from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.shadows import Shadows
+from kettle.wire.commands.schedd import MatchedSlot
+from kettle.wire.commands.startd import (
+    ALIVE,
+    RELEASE,
+    REQUEST_CLAIMS,
+    Alive,
+    AliveReply,
+    ClaimsDecided,
+    GrantedClaim,
+    Release,
+    RequestClaims,
+)
+from kettle.wire.events import ClaimEnded, ClaimGranted
+from kettle.wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+RECONNECT_FAILED: Final = 1008
+CLAIM_NOT_FOUND: Final = 1034
+_TRIES: Final = 3
+
+
+class Claims:
+    """All claims of this schedd, and the conversations with startds about them."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        ledger: Ledger,
+        shadows: Shadows,
+        secrets: ClaimSecrets,
+        tasks: asyncio.TaskGroup,
+        settings: ScheddSettings,
+    ) -> None:
+        self._bus = bus
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._secrets = secrets
+        self._tasks = tasks
+        self._settings = settings
+        self._leases = Leases(lease=settings.lease, margin=settings.lease_margin)
+        self._minted = 0
+        self._asking: set[str] = set()
+        self.asked: Counter[tuple[str, int]] = Counter()
+        """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
+        self._fits: dict[tuple[str, int], bool] = {}
+        self._owed: dict[str, dict[str, float]] = {}
+        """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
+        now = time.monotonic()
+        for claim in self._queue.claims.values():
+            self._leases.trust(claim.granted.startd, now)
+
+    # -- getting ------------------------------------------------------------------------------------------------------
+
+    def matched(self, match: MatchedSlot) -> None:
+        """Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet."""
+        key = (match.submitter, match.autocluster)
+        runnable = self._queue.demand.get(match.submitter, {}).get(match.autocluster, ())
+        count = min(match.count, len(runnable) - self.asked[key])
+        job = self._queue.next_job(match.submitter, match.autocluster)
+        if count > 0 and job is not None:
+            self.asked[key] += count
+            claims = [self._mint() for _ in range(count)]
+            self._asking.update(claims)
+            self._tasks.create_task(self._request(match, job, claims), name=f"claims on {match.slot}")
+
+    def _mint(self) -> str:
+        self._minted += 1
+        return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
+
+    async def _request(self, match: MatchedSlot, job: JobId, claims: list[str]) -> None:
+        request = RequestClaims(
+            schedd=self._queue.schedd,
+            slot=match.slot,
+            capability=match.capability,
+            submitter=match.submitter,
+            job=self._queue.ad(job),
+            claims=[self._secrets.key(claim) for claim in claims],
+            lease=self._settings.lease,
+        )
+        sent = time.monotonic()
+        try:
+            decided = await self._ask(match.startd, request)
+        finally:
+            self.asked[match.submitter, match.autocluster] -= len(claims)
+            self._asking.difference_update(claims)
+        if decided is None:
+            return
+        self._leases.trust(match.startd, sent)
+        self._leases.hear(match.startd, decided.clock, time.monotonic())
+        if decided.reason:
+            _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
+        await self._granted(match, decided.granted)
+
+    async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | None:
+        """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
+        for _ in range(_TRIES):
+            try:
+                return await self._bus.call(REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline)
+            except (RefusedError, NoResponderError) as error:
+                _log.info("claims not granted", extra={"startd": startd, "cause": str(error)})
+                return None
+            except BusError as error:
+                _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
+        return None
+
+    async def _granted(self, match: MatchedSlot, granted: Iterable[GrantedClaim]) -> None:
+        unused: list[str] = []
+        jobs: list[JobId] = []
+        for grant in granted:
+            event = ClaimGranted(
+                claim=grant.claim,
+                startd=match.startd,
+                slot=grant.slot,
+                slot_ad=grant.ad,
+                submitter=match.submitter,
+                autocluster=match.autocluster,
+                lease=self._settings.lease,
+            )
+            job = self._queue.next_job(match.submitter, match.autocluster)
+            if job is None:
+                unused.append(grant.claim)
+            else:
+                self._ledger.record([(f"claim/{grant.claim}", event)])
+                self._assign(job, grant.claim)
+                jobs.append(job)
+        if jobs:
+            await self._ledger.record([])
+            for job in jobs:
+                self._shadows.hand_over(job)
+        if unused:
+            await self._give_back(match.startd, unused, "no job is left for the claim")
+
+    # -- using --------------------------------------------------------------------------------------------------------
+
+    def reuse(self, claim: str) -> JobId | None:
+        """Record the next job for a claim that has become free, or its end; the caller awaits the commit."""
+        held = self._queue.claims.get(claim)
+        if held is None:
+            return None
+        if held.job is not None:
+            return held.job
+        for _, job, autocluster, _ in self._queue.requests(held.granted.submitter):
+            if self._fit(claim, autocluster, job):
+                self._assign(job, claim)
+                return job
+        self.end(claim, "no more jobs for the claim")
+        return None
+
+    def _assign(self, job: JobId, claim: str) -> None:
+        granted = self._queue.claims[claim].granted
+        command = Assign(claim=claim, slot=granted.slot, startd=granted.startd)
+        stream = job_stream(job)
+        self._ledger.record([(stream, event) for event in decide(self._queue.jobs[job].job, command)])
+
+    def _fit(self, claim: str, autocluster: int, job: JobId) -> bool:
+        granted = self._queue.claims[claim].granted
+        if autocluster == granted.autocluster:
+            return True
+        known = self._fits.get((claim, autocluster))
+        if known is None:
+            known = matches(ClassAd.from_wire(self._queue.ad(job)), ClassAd.from_wire(granted.slot_ad))
+            self._fits[claim, autocluster] = known
+        return known
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def end(self, claim: str, reason: str, *, release: bool = True) -> None:
+        """Record that a claim is over, and after the commit tell its startd."""
+        held = self._queue.claims.get(claim)
+        if held is None:
+            return
+        recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
+        for key in [key for key in self._fits if key[0] == claim]:
+            del self._fits[key]
+        if release:
+            self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
+
+    async def _release(self, recorded: "asyncio.Future[int]", startd: str, claim: str, reason: str) -> None:
+        await recorded
+        await self._give_back(startd, [claim], reason)
+
+    async def _give_back(self, startd: str, claims: list[str], reason: str) -> None:
+        release = Release(claims=[self._secrets.key(claim) for claim in claims], reason=reason)
+        try:
+            await self._bus.call(RELEASE, startd, release)
+        except BusError as error:
+            _log.warning("claims not given back yet", extra={"startd": startd, "cause": str(error)})
+            until = time.monotonic() + self._settings.lease
+            self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
+
+    def _settle(self) -> None:
+        """Try again to give back what could not be given back, as long as its lease may last."""
+        now = time.monotonic()
+        owed, self._owed = self._owed, {}
+        for startd, claims in owed.items():
+            if open_claims := [claim for claim, until in claims.items() if until > now]:
+                self._tasks.create_task(self._give_back(startd, open_claims, "no more jobs for the claim"))
+
+    def lose(self, claim: str, code: int, reason: str) -> None:
+        """Record that a claim and the attempt on it are over, by the worker's word or because its lease ran out."""
+        held = self._queue.claims[claim]
+        if held.job is not None:
+            job = held.job
+            state = self._queue.jobs[job].job
+            command = End(attempt=state.attempt, claim=claim, code=code, reason=reason)
+            self._ledger.record([(job_stream(job), event) for event in decide(state, command)])
+            self._shadows.forget(job)
+        self.end(claim, reason, release=False)
+
+    # -- renewing -----------------------------------------------------------------------------------------------------
+
+    async def keep_alive(self) -> None:
+        """Renew all claims, compare both sides' lists, and end what certainly is dead; for ever."""
+        while True:
+            by_startd: dict[str, list[str]] = {}
+            for claim, held in self._queue.claims.items():
+                by_startd.setdefault(held.granted.startd, []).append(claim)
+            async with asyncio.TaskGroup() as renewals:
+                for startd, claims in by_startd.items():
+                    renewals.create_task(self._renew(startd, claims))
+            for startd in self._leases.expired(by_startd, time.monotonic()):
+                self._expire(startd)
+            self._settle()
+            await asyncio.sleep(self._settings.alive_interval)
+
+    async def _renew(self, startd: str, claims: list[str]) -> None:
+        reply = await self._alive(startd, claims)
+        if reply is not None and reply[0] is None:
+            reply = await self._alive(startd, claims)  # the first answer told the clock that a renewal must name
+        if reply is None:
+            return
+        answer = reply[1]
+        held = [claim for claim in claims if claim in self._queue.claims]
+        for claim in self._leases.suspect(held, answer.unknown):
+            self.lose(claim, CLAIM_NOT_FOUND, f"the startd {startd} does not have the claim any more")
+        extra = [claim for claim in answer.extra if self._abandoned(claim)]
+        if extra:
+            await self._give_back(startd, extra, "the claim is not on record")
+
+    def _abandoned(self, claim: str) -> bool:
+        return claim not in self._queue.claims and claim not in self._asking
+
+    async def _alive(self, startd: str, claims: list[str]) -> tuple[float | None, AliveReply] | None:
+        deadline = self._leases.renew(startd, time.monotonic())
+        keys = [self._secrets.key(claim) for claim in claims]
+        alive = Alive(schedd=self._queue.schedd, claims=keys, deadline=deadline)
+        try:
+            reply = await self._bus.call(ALIVE, startd, alive, deadline=max(1.0, self._settings.alive_interval / 2))
+        except BusError as error:
+            _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
+            return None
+        self._leases.hear(startd, reply.clock, time.monotonic())
+        return deadline, reply
+
+    def _expire(self, startd: str) -> None:
+        reason = f"the lease of the claims on {startd} ran out: no contact for {self._settings.lease:g} s"
+        for claim, held in list(self._queue.claims.items()):
+            if held.granted.startd == startd:
+                self.lose(claim, RECONNECT_FAILED, reason)
+        self._leases.forget(startd)
+

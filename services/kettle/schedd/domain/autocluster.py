@@ -1,0 +1,82 @@
+"""Autoclusters: jobs that no machine policy can tell apart.
+
+Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). Significant are
+the basic attributes below and whatever attribute of the job these mention, one level deep.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from kettle.classad import parse, references
+from kettle.wire.ads import Ad, Expr, Scalar
+
+BASIC: Final = (
+    "JobUniverse",
+    "Rank",
+    "RequestCpus",
+    "RequestDisk",
+    "RequestMemory",
+    "Requirements",
+)
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+@lru_cache(maxsize=4096)
+def mentioned(text: str) -> frozenset[str]:
+    """Names, in lower case and without scope, of all attributes that an expression mentions."""
+    internal, external = references(parse(text))
+    names = (name.lower() for name in internal | external)
+    return frozenset(name.removeprefix("target.").removeprefix("my.") for name in names)
+
+
+def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str]:
+    """The names, as `ad` spells them, of the attributes that decide its autocluster, sorted."""
+    spelling = {name.lower(): name for name in ad}
+    names = {name.lower() for name in (*BASIC, *extra)}
+    for name in tuple(names):
+        value = ad.get(spelling.get(name, ""))
+        if isinstance(value, Expr):
+            names |= mentioned(value.expr)
+    return sorted(spelling[name] for name in names if name in spelling)
+
+
+def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
+    """The autocluster's number: a hash of the significant attributes, so that it is the same after a restart."""
+    picture = [(name.lower(), ad[name]) for name in names]
+    return int.from_bytes(blake2b(_encode(picture), digest_size=6).digest())
+
+
+class Autoclusters:
+    """Numbers the autoclusters of one cluster's jobs; looks at a job's attributes only where its cluster's jobs differ."""
+
+    def __init__(self, ad: Ad, columns: list[str], extra: Iterable[str] = ()) -> None:
+        self._ad = ad
+        self._extra = tuple(extra)
+        self._columns = columns
+        fixed = significant(ad, self._extra)
+        lowered = {name.lower() for name in fixed} | {name.lower() for name in (*BASIC, *self._extra)}
+        self._varying = [i for i, name in enumerate(columns) if name.lower() in lowered]
+        self._known: dict[bytes, int] = {}
+        self._same = None if self._varying or self._mentions_column(fixed) else signature(ad, fixed)
+
+    def _mentions_column(self, fixed: list[str]) -> bool:
+        lowered = {name.lower() for name in self._columns}
+        values = (self._ad[name] for name in fixed)
+        return any(isinstance(value, Expr) and mentioned(value.expr) & lowered for value in values)
+
+    def of(self, row: list[Scalar]) -> int:
+        """The autocluster of the job with this row."""
+        if self._same is not None:
+            return self._same
+        ad = {**self._ad, **dict(zip(self._columns, row, strict=True))}
+        names = significant(ad, self._extra)
+        key = _encode([ad[name] for name in names])
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = signature(ad, names)
+        return number

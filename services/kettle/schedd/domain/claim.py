@@ -1,0 +1,92 @@
+"""Claims: what a schedd holds of other people's machines, and for how long it may trust it.
+
+A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on that
+clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus the lease.
+What passed here since then is never more than what passed there since the clock was read, so the worker's deadline is never
+later than `sent + lease` here, however late the renewal arrives. Until then, and a margin for killing, the attempt may live.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kettle.wire.ads import Ad
+from kettle.wire.events import ClaimGranted
+from kettle.wire.jobs import JobId
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A granted claim; `job` is the job whose attempt may live on it."""
+
+    granted: ClaimGranted
+    job: JobId | None = None
+
+    @property
+    def slot_ad(self) -> Ad:
+        """The ad of the slot as it was when it was claimed."""
+        return self.granted.slot_ad
+
+
+class Contact(msgspec.Struct):
+    """What is known of one startd's clock, and when it was last asked to renew (our monotonic clock, seconds)."""
+
+    clock: float | None = None
+    seen: float = 0.0
+    sent: float = 0.0
+
+    def deadline(self, now: float, lease: float) -> float | None:
+        """The moment on the worker's clock to be named in a renewal sent now; None if its clock is not known yet."""
+        return None if self.clock is None else self.clock + (now - self.seen) + lease
+
+    def hear(self, clock: float, now: float) -> None:
+        """An answer came that carried the worker's clock."""
+        self.clock, self.seen = clock, now
+
+
+class Leases:
+    """Until when claims on each startd may live."""
+
+    def __init__(self, *, lease: float, margin: float) -> None:
+        self.lease = lease
+        self.margin = margin
+        self._contacts: dict[str, Contact] = {}
+        self._missing: dict[str, int] = {}
+
+    def renew(self, startd: str, now: float) -> float | None:
+        """The deadline for a renewal that is being sent now."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.sent = now
+        return contact.deadline(now, self.lease)
+
+    def trust(self, startd: str, now: float) -> None:
+        """Assume that a renewal was sent just now: by our predecessor, perhaps."""
+        self._contacts.setdefault(startd, Contact()).sent = now
+
+    def hear(self, startd: str, clock: float, now: float) -> None:
+        """The startd answered and told its clock."""
+        self._contacts.setdefault(startd, Contact()).hear(clock, now)
+
+    def expired(self, startds: Iterable[str], now: float) -> list[str]:
+        """Startds whose claims are certainly dead: they had no renewal for a lease and a margin."""
+        limit = self.lease + self.margin
+        return [s for s in startds if (c := self._contacts.get(s)) is not None and now - c.sent > limit]
+
+    def suspect(self, claims: Iterable[str], reported: Iterable[str]) -> list[str]:
+        """Of `claims`, those that their startd says twice in a row that it does not have.
+
+        Twice, because its last report about the claim may still be under way.
+        """
+        gone = set(reported)
+        confirmed: list[str] = []
+        for claim in claims:
+            if claim not in gone:
+                self._missing.pop(claim, None)
+            elif self._missing.pop(claim, 0):
+                confirmed.append(claim)
+            else:
+                self._missing[claim] = 1
+        return confirmed
+
+    def forget(self, startd: str) -> None:
+        """No claim is held there any more."""
+        self._contacts.pop(startd, None)

@@ -1,0 +1,218 @@
+"""One job: its states and what may happen in each.
+
+    idle --Assign--> running --Finished--> completed
+     ^ |               |  ^
+     | +--Hold--> held |  +-- the attempt ends otherwise: back to idle, or held
+     |             |   |
+     +---Release---+   +--Remove (from any state)--> removed
+
+An attempt outlives a hold, a release or a removal until its worker says that it ended: `claim` is set as long as the
+attempt may live, and a job with a claim is never assigned again. That is what keeps two attempts from overlapping.
+"""
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from kettle.wire.events import (
+    JobAssigned,
+    JobCompleted,
+    JobEvent,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+
+Status = Literal["idle", "running", "held", "removed", "completed"]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The state of one job; the default is a job to which nothing has happened yet."""
+
+    status: Status = "idle"
+    attempt: int = 0
+    """Number of the newest attempt, 0 before the first."""
+    claim: str = ""
+    """The claim on which an attempt may still live; empty if none does."""
+    began: bool = False
+    """The executable of the newest attempt was seen running."""
+
+    @property
+    def runnable(self) -> bool:
+        """Whether it may be given a claim now."""
+        return self.status == "idle" and not self.claim
+
+    @property
+    def over(self) -> bool:
+        """Whether it leaves the queue: nothing can happen to it any more."""
+        return self.status in ("completed", "removed") and not self.claim
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """A command that the state of the job does not allow; nothing is recorded."""
+
+
+class Assign(msgspec.Struct, frozen=True):
+    """Run the job on a claim."""
+
+    claim: str
+    slot: str
+    startd: str
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The worker says: the executable runs."""
+
+    attempt: int
+    claim: str
+    pid: int
+    at: float
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The worker says: the job ran to its end, and its output is in place."""
+
+    attempt: int
+    claim: str
+    exit_code: int | None
+    exit_signal: int | None
+    at: float
+    usage: Usage
+
+
+class End(msgspec.Struct, frozen=True):
+    """The attempt is over without a result: by the worker's word, or because its lease ran out on both sides."""
+
+    attempt: int
+    claim: str
+    code: int
+    reason: str
+    hold: bool = False
+    subcode: int = 0
+    usage: Usage = Usage()
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Keep the job from running until it is released."""
+
+    reason: str
+    by: str
+    code: int = 1
+    subcode: int = 0
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Let a held job run again."""
+
+    reason: str
+    by: str
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """Never run the job again."""
+
+    reason: str
+    by: str
+
+
+Command = Assign | Begin | Finish | End | Hold | Release | Remove
+
+JOB_VACATED_BY_HOLD = 1000
+"""VacateReasonCode JobPolicyVacate: how the end of an attempt is recorded whose job was meant to be held."""
+
+
+def decide(job: Job, command: Command) -> list[JobEvent]:
+    """What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing."""
+    match command:
+        case Assign():
+            return _assign(job, command)
+        case Begin() | Finish() | End():
+            return _hear(job, command)
+        case Hold() | Release() | Remove():
+            return _act(job, command)
+        case _:
+            assert_never(command)
+
+
+def _assign(job: Job, command: Assign) -> list[JobEvent]:
+    if not job.runnable:
+        raise Refused(f"the job is {job.status}, not idle")
+    return [JobAssigned(attempt=job.attempt + 1, claim=command.claim, slot=command.slot, startd=command.startd)]
+
+
+def _hear(job: Job, command: Begin | Finish | End) -> list[JobEvent]:
+    if command.attempt != job.attempt or command.claim != job.claim:
+        return []  # of an attempt that is over: said twice is said once
+    match command:
+        case Begin(attempt=attempt, pid=pid, at=at):
+            return [] if job.began else [JobStarted(attempt=attempt, pid=pid, at=at)]
+        case Finish() if job.status == "removed":
+            return [
+                JobVacated(
+                    attempt=command.attempt, code=1023, reason="the job had been removed", usage=command.usage
+                )
+            ]
+        case Finish():
+            return [
+                JobCompleted(
+                    attempt=command.attempt,
+                    exit_code=command.exit_code,
+                    exit_signal=command.exit_signal,
+                    at=command.at,
+                    usage=command.usage,
+                )
+            ]
+        case End():
+            return _end(job, command)
+        case _:
+            assert_never(command)
+
+
+def _end(job: Job, command: End) -> list[JobEvent]:
+    hold = command.hold and job.status == "running"
+    code = JOB_VACATED_BY_HOLD if command.hold else command.code
+    vacated = JobVacated(attempt=command.attempt, code=code, reason=command.reason, usage=command.usage)
+    if not hold:
+        return [vacated]
+    return [vacated, JobHeld(code=command.code, subcode=command.subcode, reason=command.reason)]
+
+
+def _act(job: Job, command: Hold | Release | Remove) -> list[JobEvent]:
+    match command, job.status:
+        case Hold(), "idle" | "running":
+            return [JobHeld(code=command.code, subcode=command.subcode, reason=command.reason, by=command.by)]
+        case Hold(), "held":
+            return []
+        case Release(), "held":
+            return [JobReleased(reason=command.reason, by=command.by)]
+        case Remove(), "removed":
+            return []
+        case Remove(), "idle" | "running" | "held":
+            return [JobRemoved(reason=command.reason, by=command.by)]
+        case _:
+            raise Refused(f"the job is {job.status}")
+
+
+def evolve(job: Job, event: JobEvent) -> Job:
+    """The state after an event; total, and never refuses: what is recorded has happened."""
+    match event:
+        case JobAssigned():
+            return Job(status="running", attempt=event.attempt, claim=event.claim)
+        case JobStarted():
+            return msgspec.structs.replace(job, began=True)
+        case JobVacated():
+            status = "idle" if job.status == "running" else job.status
+            return msgspec.structs.replace(job, status=status, claim="", began=False)
+        case JobCompleted():
+            return msgspec.structs.replace(job, status="completed", claim="")
+        case JobHeld():
+            return msgspec.structs.replace(job, status="held")
+        case JobReleased():
+            return msgspec.structs.replace(job, status="idle")
+        case JobRemoved():
+            return msgspec.structs.replace(job, status="removed")
+        case _:
+            assert_never(event)

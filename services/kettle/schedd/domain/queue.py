@@ -1,0 +1,274 @@
+"""The queue of one schedd: the fold of everything recorded in its shard, indexed for the questions asked of it.
+
+`apply` is the only way to change it. It is total: what is recorded has happened. For each event it tells which rows of the
+working set changed, so that start-up reads those rows instead of history; finished jobs have none.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.jobs import apply as apply_to_ad
+from kettle.jobs import job_ad
+from kettle.schedd.domain.autocluster import Autoclusters
+from kettle.schedd.domain.claim import Claim
+from kettle.schedd.domain.job import Job, evolve
+from kettle.schedd.domain.runnable import Order, Runnable
+from kettle.wire.ads import Ad
+from kettle.wire.events import (
+    ClaimEnded,
+    ClaimGranted,
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+)
+from kettle.wire.jobs import JobId
+
+JOB_EVENTS: Final = (JobAssigned, JobStarted, JobVacated, JobCompleted, JobHeld, JobReleased, JobRemoved)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A job in the queue: its state, and the attributes that its events have set since submission."""
+
+    job: Job = Job()
+    changed: Ad = {}
+
+
+class Cluster(msgspec.Struct):
+    """A submission, and which of its jobs have left the queue (bit `p` of `left`)."""
+
+    submitted: ClusterSubmitted
+    at: int
+    autoclusters: Autoclusters
+    left: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many jobs were submitted."""
+        return len(self.submitted.rows)
+
+    @property
+    def empty(self) -> bool:
+        """Whether all jobs have left."""
+        return self.left.bit_count() == self.size
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A row of the working set after an event; `state` None: the row is gone."""
+
+    stream: str
+    state: bytes | None
+
+
+class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree; nothing catches it
+    """An event that cannot follow what was folded so far: the log is damaged or this code is wrong."""
+
+
+FRESH: Final = Entry()
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def job_stream(job: JobId) -> str:
+    """The stream of one job's own events."""
+    return f"job/{job.cluster}.{job.proc}"
+
+
+def job_of_stream(stream: str) -> JobId:
+    """Inverse of `job_stream`."""
+    return JobId.parse(stream.removeprefix("job/"))
+
+
+class Queue:
+    """Clusters, jobs and claims of one schedd."""
+
+    def __init__(self, schedd: str, *, significant: Iterable[str] = ()) -> None:
+        self.schedd = schedd
+        self.clusters: dict[int, Cluster] = {}
+        self.jobs: dict[JobId, Entry] = {}
+        self.claims: dict[str, Claim] = {}
+        self.newest_cluster = 0
+        self.demand: dict[str, dict[int, Runnable]] = {}
+        """Submitter -> autocluster -> jobs that may run now."""
+        self.tally: dict[str, dict[str, int]] = {}
+        """Submitter -> status -> number of jobs."""
+        self._significant = tuple(significant)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def ad(self, job: JobId) -> Ad:
+        """The whole ad of a job in the queue."""
+        cluster = self.clusters[job.cluster]
+        return {**job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd), **self.jobs[job].changed}
+
+    def owner(self, job: JobId) -> str:
+        """Whose job it is."""
+        return self.clusters[job.cluster].submitted.owner
+
+    def submitter(self, job: JobId) -> str:
+        """Who is charged for the job: the owner, until accounting groups exist."""
+        return self.owner(job)
+
+    def autocluster(self, job: JobId) -> int:
+        """The autocluster of a job in the queue."""
+        cluster = self.clusters[job.cluster]
+        return cluster.autoclusters.of(cluster.submitted.rows[job.proc])
+
+    def priority(self, job: JobId) -> int:
+        """JobPrio."""
+        submitted = self.clusters[job.cluster].submitted
+        if "JobPrio" in submitted.columns:
+            value = submitted.rows[job.proc][submitted.columns.index("JobPrio")]
+        else:
+            value = submitted.ad.get("JobPrio", 0)
+        return value if isinstance(value, int) else 0
+
+    def requests(self, submitter: str) -> list[tuple[Order, JobId, int, int]]:
+        """(order, first job, autocluster, count) of each autocluster with runnable jobs, in the submitter's order."""
+        found = [
+            (best[0], best[1], autocluster, len(jobs))
+            for autocluster, jobs in self.demand.get(submitter, {}).items()
+            if (best := jobs.best()) is not None
+        ]
+        return sorted(found)
+
+    def next_job(self, submitter: str, autocluster: int) -> JobId | None:
+        """The job of the autocluster that should run first."""
+        jobs = self.demand.get(submitter, {}).get(autocluster)
+        best = jobs.best() if jobs is not None else None
+        return best[1] if best is not None else None
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def apply(self, stream: str, event: Event, at: int) -> list[Change]:
+        """Fold one event, recorded at `at` microseconds; returns the rows of the working set that it changed."""
+        match event:
+            case ClusterSubmitted():
+                return self._submitted(stream, event, at)
+            case ClaimGranted():
+                self.claims[event.claim] = Claim(event)
+                return [Change(stream, _encode(event))]
+            case ClaimEnded():
+                self.claims.pop(event.claim, None)
+                return [Change(stream, None)]
+            case (
+                JobAssigned() | JobStarted() | JobVacated() | JobCompleted() | JobHeld() | JobReleased() | JobRemoved()
+            ):
+                return self._job(stream, event, at)
+            case _:
+                raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
+
+    def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
+        self._admit(event, at, left=0)
+        return [Change(stream, _encode((event, at)))]
+
+    def _admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
+        cluster = Cluster(event, at, Autoclusters(event.ad, event.columns, self._significant), left)
+        self.clusters[event.cluster] = cluster
+        self.newest_cluster = max(self.newest_cluster, event.cluster)
+        for proc in range(cluster.size):
+            if not left >> proc & 1:
+                job = JobId(event.cluster, proc)
+                self.jobs[job] = FRESH
+                self._enter(job, FRESH.job)
+
+    def _job(
+        self,
+        stream: str,
+        event: JobAssigned | JobStarted | JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved,
+        at: int,
+    ) -> list[Change]:
+        job = job_of_stream(stream)
+        before = self.jobs.get(job)
+        if before is None:
+            raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
+        changed = dict(before.changed) or self._as_submitted(job)
+        apply_to_ad(changed, event, at)
+        entry = Entry(evolve(before.job, event), changed)
+        self._leave(job, before.job)
+        if entry.job.over:
+            del self.jobs[job]
+            return [Change(stream, None), *self._left(job)]
+        self.jobs[job] = entry
+        self._enter(job, entry.job)
+        return [Change(stream, _encode(entry))]
+
+    def _as_submitted(self, job: JobId) -> Ad:
+        """What the fold of a job's events looks at in its ad, before the first of them."""
+        cluster = self.clusters[job.cluster]
+        ad = job_ad(cluster.submitted, cluster.at, job.proc)
+        return {name: ad[name] for name in ("JobStatus", "RequestCpus") if name in ad}
+
+    def _left(self, job: JobId) -> list[Change]:
+        cluster = self.clusters[job.cluster]
+        cluster.left |= 1 << job.proc
+        stream = f"cluster/{job.cluster}"
+        if cluster.empty:
+            del self.clusters[job.cluster]
+            return [Change(stream, None), Change(f"{stream}#left", None)]
+        return [Change(f"{stream}#left", cluster.left.to_bytes(cluster.size // 8 + 1, "little"))]
+
+    def _enter(self, job: JobId, state: Job) -> None:
+        submitter = self.submitter(job)
+        tally = self.tally.setdefault(submitter, {})
+        tally[state.status] = tally.get(state.status, 0) + 1
+        if state.runnable:
+            autoclusters = self.demand.setdefault(submitter, {})
+            autoclusters.setdefault(self.autocluster(job), Runnable()).add(job, self.priority(job))
+        elif state.claim in self.claims:
+            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=job)
+
+    def _leave(self, job: JobId, state: Job) -> None:
+        submitter = self.submitter(job)
+        self.tally[submitter][state.status] -= 1
+        if state.runnable:
+            autoclusters = self.demand[submitter]
+            runnable = autoclusters[number := self.autocluster(job)]
+            runnable.discard(job)
+            if not runnable:
+                del autoclusters[number]
+        elif state.claim in self.claims:
+            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
+
+    # -- start-up ----------------------------------------------------------------------------------------------------
+
+    def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
+        """Take the working set over; the order of its rows does not matter."""
+        kinds: dict[str, list[tuple[str, bytes]]] = {"claim": [], "cluster": [], "job": [], "left": []}
+        for stream, state in rows:
+            kind = "left" if stream.endswith("#left") else stream.partition("/")[0]
+            kinds[kind].append((stream, state))
+        lefts = {stream.removesuffix("#left"): int.from_bytes(state, "little") for stream, state in kinds["left"]}
+        for _, state in kinds["claim"]:
+            granted = msgspec.msgpack.decode(state, type=ClaimGranted)
+            self.claims[granted.claim] = Claim(granted)
+        for stream, state in kinds["cluster"]:
+            event, at = msgspec.msgpack.decode(state, type=tuple[ClusterSubmitted, int])
+            self._admit(event, at, lefts.get(stream, 0))
+        for stream, state in kinds["job"]:
+            job, entry = job_of_stream(stream), msgspec.msgpack.decode(state, type=Entry)
+            self._leave(job, self.jobs[job].job)
+            self.jobs[job] = entry
+            self._enter(job, entry.job)
+
+    def select(self, *, jobs: Iterable[JobId], clusters: Iterable[int], owners: Iterable[str]) -> Iterator[JobId]:
+        """Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order."""
+        listed, in_clusters, of_owners = set(jobs), set(clusters), set(owners)
+        if not (listed or in_clusters or of_owners):
+            yield from sorted(self.jobs)
+            return
+        for number in in_clusters:
+            cluster = self.clusters.get(number)
+            if cluster is not None:
+                listed.update(JobId(number, p) for p in range(cluster.size) if not cluster.left >> p & 1)
+        if of_owners:
+            listed.update(job for job in self.jobs if self.owner(job) in of_owners)
+        yield from sorted(job for job in listed if job in self.jobs)
+
+

@@ -1,0 +1,44 @@
+"""The jobs of one autocluster that may run now, best first."""
+
+from heapq import heappop, heappush
+
+from kettle.wire.jobs import JobId
+
+Order = tuple[int, int, int]
+"""Sorts as HTCondor orders a submitter's jobs: JobPrio descending, then cluster, then proc."""
+
+
+def order(job: JobId, priority: int) -> Order:
+    """The place of a job among its submitter's."""
+    return (-priority, job.cluster, job.proc)
+
+
+class Runnable:
+    """A priority queue that forgets cheaply: a job that left is skipped when it comes to the front."""
+
+    def __init__(self) -> None:
+        self._heap: list[Order] = []
+        self._live: set[tuple[int, int]] = set()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, job: JobId, priority: int) -> None:
+        """Put a job in; one that is in already stays where it is."""
+        key = (job.cluster, job.proc)
+        if key not in self._live:
+            self._live.add(key)
+            heappush(self._heap, order(job, priority))
+
+    def discard(self, job: JobId) -> None:
+        """Take a job out, wherever it stands; one that is not in changes nothing."""
+        self._live.discard((job.cluster, job.proc))
+
+    def best(self) -> tuple[Order, JobId] | None:
+        """The first job and its place, left in; None if there is none."""
+        while self._heap:
+            first = self._heap[0]
+            if first[1:] in self._live:
+                return first, JobId(first[1], first[2])
+            heappop(self._heap)
+        return None

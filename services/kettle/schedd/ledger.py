@@ -1,0 +1,86 @@
+"""The queue and its log as one: what is recorded is folded at once and committed in the next frame."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kettle.eventsourcing.log import Log, WorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.working_set import Checkpointer
+from kettle.schedd.domain.queue import Change, Queue
+from kettle.jobs import trace_meta
+from kettle.wire import events
+from kettle.wire.events import Event
+from kettle.wire.frames import Frame
+
+Recording = Sequence[tuple[str, Event]]
+
+
+class Ledger:
+    """Decisions are taken on `queue`, which runs ahead of the log by the frames that are being committed.
+
+    Nothing outside may see an effect of what was recorded before the future of `record` is done.
+    """
+
+    def __init__(self, shard: Shard, queue: Queue, checkpointer: Checkpointer) -> None:
+        self.shard: Final = shard
+        self.queue: Final = queue
+        self._checkpointer = checkpointer
+        self._unsaved: deque[tuple[int, list[Change]]] = deque()
+        self._listeners: list[Callable[[Event], None]] = []
+        shard.on_commit(self._committed)
+
+    def on_change(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
+        self._listeners.append(listener)
+
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> "asyncio.Future[int]":
+        """Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed."""
+        future = self.shard.record(
+            changes,
+            now_us=time.time_ns() // 1000,
+            command=command,
+            reply=reply,
+            meta=self._meta,
+        )
+        at = self.shard.open_at
+        for stream, event in changes:
+            touched = self.queue.apply(stream, event, at)
+            self._unsaved.append((self.shard.version(stream), touched))
+            for listener in self._listeners:
+                listener(event)
+        return future
+
+    def _meta(self, stream: str) -> bytes:
+        return trace_meta(self.queue.schedd, stream)
+
+    def _committed(self, frame: Frame) -> None:
+        puts: dict[str, tuple[int, bytes]] = {}
+        drops: set[str] = set()
+        for _ in frame.entries:
+            version, touched = self._unsaved.popleft()
+            for change in touched:
+                if change.state is None:
+                    puts.pop(change.stream, None)
+                    drops.add(change.stream)
+                else:
+                    drops.discard(change.stream)
+                    puts[change.stream] = (version, change.state)
+        self._checkpointer.mark(frame.number, puts, drops)
+
+
+async def restore(log: Log, working_set: WorkingSet, shard: Shard, queue: Queue) -> int:
+    """Bring a new owner's queue to the head of its shard: the working set, then the tail; returns the set's frame."""
+    cursor, rows = await working_set.load(shard.name)
+    queue.restore((row.stream, row.state) for row in rows)
+    versions = {row.stream: row.version for row in rows}
+    async for frame in log.read(shard.name, after=cursor):
+        for entry in frame.entries:
+            queue.apply(entry.stream, events.decode(entry.data), frame.at)
+            versions[entry.stream] = entry.version
+    shard.adopt(versions)
+    return cursor

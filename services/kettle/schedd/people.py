@@ -1,0 +1,220 @@
+"""What people ask of their queue."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle.classad import ClassAd, ClassAdError, evaluate, is_true, parse
+from kettle.eventsourcing.log import Log
+from kettle.schedd.domain.job import Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.domain.submission import Unacceptable, check
+from kettle.schedd.ledger import Ledger
+from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.shadows import Shadows
+from kettle.wire.ads import Ad
+from kettle.wire.commands.schedd import (
+    Act,
+    Acted,
+    Explain,
+    Explanation,
+    JobAds,
+    JobEvents,
+    JobOutcome,
+    Outcome,
+    QueryEvents,
+    QueryJobs,
+    RecordedEvent,
+    Select,
+    Submit,
+    Submitted,
+)
+from kettle.wire.endpoint import Position
+from kettle.wire.events import ClusterSubmitted, Event
+from kettle.wire.identity import Identity
+from kettle.wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+_encode = msgspec.msgpack.Encoder().encode
+
+_DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
+
+
+class People:
+    """Answers submit, act, query_jobs, query_events and explain."""
+
+    def __init__(self, log: Log, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+        self._log = log
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._settings = settings
+
+    @property
+    def _shard(self) -> str:
+        return self._ledger.shard.name
+
+    async def submit(self, request: Submit, caller: Identity) -> Submitted:
+        """Record a cluster of jobs, once per id; `denied`, `unacceptable` or `busy` if it cannot be."""
+        if (first := self._ledger.shard.answer(request.id)) is not None:
+            return msgspec.msgpack.decode(await first, type=Submitted)
+        owner = _person(caller)
+        self._make_room(owner, len(request.rows))
+        try:
+            check(request.ad, request.columns, request.rows, limit=self._settings.max_jobs_per_submission)
+        except Unacceptable as refusal:
+            raise RefusedError("unacceptable", str(refusal)) from refusal
+        number = self._queue.newest_cluster + 1
+        event = ClusterSubmitted(
+            cluster=number, owner=owner, ad=request.ad, columns=request.columns, rows=request.rows
+        )
+
+        def reply(frame: int) -> Submitted:
+            return Submitted(cluster=number, count=len(request.rows), position=Position(self._shard, frame))
+
+        frame = await self._ledger.record(
+            [(f"cluster/{number}", event)], command=request.id, reply=lambda frame: _encode(reply(frame))
+        )
+        return reply(frame)
+
+    def _make_room(self, owner: str, jobs: int) -> None:
+        self._not_too_busy()
+        present = sum(self._queue.tally.get(owner, {}).values())
+        if present + jobs > self._settings.max_jobs_per_owner:
+            raise RefusedError(
+                "unacceptable",
+                f"{owner} has {present} jobs in the queue; {jobs} more would exceed {self._settings.max_jobs_per_owner}",
+            )
+
+    def _not_too_busy(self) -> None:
+        if self._ledger.shard.backlog > self._settings.max_backlog:
+            raise RefusedError("busy", "the queue has more to record than it can; try again in a few seconds")
+
+    async def act(self, request: Act, caller: Identity) -> Acted:
+        """Hold, release or remove jobs, once per id."""
+        if (first := self._ledger.shard.answer(request.id)) is not None:
+            return msgspec.msgpack.decode(await first, type=Acted)
+        person = _person(caller)
+        self._not_too_busy()
+        changes: list[tuple[str, Event]] = []
+        outcomes: list[JobOutcome] = []
+        for job in self._selected(request.select):
+            events, outcome = self._act_on(job, request, person)
+            changes += [(job_stream(job), event) for event in events]
+            outcomes.append(JobOutcome(job, outcome, self._queue.jobs[job].job.status))
+        found = {outcome.job for outcome in outcomes}
+        outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
+
+        def reply(frame: int) -> Acted:
+            return Acted(outcomes=outcomes, position=Position(self._shard, frame))
+
+        frame = await self._ledger.record(changes, command=request.id, reply=lambda frame: _encode(reply(frame)))
+        for outcome in outcomes:
+            if outcome.outcome == "done" and outcome.job in self._queue.jobs:
+                self._shadows.stop(outcome.job)
+        return reply(frame)
+
+    def _act_on(self, job: JobId, request: Act, person: str) -> tuple[list[Event], Outcome]:
+        if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
+            return [], "denied"
+        said = request.reason or f"via {_DONE_BY[request.action]}"
+        reason = f"{said} (by user {person})"
+        try:
+            match request.action:
+                case "hold":
+                    events = decide(self._queue.jobs[job].job, Hold(reason=reason, by=person))
+                case "release":
+                    events = decide(self._queue.jobs[job].job, Release(reason=reason, by=person))
+                case "remove":
+                    events = decide(self._queue.jobs[job].job, Remove(reason=reason, by=person))
+        except Refused:
+            return [], "bad_status"
+        return [*events], "done" if events else "already_done"
+
+    def _selected(self, select: Select) -> list[JobId]:
+        jobs = self._queue.select(jobs=select.jobs, clusters=select.clusters, owners=select.owners)
+        meets = _constraint(select.constraint)
+        return [job for job in jobs if meets is None or meets(self._queue.ad(job))]
+
+    async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
+        """Job ads of a selection, in queue order."""
+        del caller  # everybody may look
+        jobs = self._selected(request.select)
+        shown = jobs[: request.limit] if request.limit else jobs
+        ads = [_project(self._queue.ad(job), request.projection) for job in shown]
+        await self._ledger.record([])  # what was read may be on its way to the log: it is told when it is there
+        return JobAds(jobs=ads, total=len(jobs))
+
+    async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
+        """Everything recorded of a job."""
+        del caller
+        events: list[RecordedEvent] = []
+        for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
+            for frame, _ in await self._log.stream(self._shard, stream):
+                entry = frame.entries[0]
+                events.append(
+                    RecordedEvent(
+                        stream=stream, version=entry.version, frame=frame.number, at=frame.at, data=entry.data
+                    )
+                )
+        if not events:
+            raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
+        return JobEvents(events=events, shard=self._shard)
+
+    async def explain(self, request: Explain, caller: Identity) -> Explanation:
+        """Why a job is where it is, as far as the queue knows."""
+        del caller
+        entry = self._queue.jobs.get(request.job)
+        if entry is None:
+            raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
+        ad = self._queue.ad(request.job)
+        explanation = Explanation(
+            job=request.job,
+            status=entry.job.status,
+            reason=_reason(entry.job.status, ad),
+            submitter=self._queue.submitter(request.job),
+            autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
+            ad=ad,
+        )
+        await self._ledger.record([])
+        return explanation
+
+
+def _person(caller: Identity) -> str:
+    if caller.kind != "user":
+        raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+    return caller.name
+
+
+def _reason(status: str, ad: Ad) -> str:
+    match status:
+        case "held":
+            return str(ad.get("HoldReason", ""))
+        case "removed":
+            return str(ad.get("RemoveReason", ""))
+        case "running":
+            return f"running on {ad.get('RemoteHost', 'a claimed slot')}"
+        case _:
+            return ""
+
+
+def _constraint(text: str) -> Callable[[Ad], bool] | None:
+    if not text:
+        return None
+    try:
+        expression = parse(text)
+    except ClassAdError as error:
+        raise RefusedError("malformed", f"the constraint '{text}' cannot be read: {error}") from error
+    return lambda ad: is_true(evaluate(expression, my=ClassAd.from_wire(ad)))
+
+
+def _project(ad: Ad, names: list[str]) -> Ad:
+    if not names:
+        return ad
+    wanted = {name.lower() for name in names}
+    return {name: value for name, value in ad.items() if name.lower() in wanted}
+
+

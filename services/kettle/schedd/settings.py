@@ -1,0 +1,36 @@
+"""What can be set about a schedd; defaults are HTCondor's, a personal pool sets shorter times."""
+
+from kettle.runtime import Settings
+
+
+class ScheddSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_SCHEDD_<FIELD>` or the table `[schedd]`."""
+
+    name: str = "schedd"
+    """The access point's name: its shard is `schedd.<name>`."""
+    key_file: str = ""
+    """File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`."""
+    alive_interval: float = 300.0
+    """Seconds between renewals of claims (ALIVE_INTERVAL)."""
+    lease: float = 1800.0
+    """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
+    lease_margin: float = 60.0
+    """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
+    claim_deadline: float = 10.0
+    """Seconds for a startd to answer a request for claims."""
+    sync_interval: float = 5.0
+    """Seconds between full exchanges with each shadow."""
+    checkpoint_interval: float = 1.0
+    """Seconds between saves of the working set."""
+    ad_interval: float = 300.0
+    """Seconds between repeats of an unchanged ad."""
+    ad_floor: float = 0.01
+    """Seconds between two versions of an ad that show new work."""
+    max_jobs_per_submission: int = 100_000
+    max_jobs_per_owner: int = 1_000_000
+    max_backlog: int = 50_000
+    """Events that may wait for their commit before new commands are refused with `busy`."""
+    queue_super_users: tuple[str, ...] = ()
+    """Who may act on other people's jobs."""
+    significant_attributes: tuple[str, ...] = ()
+    """Attributes that machine policies look at, beyond the basic ones."""

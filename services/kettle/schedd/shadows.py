@@ -1,0 +1,154 @@
+"""Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
+
+Handing over is a message that may be lost; the full exchange that each shadow asks for (`sync`) repairs it.
+A shadow that has not asked for three intervals has lost its jobs to the next one that does.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from kettle.bus.ports import Bus, BusError
+from kettle.jobs import traceparent
+from kettle.schedd.domain.queue import Queue
+from kettle.schedd.secrets import ClaimSecrets
+from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
+from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
+from kettle.wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+VACATED_BY_SCHEDD: Final = 1022
+JOB_REMOVED: Final = 1023
+_BATCH: Final = 100
+"""Assignments in one message: a job ad may have tens of kilobytes."""
+
+
+class Outbox:
+    """What one shadow is still to be told."""
+
+    def __init__(self) -> None:
+        self.start: list[Assignment] = []
+        self.stop: list[Stop] = []
+        self.filled = asyncio.Event()
+
+
+class Shadows:
+    """The shadows of this schedd."""
+
+    def __init__(self, bus: Bus, queue: Queue, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, interval: float) -> None:
+        self._bus = bus
+        self._queue = queue
+        self._secrets = secrets
+        self._tasks = tasks
+        self._interval = interval
+        self._seen: dict[str, float] = {}
+        self._keeper: dict[JobId, str] = {}
+        self._outboxes: dict[str, Outbox] = {}
+
+    def assignment(self, job: JobId) -> Assignment:
+        """The order to run the newest attempt of a job."""
+        state = self._queue.jobs[job].job
+        granted = self._queue.claims[state.claim].granted
+        return Assignment(
+            job=job,
+            attempt=state.attempt,
+            key=self._secrets.key(state.claim),
+            startd=granted.startd,
+            slot=granted.slot,
+            ad=self._queue.ad(job),
+            trace=traceparent(self._queue.schedd, job),
+        )
+
+    def hand_over(self, job: JobId, shadow: str = "") -> Assignment | None:
+        """Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over."""
+        if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
+            return None
+        assignment = self.assignment(job)
+        if shadow:
+            self._keeper[job] = shadow
+            return assignment
+        shadow = self._any_alive()
+        if shadow:  # else the first shadow that syncs gets it
+            self._keeper[job] = shadow
+            outbox = self._outbox(shadow)
+            outbox.start.append(assignment)
+            outbox.filled.set()
+        return assignment
+
+    def stop(self, job: JobId) -> None:
+        """Have the live attempt of a held or removed job ended."""
+        shadow = self._keeper.get(job)
+        if shadow is not None and (order := self._stop_order(job)) is not None:
+            outbox = self._outbox(shadow)
+            outbox.stop.append(order)
+            outbox.filled.set()
+
+    def forget(self, job: JobId) -> None:
+        """The attempt is over."""
+        self._keeper.pop(job, None)
+
+    def sync(self, request: ShadowSync, live: Iterable[JobId]) -> ShadowOrders:
+        """The difference between what a shadow looks after and what is recorded. `live`: jobs with a live attempt."""
+        self._seen[request.shadow] = time.monotonic()
+        listed = {a.job: a.attempt for a in request.attempts}
+        start: list[Assignment] = []
+        stop: list[Stop] = []
+        current: set[Attempt] = set()
+        for job in live:
+            attempt = self._queue.jobs[job].job.attempt
+            current.add(Attempt(job, attempt))
+            has_it = listed.get(job) == attempt
+            if has_it or not self._kept_elsewhere(job, request.shadow):
+                self._keeper[job] = request.shadow
+                if not has_it:
+                    start.append(self.assignment(job))
+                if (order := self._stop_order(job)) is not None:
+                    stop.append(order)
+        forget = [a for a in request.attempts if a not in current]
+        return ShadowOrders(start=start[:_BATCH], stop=stop, forget=forget, sync_interval=self._interval)
+
+    def _stop_order(self, job: JobId) -> Stop | None:
+        state = self._queue.jobs[job].job
+        match state.status:
+            case "held":
+                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason="the job was held")
+            case "removed":
+                return Stop(job=job, attempt=state.attempt, code=JOB_REMOVED, reason="the job was removed")
+            case "idle":
+                reason = "the job was held and released"
+                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
+            case _:
+                return None
+
+    def _alive(self, shadow: str) -> bool:
+        seen = self._seen.get(shadow)
+        return seen is not None and time.monotonic() - seen < 3 * self._interval
+
+    def _any_alive(self) -> str:
+        return next((shadow for shadow in self._seen if self._alive(shadow)), "")
+
+    def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:
+        keeper = self._keeper.get(job, shadow)
+        return keeper != shadow and self._alive(keeper)
+
+    def _outbox(self, shadow: str) -> Outbox:
+        outbox = self._outboxes.get(shadow)
+        if outbox is None:
+            outbox = self._outboxes[shadow] = Outbox()
+            self._tasks.create_task(self._deliver(shadow, outbox), name=f"shadow {shadow}")
+        return outbox
+
+    async def _deliver(self, shadow: str, outbox: Outbox) -> None:
+        while True:
+            await outbox.filled.wait()
+            start, outbox.start = outbox.start[:_BATCH], outbox.start[_BATCH:]
+            stop, outbox.stop = outbox.stop, []
+            if not outbox.start:
+                outbox.filled.clear()
+            try:
+                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop))
+            except BusError as error:
+                _log.warning("shadow not reached; it will ask", extra={"shadow": shadow, "cause": str(error)})

@@ -1,0 +1,8 @@
+"""The shadow: the submit side of running jobs, one coroutine per attempt.
+
+Owns      nothing in the log: it reports to its schedd
+Consumes  the workers' reports to its schedd, from the stream of work
+Answers   look_after (its schedd), fetch_input (startds)
+Asks      its schedd: sync, report; startds: activate, deactivate, confirm, fetch_output
+Writes    output files and the job event logs of its schedd's jobs
+"""

@@ -1,0 +1,47 @@
+"""Telling the schedd what happened, in order: while one message is under way the next collects."""
+
+import asyncio
+from collections.abc import Callable
+
+from kettle.bus.ports import Bus
+from kettle.shadow.retry import until_heard
+from kettle.shadow.settings import ShadowSettings
+from kettle.wire.commands.schedd import REPORT, AttemptReport, ReportAttempts
+from kettle.wire.commands.shadow import Assignment
+
+
+class Reporter:
+    """The line to the schedd. What it returns in exchange, the next jobs for freed claims, goes to `start`."""
+
+    def __init__(self, bus: Bus, settings: ShadowSettings, start: Callable[[Assignment], None]) -> None:
+        self._bus = bus
+        self._settings = settings
+        self._start = start
+        self._waiting: list[tuple[AttemptReport, asyncio.Future[None]]] = []
+        self._filled = asyncio.Event()
+
+    def tell(self, report: AttemptReport) -> "asyncio.Future[None]":
+        """Queue a report; the future is done when it is recorded."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((report, future))
+        self._filled.set()
+        return future
+
+    async def run(self) -> None:
+        """Send what collects; for ever."""
+        while True:
+            await self._filled.wait()
+            self._filled.clear()
+            batch, self._waiting = self._waiting, []
+            message = ReportAttempts(shadow=self._settings.name, reports=[report for report, _ in batch])
+            deadline = self._settings.call_deadline
+            recorded = await until_heard(
+                "report to the schedd",
+                lambda message=message: self._bus.call(REPORT, self._settings.schedd, message, deadline=deadline),
+                self._settings,
+            )
+            for assignment in recorded.start:
+                self._start(assignment)
+            for _, future in batch:
+                if not future.done():
+                    future.set_result(None)

@@ -1,0 +1,22 @@
+"""What can be set about a shadow."""
+
+from kettle.runtime import Settings
+
+
+class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_SHADOW_<FIELD>` or the table `[shadow]`."""
+
+    name: str = "shadow"
+    schedd: str = "schedd"
+    """Whose jobs it looks after."""
+    inline_bytes: int = 4096
+    """Input files up to this size travel inside the activation; larger ones are fetched once per machine."""
+    cache_bytes: int = 64 * 1024 * 1024
+    """Memory for input files that many jobs share."""
+    confirm_delay: float = 0.05
+    """Seconds that a confirmation waits for an activation to travel with."""
+    retry: float = 0.25
+    """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
+    retry_ceiling: float = 5.0
+    call_deadline: float = 5.0
+    """Seconds for an answer."""

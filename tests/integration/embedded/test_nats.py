@@ -1,0 +1,221 @@
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error, NoRespondersError
+from nats.js import JetStreamContext
+
+from kettle.embedded import AlreadySupervisedError, EmbeddedError, EmbeddedNats, Permissions
+
+PERMISSIONS = {
+    "schedd": Permissions(
+        publish=("evt.>", "$JS.API.>", "cmd.>"), subscribe=("evt.>", "_INBOX.schedd.>"), replies=True
+    ),
+    "startd": Permissions(publish=("work.>",), subscribe=("cmd.startd.>",), replies=True),
+    "mute": Permissions(),
+}
+
+
+def server(directory: Path) -> EmbeddedNats:
+    return EmbeddedNats(directory / "nats", credentials=directory / "credentials", permissions=PERMISSIONS)
+
+
+@asynccontextmanager
+async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenerator[tuple[Client, list[str]]]:
+    errors: list[str] = []
+
+    async def note(error: Exception) -> None:
+        errors.append(str(error))
+
+    connected = Client()
+    try:
+        await connected.connect(
+            server.url,
+            nkeys_seed=str(server.credentials(role)),
+            inbox_prefix=f"_INBOX.{role}".encode(),
+            error_cb=note,
+            **options,
+        )
+        yield connected, errors
+    finally:
+        await connected.close()
+
+
+async def refused(url: str, **options: Any) -> bool:
+    async def quiet(_error: Exception) -> None:
+        pass
+
+    stranger = Client()
+    try:
+        await stranger.connect(url, allow_reconnect=False, error_cb=quiet, **options)
+    except Error as error:
+        return "Authorization Violation" in str(error)
+    finally:
+        await stranger.close()
+    return False
+
+
+async def test_role_can_do_what_it_may_and_nothing_else(directory: Path) -> None:
+    """
+    A role publishes and subscribes only where it is permitted.
+    """
+    async with server(directory) as running, client(running, "startd") as (startd, errors):
+        await startd.publish("work.x", b"")
+        await startd.flush()
+        assert errors == []
+        await startd.publish("evt.x", b"")
+        await startd.subscribe("evt.>")
+        await startd.flush()
+        assert ["permissions violation for publish", "permissions violation for subscription"] == [
+            error.removeprefix("nats: ").rpartition(" to ")[0] for error in errors
+        ]
+
+
+async def test_empty_permissions_permit_nothing(directory: Path) -> None:
+    """
+    A role with no subjects has none, although the server takes an empty list for all of them.
+    """
+    async with server(directory) as running, client(running, "mute") as (mute, errors):
+        await mute.publish("any", b"")
+        await mute.subscribe("any")
+        await mute.flush()
+        assert len(errors) == 2
+
+
+async def test_request_is_answered_within_permissions(directory: Path) -> None:
+    """
+    A role that may reply answers on the asker's private inbox without any permission for it.
+    """
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b"claimed")
+
+    async with (
+        server(directory) as running,
+        client(running, "startd") as (startd, _),
+        client(running, "schedd") as (schedd, _),
+    ):
+        await startd.subscribe("cmd.startd.>", cb=answer)
+        await startd.flush()
+        assert b"claimed" == (await schedd.request("cmd.startd.claim", b"", timeout=5)).data
+        with pytest.raises(NoRespondersError):
+            await schedd.request("cmd.other", b"", timeout=5)
+
+
+async def test_stranger_is_refused(directory: Path) -> None:
+    """
+    Without a key that the server knows there is no connection.
+    """
+    async with server(directory) as running:
+        assert await refused(running.url)
+        other = EmbeddedNats(directory / "other", credentials=directory / "c2", permissions=PERMISSIONS)
+        async with other:
+            assert running.url != other.url
+            assert await refused(running.url, nkeys_seed=str(other.credentials("schedd")))
+
+
+async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
+    """
+    After SIGKILL a start has the same port, clients reconnect by themselves, and acknowledged messages are there.
+    """
+    back = asyncio.Event()
+
+    async def reconnected() -> None:
+        back.set()
+
+    async with (
+        server(directory) as running,
+        client(running, "schedd", reconnected_cb=reconnected, reconnect_time_wait=0.01) as (schedd, _),
+    ):
+        stream = JetStreamContext(schedd)
+        await stream.add_stream(name="evt", subjects=["evt.>"])
+        await stream.publish("evt.a", b"1")
+        os.kill(running.pid, signal.SIGKILL)
+        assert -signal.SIGKILL == await running.wait()
+        await running.start()
+        async with asyncio.timeout(10):
+            await back.wait()
+        assert (await stream.stream_info("evt")).state.messages == 1
+
+
+async def test_store_may_vanish(directory: Path) -> None:
+    """
+    When JetStream's directory is deleted while it runs, a restart comes up empty and works.
+    """
+    async with server(directory) as running:
+        async with client(running, "schedd") as (schedd, _):
+            await JetStreamContext(schedd).add_stream(name="evt", subjects=["evt.>"])
+        shutil.rmtree(running.store)
+        os.kill(running.pid, signal.SIGKILL)
+        await running.wait()
+        await running.start()
+        async with client(running, "schedd") as (schedd, _):
+            stream = JetStreamContext(schedd)
+            assert (await stream.account_info()).streams == 0
+            await stream.add_stream(name="evt", subjects=["evt.>"])
+            assert (await stream.publish("evt.a", b"1")).seq == 1
+
+
+async def test_port_and_keys_are_kept(directory: Path) -> None:
+    """
+    A later run of the same directory has the same address and the same keys.
+    """
+    async with server(directory) as running:
+        before = (running.url, running.credentials("schedd").read_text())
+    async with server(directory) as running:
+        assert before == (running.url, running.credentials("schedd").read_text())
+
+
+async def test_nobody_else_can_reach_it(directory: Path) -> None:
+    """
+    It listens on the loopback interface only, its files are private, and it is not root.
+    """
+    async with server(directory) as running:
+        status = Path(f"/proc/{running.pid}/status").read_text()
+        uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
+        assert "0" not in uids
+        port = int(running.url.rpartition(":")[2])
+        listening = [
+            line.split()[1]
+            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            if line.split()[3] == "0A"
+        ]
+        assert [f"0100007F:{port:04X}"] == [each for each in listening if each.endswith(f":{port:04X}")]
+        assert {0o600} == {path.stat().st_mode & 0o777 for path in (directory / "credentials").iterdir()}
+        assert {0o700} == {
+            path.stat().st_mode & 0o777
+            for path in (directory / "credentials", directory / "nats", running.store)
+        }
+        assert (directory / "nats/data/nats.conf").stat().st_mode & 0o777 == 0o600
+
+
+async def test_second_supervisor_is_refused_and_an_orphan_ended(directory: Path) -> None:
+    """
+    There is one supervisor, and never two servers.
+    """
+    async with server(directory) as running:
+        with pytest.raises(AlreadySupervisedError):
+            await server(directory).start()
+        assert running._lock is not None
+        running._lock.release()  # as if its supervisor had died and the server had not
+        async with server(directory) as heir:
+            assert not running.running or await running.wait() >= 0
+            assert heir.url == running.url
+
+
+async def test_bad_seed_is_named(directory: Path) -> None:
+    """
+    A credentials file that holds no seed is refused by name.
+    """
+    (directory / "credentials").mkdir(mode=0o700)
+    (directory / "credentials" / "schedd.nk").write_text("nonsense\n")
+    with pytest.raises(EmbeddedError, match=r"schedd\.nk: this is no NKey seed"):
+        await server(directory).start()

@@ -1,0 +1,3 @@
+from kettle.dummy import main
+
+raise SystemExit(main("first"))

@@ -1,0 +1,127 @@
+"""
+The import contracts hold, and they bite.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Run lint-imports on a copy: the editable install of the real tree must not be seen beside it.
+_LINT = """
+import sys
+copy, *real = sys.argv[1:]
+sys.path = [f"{copy}/{root}" for root in ("libs", "schemas", "services")] + [p for p in sys.path if p not in real]
+from importlinter.cli import lint_imports
+sys.exit(lint_imports(config_filename=f"{copy}/pyproject.toml", cache_dir=None))
+"""
+
+# What the planted imports name.
+_NAMED = {
+    "schemas/kettle/wire",
+    "libs/kettle/classad",
+    "libs/kettle/matchmaking",
+    "libs/kettle/storage",
+    "services/kettle/cli",
+    "services/kettle/negotiator",
+    "services/kettle/schedd",
+}
+
+_HEAVY = {"asyncpg", "aiohttp", "nats", "numpy", "opentelemetry"}
+_IMPORTS = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+print(*sys.modules, sep="\\n")
+"""
+
+
+@pytest.fixture
+def skeleton(top: Path, components: list[Path], tmp_path: Path) -> Path:
+    """
+    A tree of the same components, all empty, under the real contracts.
+    """
+    (tmp_path / "pyproject.toml").write_text((top / "pyproject.toml").read_text())
+    for component in {str(path.relative_to(top)) for path in components} | _NAMED:
+        empty = tmp_path / component
+        empty.mkdir(parents=True)
+        (empty / "__init__.py").touch()
+    return tmp_path
+
+
+def lint(tree: Path, roots: list[Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", _LINT, str(tree), *map(str, roots)],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def plant(tree: Path, module: str, text: str) -> None:
+    file = tree / module
+    for missing in reversed([p for p in file.parents if p.is_relative_to(tree) and not p.exists()]):
+        missing.mkdir()
+        (missing / "__init__.py").touch()
+    file.write_text(text)
+
+
+def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) -> None:
+    """
+    Nothing imported, nothing broken: what the other tests see is what they planted.
+    """
+    found = lint(skeleton, roots)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "contract"),
+    [
+        ("services/kettle/negotiator/cycle.py", "import kettle.schedd", "services over libraries"),
+        ("services/kettle/cli/submit.py", "import kettle.schedd", "services over libraries"),
+        ("libs/kettle/classad/values.py", "import kettle.schedd", "services over libraries"),
+        ("libs/kettle/classad/evaluate.py", "import kettle.storage", "services over libraries"),
+        ("schemas/kettle/wire/events.py", "import kettle.classad", "services over libraries"),
+        ("services/kettle/astrologer/__init__.py", "", "services over libraries"),
+        ("services/kettle/schedd/domain/job.py", "import time", "domains are pure"),
+        ("services/kettle/schedd/domain/job.py", "from datetime import datetime", "domains are pure"),
+        ("libs/kettle/classad/functions.py", "import asyncio", "expressions and matching are pure"),
+        ("schemas/kettle/wire/commands.py", "import nats", "the wire contract is only a contract"),
+    ],
+)
+def test_a_planted_violation_is_found(
+    skeleton: Path, roots: list[Path], module: str, text: str, contract: str
+) -> None:
+    """
+    Each contract breaks, by name, on the import that it forbids.
+    """
+    plant(skeleton, module, text)
+    found = lint(skeleton, roots)
+    broken = [line for line in found.stdout.splitlines() if line.startswith(contract)]
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert broken, found.stdout
+
+
+@pytest.mark.parametrize(
+    ("component", "unwanted"),
+    [
+        ("wire", _HEAVY),
+        ("client", _HEAVY - {"nats", "opentelemetry"}),  # the client speaks on the bus, and traces
+    ],
+)
+def test_light_components_stay_light(component: str, unwanted: set[str], tmp_path: Path) -> None:
+    """
+    What a submitter imports brings no driver of a database and no web server along.
+    """
+    imported = subprocess.run(
+        [sys.executable, "-P", "-c", _IMPORTS, f"kettle.{component}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert imported.returncode == 0, imported.stderr
+    assert set() == unwanted & set(imported.stdout.split())

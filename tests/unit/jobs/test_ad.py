@@ -1,0 +1,199 @@
+import pytest
+
+from kettle.jobs import Status, apply, ended, job_ad
+from kettle.wire.ads.types import Ad, Expr
+from kettle.wire.events import (
+    ClusterSubmitted,
+    JobAssigned,
+    JobCompleted,
+    JobEvent,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+
+QUEUED = 1_790_000_000
+SUBMITTED = ClusterSubmitted(
+    cluster=7,
+    owner="alice",
+    ad={"Cmd": "/bin/true", "requestcpus": 2, "Out": "o.$(ClusterId)", "UserLog": "/tmp/$(ClusterId).log"},
+    columns=["Args", "out"],
+    rows=[["a", "first"], ["b $(ClusterId)", "second"]],
+)
+ASSIGNED = JobAssigned(attempt=1, claim="c#1", slot="slot1_1@ep", startd="ep")
+STARTED = JobStarted(attempt=1, pid=42, at=QUEUED + 11.5)
+USAGE = Usage(wall=20.0, user_cpu=8.0, system_cpu=2.0, memory_kib=2049, disk_kib=50, sent=10, received=20)
+
+
+def after(*events: JobEvent, proc: int = 0) -> Ad:
+    """The ad of a job after events that were recorded 10, 20, … seconds after its submission."""
+    ad = job_ad(SUBMITTED, QUEUED * 1_000_000, proc, schedd="ap")
+    for number, event in enumerate(events, 1):
+        apply(ad, event, (QUEUED + 10 * number) * 1_000_000)
+    return ad
+
+
+def part(ad: Ad, *names: str) -> dict[str, object]:
+    return {name: ad[name] for name in names}
+
+
+def test_submission_makes_the_ad() -> None:
+    """The item's columns replace the cluster's attributes whatever their case, and the cluster's number is put in."""
+    ad = after(proc=1)
+    assert {
+        "ClusterId": 7,
+        "ProcId": 1,
+        "Args": "b 7",
+        "Out": "second",
+        "UserLog": "/tmp/7.log",
+        "Owner": "alice",
+        "User": "alice",
+        "RequestCpus": 2,
+        "JobStatus": 1,
+        "QDate": QUEUED,
+        "GlobalJobId": f"ap#7.1#{QUEUED}",
+        "TotalSubmitProcs": 2,
+    } == part(
+        ad, "ClusterId", "ProcId", "Args", "Out", "UserLog", "Owner", "User", "RequestCpus", "JobStatus", "QDate",
+        "GlobalJobId", "TotalSubmitProcs",
+    )  # fmt: skip
+    assert len({name.lower() for name in ad}) == len(ad)
+
+
+def test_cluster_number_inside_an_expression() -> None:
+    """The macro is also replaced in the text of an expression."""
+    submitted = ClusterSubmitted(
+        cluster=3, owner="a", ad={"Requirements": Expr('TARGET.Tag == "$(ClusterId)"')}, columns=[], rows=[[]]
+    )
+    assert Expr('TARGET.Tag == "3"') == job_ad(submitted, 0, 0)["Requirements"]
+
+
+def test_a_submitter_cannot_lie_about_itself() -> None:
+    """Identity and history of a job are never taken from the submitted ad, however they are spelled."""
+    lie: Ad = {
+        "owner": "root",
+        "USER": "root@x",
+        "jobstatus": 4,
+        "numjobstarts": 99,
+        "holdReason": "x",
+        "clusterid": 1,
+    }
+    ad = job_ad(ClusterSubmitted(cluster=9, owner="eve", ad=lie, columns=[], rows=[[]]), 0, 0)
+    assert {"Owner": "eve", "User": "eve", "JobStatus": 1, "NumJobStarts": 0, "ClusterId": 9} == part(
+        ad, "Owner", "User", "JobStatus", "NumJobStarts", "ClusterId"
+    )
+    assert not {"owner", "USER", "jobstatus", "holdReason", "HoldReason", "clusterid"} & set(ad)
+
+
+def test_the_owner_may_have_a_domain() -> None:
+    """A User that names the owner in a domain stays."""
+    ad = job_ad(ClusterSubmitted(cluster=9, owner="eve", ad={"user": "eve@uni"}, columns=[], rows=[[]]), 0, 0)
+    assert "eve@uni" == ad["User"]
+
+
+def test_no_such_job() -> None:
+    """A process number beyond the items is an error, not an empty ad."""
+    with pytest.raises(IndexError):
+        job_ad(SUBMITTED, 0, 2)
+
+
+def test_a_run_to_the_end() -> None:
+    """A completed job carries its exit, what it used, and where it ran."""
+    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit_code=3, at=1.0, usage=USAGE))
+    assert {
+        "JobStatus": 4,
+        "LastJobStatus": 2,
+        "EnteredCurrentStatus": QUEUED + 30,
+        "CompletionDate": QUEUED + 30,
+        "NumShadowStarts": 1,
+        "NumJobStarts": 1,
+        "JobStartDate": QUEUED + 10,
+        "JobCurrentStartDate": QUEUED + 10,
+        "JobCurrentStartExecutingDate": QUEUED + 11,
+        "LastRemoteHost": "slot1_1@ep",
+        "RemoteWallClockTime": 20.0,
+        "CumulativeSlotTime": 40.0,
+        "RemoteUserCpu": 8.0,
+        "RemoteSysCpu": 2.0,
+        "CpusUsage": 0.5,
+        "ResidentSetSize": 2049,
+        "MemoryUsage": 3,
+        "DiskUsage": 50,
+        "BytesSent": 10.0,
+        "ExitBySignal": False,
+        "ExitCode": 3,
+    } == part(
+        ad, "JobStatus", "LastJobStatus", "EnteredCurrentStatus", "CompletionDate", "NumShadowStarts",
+        "NumJobStarts", "JobStartDate", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "LastRemoteHost",
+        "RemoteWallClockTime", "CumulativeSlotTime", "RemoteUserCpu", "RemoteSysCpu", "CpusUsage",
+        "ResidentSetSize", "MemoryUsage", "DiskUsage", "BytesSent", "ExitBySignal", "ExitCode",
+    )  # fmt: skip
+    assert "RemoteHost" not in ad
+    assert ended(ad)
+
+
+def test_killed_by_a_signal() -> None:
+    """A job that a signal ended has no exit code."""
+    ad = after(ASSIGNED, STARTED, JobCompleted(attempt=1, exit_signal=9))
+    assert {"ExitBySignal": True, "ExitSignal": 9} == part(ad, "ExitBySignal", "ExitSignal")
+    assert "ExitCode" not in ad
+
+
+def test_vacated_waits_again() -> None:
+    """A vacated job is idle again; an attempt that nobody measured costs the time since its assignment."""
+    ad = after(ASSIGNED, STARTED, JobVacated(attempt=1, code=1008, reason="lost"))
+    assert {
+        "JobStatus": 1, "NumVacates": 1, "VacateReason": "lost", "VacateReasonCode": 1008, "CurrentHosts": 0,
+        "RemoteWallClockTime": 20.0,
+    } == part(
+        ad, "JobStatus", "NumVacates", "VacateReason", "VacateReasonCode", "CurrentHosts", "RemoteWallClockTime"
+    )  # fmt: skip
+
+
+def test_a_second_run_keeps_the_first_start() -> None:
+    """JobStartDate is of the first run, JobLastStartDate of the one before, sums go on."""
+    vacated = JobVacated(attempt=1, code=1004, reason="", usage=USAGE)
+    ad = after(ASSIGNED, vacated, ASSIGNED, JobCompleted(attempt=2, exit_code=0, usage=USAGE))
+    assert {
+        "JobStartDate": QUEUED + 10, "JobLastStartDate": QUEUED + 10, "JobCurrentStartDate": QUEUED + 30,
+        "RemoteWallClockTime": 40.0, "CumulativeRemoteUserCpu": 16.0, "RemoteUserCpu": 8.0,
+    } == part(
+        ad, "JobStartDate", "JobLastStartDate", "JobCurrentStartDate", "RemoteWallClockTime",
+        "CumulativeRemoteUserCpu", "RemoteUserCpu",
+    )  # fmt: skip
+
+
+def test_held_while_running_stays_held() -> None:
+    """A hold is the status at once; the end of the attempt does not make the job idle."""
+    ad = after(ASSIGNED, JobHeld(code=1, reason="mine"), JobVacated(attempt=1, code=1, reason="held"))
+    assert {"JobStatus": Status.HELD, "HoldReason": "mine", "NumHolds": 1, "NumSystemHolds": 0} == part(
+        ad, "JobStatus", "HoldReason", "NumHolds", "NumSystemHolds"
+    )
+
+
+def test_release_remembers_the_hold() -> None:
+    """A released job is idle and its hold attributes are its last ones."""
+    ad = after(JobHeld(code=6, subcode=2, reason="no such file"), JobReleased(reason="again"))
+    assert {
+        "JobStatus": 1, "LastHoldReason": "no such file", "LastHoldReasonCode": 6, "LastHoldReasonSubCode": 2,
+        "ReleaseReason": "again", "NumSystemHolds": 1,
+    } == part(
+        ad, "JobStatus", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "ReleaseReason",
+        "NumSystemHolds",
+    )  # fmt: skip
+    assert "HoldReason" not in ad
+
+
+def test_removed_leaves_with_its_attempt() -> None:
+    """A removed job has left the queue when its attempt has ended, even if that ended by itself."""
+    removed = (ASSIGNED, STARTED, JobRemoved(reason="no more"))
+    assert not ended(after(*removed))
+    for end in (JobVacated(attempt=1, code=1023, reason=""), JobCompleted(attempt=1, exit_code=0)):
+        ad = after(*removed, end)
+        assert ended(ad)
+        assert {"JobStatus": 3, "RemoveReason": "no more", "CompletionDate": 0} == part(
+            ad, "JobStatus", "RemoveReason", "CompletionDate"
+        )

@@ -1,0 +1,159 @@
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kettle.runtime import Runtime, Settings, leaves
+
+SETTINGS = Settings()
+
+
+@asynccontextmanager
+async def noted(name: str, journal: list[str]) -> AsyncGenerator[str]:
+    journal.append(f"open {name}")
+    try:
+        yield name
+    finally:
+        journal.append(f"close {name}")
+
+
+async def test_resources_close_in_reverse_after_the_loops() -> None:
+    """
+    A loop can use every resource until it has ended; then they close, the last one first.
+    """
+    journal: list[str] = []
+
+    async def loop() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            journal.append("loop ended")
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        await rt.enter(noted("a", journal))
+        await rt.enter(noted("b", journal))
+        rt.loop(loop(), name="loop")
+        await asyncio.sleep(0)
+        rt.stop()
+        await rt.stopping.wait()
+
+    await Runtime("schedd").host(SETTINGS, serve)
+    assert journal == ["open a", "open b", "loop ended", "close b", "close a"]
+
+
+async def test_failing_loop_stops_the_service() -> None:
+    """
+    A failure in a loop ends serve and reaches the caller.
+    """
+    journal: list[str] = []
+
+    async def fail() -> None:
+        raise RuntimeError("boom")
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.loop(fail(), name="fail")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            journal.append("serve ended")
+
+    with pytest.raises(BaseExceptionGroup) as failure:
+        await Runtime("schedd").host(SETTINGS, serve)
+    assert ["boom"] == [str(leaf) for leaf in leaves(failure.value)]
+    assert journal == ["serve ended"]
+
+
+async def test_service_lives_as_long_as_its_loops() -> None:
+    """
+    When serve returns after setting up, the loops go on until they end or the service is stopped.
+    """
+    journal: list[str] = []
+
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+        journal.append("worked")
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.loop(work(), name="work")
+
+    await Runtime("schedd").host(SETTINGS, serve)
+    assert journal == ["worked"]
+
+
+async def test_draining_lets_serve_finish_what_it_began() -> None:
+    """
+    After the first stop, serve still has time, and its loops still turn.
+    """
+    journal: list[str] = []
+    queue: asyncio.Queue[str] = asyncio.Queue(1)
+
+    async def write() -> None:
+        while True:
+            journal.append(await queue.get())
+            queue.task_done()
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.loop(write(), name="write")
+        rt.stop()
+        await rt.stopping.wait()
+        await queue.put("last words")
+        await queue.join()
+
+    await Runtime("schedd").host(SETTINGS, serve)
+    assert journal == ["last words"]
+
+
+async def test_drain_has_a_deadline() -> None:
+    """
+    A serve that does not return in time is cancelled.
+    """
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.stop()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        await Runtime("schedd", drain=0.01).host(SETTINGS, serve)
+
+
+async def test_second_stop_does_not_wait() -> None:
+    """
+    Asked twice, the service ends at once.
+    """
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.stop()
+        rt.stop()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        await Runtime("schedd", drain=3600).host(SETTINGS, serve)
+
+
+async def test_cancelled_host_closes_everything() -> None:
+    """
+    Cancellation from outside is passed on, not swallowed, and leaves nothing open.
+    """
+    journal: list[str] = []
+    opened = asyncio.Event()
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        await rt.enter(noted("a", journal))
+        opened.set()
+        await asyncio.Event().wait()
+
+    hosting = asyncio.create_task(Runtime("schedd").host(SETTINGS, serve))
+    await opened.wait()
+    hosting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hosting
+    assert journal == ["open a", "close a"]
+
+
+def test_leaves_of_nested_groups() -> None:
+    """
+    Every failure is found once, in order.
+    """
+    a, b, c = ValueError("a"), KeyError("b"), OSError("c")
+    assert [a, b, c] == leaves(ExceptionGroup("", [a, ExceptionGroup("", [b, c])]))

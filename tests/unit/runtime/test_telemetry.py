@@ -1,0 +1,113 @@
+import asyncio
+import http.server
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kettle.runtime import Settings, Telemetry, telemetry
+
+
+def spans(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+async def test_one_job_is_one_trace_over_two_services(tmp_path: Path) -> None:
+    """
+    The context that one service puts into headers makes the other's span part of the same trace.
+    """
+    path = tmp_path / "trace.jsonl"
+    schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
+    shadow = telemetry.setup("shadow", Settings(trace_file=str(path)))
+    headers: dict[str, str] = {"other": "kept"}
+
+    with schedd.span("submit", kind="server", cluster=7) as span:
+        span.set("procs", 2)
+        schedd.inject(headers)
+    metadata = shadow.extract(headers)
+    with shadow.span("run", parent=metadata):
+        pass
+    await asyncio.gather(schedd.shutdown(), shadow.shutdown())
+
+    submit, run = spans(path)
+    assert {"traceparent"} == set(metadata)
+    assert submit["trace"] == run["trace"]
+    assert submit["span"] == run["parent"]
+    assert {"cluster": 7, "procs": 2} == submit["attributes"]
+    assert (submit["role"], run["role"], submit["parent"]) == ("schedd", "shadow", "")
+
+
+async def test_failure_is_recorded_and_goes_on(tmp_path: Path) -> None:
+    """
+    An exception leaves the span and marks it.
+    """
+    path = tmp_path / "trace.jsonl"
+    schedd = telemetry.setup("schedd", Settings(trace_file=str(path)))
+    with pytest.raises(ValueError, match="boom"), schedd.span("submit"):
+        raise ValueError("boom")
+    await schedd.shutdown()
+    assert [span["status"] for span in spans(path)] == ["error"]
+
+
+async def test_off_it_does_nothing_but_passes_contexts_on() -> None:
+    """
+    Without an exporter spans and instruments take everything, and a trace passes through unharmed.
+    """
+    off = telemetry.setup("schedd", Settings())
+    assert type(off) is Telemetry
+    headers: dict[str, str] = {}
+    with off.span("submit", cluster=7) as span:
+        span.set("a", 1)
+        off.inject(headers)
+        off.counter("c").add(2, role="x")
+        off.histogram("h").record(0.1)
+        off.gauge("g", lambda: 1.0)
+    await off.shutdown()
+    assert headers == {}
+    assert {"traceparent": "00-x"} == off.extract({"traceparent": "00-x", "a": "b"})
+
+
+async def test_traces_and_metrics_reach_a_collector() -> None:
+    """
+    With an endpoint, spans and metrics are posted over OTLP at the latest when the service ends.
+    """
+    posted: list[str] = []
+
+    class Collector(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            on = telemetry.setup("schedd", Settings(otlp_endpoint=f"http://127.0.0.1:{server.server_port}"))
+            on.counter("jobs").add(1)
+            on.histogram("latency").record(0.1, role="x")
+            on.gauge("depth", lambda: 1.0)
+            with on.span("submit"):
+                pass
+            await on.shutdown()
+        finally:
+            server.shutdown()
+            thread.join()
+    assert ["/v1/metrics", "/v1/traces"] == sorted(posted)
+
+
+async def test_dead_collector_does_not_hold_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The last export is given up after a few seconds.
+    """
+    monkeypatch.setattr(telemetry, "SHUTDOWN_S", 0.02)
+    never = threading.Event()
+    async with asyncio.timeout(2):
+        await telemetry.shutdown_in_time(never.wait)
+    never.set()

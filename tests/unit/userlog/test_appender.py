@@ -1,0 +1,153 @@
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
+from kettle.wire import frames
+from kettle.wire.events import ClusterSubmitted, JobRemoved, encode, tag_of
+from kettle.wire.frames import Entry, Frame
+
+
+def test_a_missing_file_is_made(tmp_path: Path) -> None:
+    """The file is readable for everybody, however strict the service's own umask is."""
+    old = os.umask(0o077)
+    try:
+        Appender().append(tmp_path / "l", "a\n...\n")
+    finally:
+        os.umask(old)
+    Appender(fsync=True).append(tmp_path / "l", "b\n...\n")
+    assert "a\n...\nb\n...\n" == (tmp_path / "l").read_text()
+    assert 0o644 == (tmp_path / "l").stat().st_mode & 0o777
+
+
+def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+    """What the submitter decided about an existing file stays."""
+    path = tmp_path / "l"
+    path.touch(0o600)
+    Appender().append(path, "a\n...\n")
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize("name", ["missing/l", "file/l", "pipe", ""])
+def test_refused(tmp_path: Path, name: str) -> None:
+    """No directory is made, and nothing but a regular file is written to; nobody waits for a pipe."""
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserLogError, match="cannot write the job event log"):
+        Appender().append(tmp_path / name, "a\n...\n")
+    assert not (tmp_path / "missing").exists()
+
+
+def test_nowhere() -> None:
+    """A log that goes nowhere is no error."""
+    Appender().append(Path(os.devnull), "a\n...\n")
+
+
+def test_writers_do_not_mix(tmp_path: Path) -> None:
+    """Events of several writers stay whole."""
+    path = tmp_path / "l"
+    texts = [str(n) * 3000 + "\n...\n" for n in range(4)]
+
+    def write(text: str) -> None:
+        for _ in range(50):
+            Appender().append(path, text)
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    parts = path.read_text().split("\n...\n")
+    assert ["", *sorted(str(n) * 3000 for n in range(4) for _ in range(50))] == sorted(parts)
+
+
+def test_tail_begins_with_a_whole_event(tmp_path: Path) -> None:
+    """A tail that is cut leaves the torn first event out; a missing file has none."""
+    path = tmp_path / "l"
+    assert "" == Appender().tail(path)
+    path.write_text("aaaa\n...\nbbbb\n...\n")
+    assert "bbbb\n...\n" == Appender().tail(path, limit=15)
+    assert "aaaa\n...\nbbbb\n...\n" == Appender().tail(path)
+
+
+def unexpected(error: UserLogError) -> None:
+    raise AssertionError(str(error))
+
+
+class Stored(msgspec.Struct):
+    data: bytes
+
+
+class OneDelivery:
+    """Frames in one delivery, then silence."""
+
+    def __init__(self, *contents: Frame) -> None:
+        self.messages = [Stored(frames.encode(frame)) for frame in contents]
+        self.acked = asyncio.Event()
+
+    async def ack(self) -> None:
+        self.acked.set()
+
+    async def forever(self) -> AsyncIterator["OneDelivery"]:
+        yield self
+        await asyncio.Event().wait()
+
+
+def two_frames(log: Path) -> tuple[Frame, Frame]:
+    submitted = ClusterSubmitted(
+        cluster=1, owner="a", ad={"UserLog": str(log), "Iwd": "/"}, columns=[], rows=[[], []]
+    )
+    removed = JobRemoved(reason="r")
+    return (
+        Frame("s", 1, 1, 1, 10**6, [Entry("cluster/1", 1, tag_of(submitted), encode(submitted))]),
+        Frame("s", 1, 2, 2, 10**6, [Entry("job/1.0", 1, tag_of(removed), encode(removed))]),
+    )
+
+
+async def follow_until_acked(delivery: OneDelivery, checkpoint: Checkpoint, writer: Writer) -> None:
+    projector = UserLogProjector("ap", zone=UTC, snapshot=checkpoint.load())
+    following = asyncio.ensure_future(follow(delivery.forever(), projector, writer, checkpoint))
+    async with asyncio.timeout(5):
+        await delivery.acked.wait()
+    following.cancel()
+    await asyncio.wait([following])
+
+
+async def test_following_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """After a stop the checkpoint knows the jobs: the next frame's line is written, the earlier ones are not again."""
+    log, checkpoint = tmp_path / "l", Checkpoint(tmp_path / "state")
+    first, second = two_frames(log)
+    for frame in (first, second):
+        writer = Writer(Appender(), failed=unexpected)
+        await follow_until_acked(OneDelivery(first, frame), checkpoint, writer)
+    assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
+
+
+async def test_a_lost_checkpoint_writes_nothing_twice(tmp_path: Path) -> None:
+    """Frames that come again after a crash are compared with what the files say."""
+    log = tmp_path / "l"
+    first, second = two_frames(log)
+    await follow_until_acked(
+        OneDelivery(first), Checkpoint(tmp_path / "a"), Writer(Appender(), failed=unexpected)
+    )
+    await follow_until_acked(
+        OneDelivery(first, second),
+        Checkpoint(tmp_path / "b"),
+        Writer(Appender(), redelivered=2, failed=unexpected),
+    )
+    assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
+
+
+async def test_a_bad_file_stops_nobody(tmp_path: Path) -> None:
+    """A file that cannot be written is reported, and the frame is acknowledged."""
+    first, _ = two_frames(tmp_path / "no" / "l")
+    failures: list[UserLogError] = []
+    delivery = OneDelivery(first)
+    await follow_until_acked(delivery, Checkpoint(tmp_path / "c"), Writer(Appender(), failed=failures.append))
+    assert [tmp_path / "no" / "l"] == [failure.path for failure in failures]

@@ -1,0 +1,249 @@
+from collections.abc import Sequence
+from datetime import UTC
+from pathlib import PurePosixPath
+
+from kettle.userlog import Line, Tail, UserLogProjector, parse
+from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle.wire.events import (
+    ClaimEnded,
+    ClaimGranted,
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+    encode,
+    tag_of,
+)
+from kettle.wire.frames import Entry, Frame
+
+AT = 1_790_000_000
+ASSIGNED = JobAssigned(attempt=1, claim="c#1", slot="slot1_1@ep", startd="ep")
+STARTED = JobStarted(attempt=1, pid=1, at=AT + 2.0)
+USAGE = Usage(wall=10.0, user_cpu=4.0, system_cpu=1.0, memory_kib=2049, disk_kib=50, sent=3, received=5)
+DONE = JobCompleted(attempt=1, exit_code=0, at=AT + 11.0, usage=USAGE)
+
+
+def cluster(
+    rows: int = 1, ad: Ad | None = None, columns: Sequence[str] = (), items: list[list[Scalar]] | None = None
+) -> ClusterSubmitted:
+    base: Ad = {"Iwd": "/home/a", "userlog": "job.log", "RequestCpus": 1, "RequestMemory": Expr("1+1")}
+    return ClusterSubmitted(
+        cluster=5,
+        owner="a",
+        ad=base if ad is None else ad,
+        columns=list(columns),
+        rows=items if items is not None else [[] for _ in range(rows)],
+    )
+
+
+class Shard:
+    """Feeds a projector one frame per call, a second apart."""
+
+    def __init__(self) -> None:
+        self.projector = UserLogProjector("ap:9618", zone=UTC)
+        self.number = 0
+        self.position = 1
+
+    def frame(self, *events: Event, proc: int = 0) -> Frame:
+        self.number += 1
+        entries = [Entry(_stream(e, proc), 1, tag_of(e), encode(e)) for e in events]
+        frame = Frame("schedd.ap", 1, self.number, self.position, (AT + self.number) * 1_000_000, entries)
+        self.position += len(entries)
+        return frame
+
+    def feed(self, *events: Event, proc: int = 0) -> list[Line]:
+        return self.projector.feed(self.frame(*events, proc=proc))
+
+
+def _stream(event: Event, proc: int) -> str:
+    match event:
+        case ClusterSubmitted():
+            return "cluster/5"
+        case ClaimGranted() | ClaimEnded():
+            return f"claim/{event.claim}"
+        case _:
+            return f"job/5.{proc}"
+
+
+def numbers(lines: Sequence[Line]) -> list[str]:
+    return [line.text[:3] for line in lines]
+
+
+def test_a_job_from_submission_to_its_end() -> None:
+    """A job's log tells where it ran, what it used, what it had asked for and how it ended."""
+    shard = Shard()
+    lines = shard.feed(cluster())
+    slot: Ad = {"Cpus": 1, "Memory": 128, "Disk": 1024, "MyAddress": "<10.0.0.9:0?alias=ep>"}
+    granted = ClaimGranted(
+        claim="c#1", startd="ep", slot="slot1_1@ep", slot_ad=slot, submitter="a", autocluster=1, lease=60.0
+    )
+    lines += shard.feed(granted, ASSIGNED)
+    lines += shard.feed(STARTED)
+    lines += shard.feed(DONE)
+    expected = """\
+000 (005.000.000) 2026-09-21 14:13:21 Job submitted from host: <ap:9618>
+...
+001 (005.000.000) 2026-09-21 14:13:23 Job executing on host: <10.0.0.9:0?alias=ep>
+\tSlotName: slot1_1@ep
+\tCpus = 1
+\tDisk = 1024
+\tMemory = 128
+...
+005 (005.000.000) 2026-09-21 14:13:24 Job terminated.
+\t(1) Normal termination (return value 0)
+\t\tUsr 0 00:00:04, Sys 0 00:00:01  -  Run Remote Usage
+\t\tUsr 0 00:00:00, Sys 0 00:00:00  -  Run Local Usage
+\t\tUsr 0 00:00:04, Sys 0 00:00:01  -  Total Remote Usage
+\t\tUsr 0 00:00:00, Sys 0 00:00:00  -  Total Local Usage
+\t3  -  Run Bytes Sent By Job
+\t5  -  Run Bytes Received By Job
+\t3  -  Total Bytes Sent By Job
+\t5  -  Total Bytes Received By Job
+\tPartitionable Resources :    Usage  Request Allocated\x20
+\t   Cpus                 :     0.50        1         1\x20
+\t   Disk (KB)            :    50        1024      1024\x20
+\t   Memory (MB)          :     3         128       128\x20
+\t   TimeExecute (s)      :     9                      \x20
+\t   TimeSlotBusy (s)     :    10                      \x20
+
+\tJob terminated of its own accord at 2026-09-21T14:13:31Z with exit-code 0.
+...
+"""
+    assert expected == "".join(line.text for line in lines)
+    assert {PurePosixPath("/home/a/job.log")} == {line.path for line in lines}
+
+
+def test_paths_of_items() -> None:
+    """Each job has its own file where the items say so, with the cluster's number put in."""
+    ad: Ad = {"Iwd": "/w"}
+    lines = Shard().feed(
+        cluster(ad=ad, columns=["UserLog", "Args"], items=[["$(ClusterId).0", "x"], ["/l/1", "y"]])
+    )
+    assert ["/w/5.0", "/l/1"] == [str(line.path) for line in lines]
+
+
+def test_no_log_no_memory() -> None:
+    """Jobs without a log, and jobs whose file is relative to nothing, yield no line."""
+    shard = Shard()
+    assert [] == shard.feed(cluster(ad={"Iwd": "/w"}))
+    assert len(UserLogProjector("ap").snapshot()) == len(shard.projector.snapshot())
+    assert [] == shard.feed(ASSIGNED, STARTED, DONE)
+    assert [] == Shard().feed(cluster(ad={"UserLog": "relative.log"}))
+
+
+def test_held_while_running() -> None:
+    """The hold of a running job is written when its attempt has ended, after the eviction, which has its code."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED)
+    assert [] == shard.feed(JobHeld(code=1, subcode=4, reason="mine"))
+    lines = shard.feed(JobVacated(attempt=1, code=1022, reason="vacated", usage=USAGE))
+    assert ["004", "012"] == numbers(lines)
+    assert "Job was evicted. Code 1 Subcode 4" in lines[0].text
+    assert "\tReason: mine\n" in lines[0].text
+
+
+def test_removed_while_running() -> None:
+    """A removed job is evicted with code 1023, then aborted; then nothing of it is kept."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED, JobRemoved(reason="no more"))
+    lines = shard.feed(JobVacated(attempt=1, code=1022, reason="vacated"))
+    assert ["004", "009"] == numbers(lines)
+    assert "Code 1023 Subcode 0" in lines[0].text
+    assert "\tno more\n" in lines[1].text
+    assert [] == shard.feed(JobHeld(code=1, reason="late"))
+
+
+def test_removed_and_finished_is_one_end() -> None:
+    """A job that exits while it is being removed has one terminal event: aborted."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED, JobRemoved(reason="no more"))
+    assert ["004", "009"] == numbers(shard.feed(DONE))
+
+
+def test_held_and_finished_is_finished() -> None:
+    """A job that completes although it was to be held never was held for those who read its log."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED, JobHeld(code=1, reason="mine"))
+    assert ["005"] == numbers(shard.feed(DONE))
+
+
+def test_idle_jobs() -> None:
+    """Nothing is evicted where nothing runs."""
+    shard = Shard()
+    lines = shard.feed(
+        cluster(), JobHeld(code=1, reason="h"), JobReleased(reason="r"), JobRemoved(reason="x")
+    )
+    assert ["000", "012", "013", "009"] == numbers(lines)
+
+
+def test_an_attempt_that_never_began() -> None:
+    """The eviction of an attempt whose start was never written is not written; a hold for its failure is."""
+    shard = Shard()
+    failed = (JobVacated(attempt=1, code=6, reason="no exec"), JobHeld(code=6, reason="no exec"))
+    assert ["000", "012"] == numbers(shard.feed(cluster(), ASSIGNED, *failed))
+
+
+def test_totals_over_attempts() -> None:
+    """Totals include the attempts that were evicted."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED, JobVacated(attempt=1, code=1004, reason="v", usage=USAGE))
+    (line, *_) = reversed(shard.feed(ASSIGNED, STARTED, DONE))
+    assert "\t\tUsr 0 00:00:08, Sys 0 00:00:02  -  Total Remote Usage" in line.text
+    assert "\t6  -  Total Bytes Sent By Job" in line.text
+
+
+def test_a_cluster_is_kept_while_one_of_its_jobs_lives() -> None:
+    """State goes when the last job goes: a projector does not grow with the history."""
+    shard = Shard()
+    empty = len(shard.projector.snapshot())
+    shard.feed(cluster(rows=2))
+    shard.feed(ASSIGNED, STARTED, DONE)
+    kept = len(shard.projector.snapshot())
+    shard.feed(JobRemoved(), proc=1)
+    assert empty < kept
+    assert empty == len(shard.projector.snapshot())
+
+
+def test_a_frame_again_is_nothing() -> None:
+    """A frame that was fed before yields no line."""
+    shard = Shard()
+    frame = shard.frame(cluster())
+    assert 1 == len(shard.projector.feed(frame))
+    assert [] == shard.projector.feed(frame)
+
+
+def test_going_on_from_a_snapshot() -> None:
+    """A projector from a snapshot says the same as the one that was never stopped."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED, JobHeld(code=1, reason="h"))
+    other = UserLogProjector("ap:9618", zone=UTC, snapshot=shard.projector.snapshot())
+    frame = shard.frame(JobVacated(attempt=1, code=1, reason="h", usage=USAGE))
+    assert shard.projector.feed(frame) == other.feed(frame)
+    assert shard.number == other.frame
+
+
+def test_every_line_can_be_read() -> None:
+    """What the projector writes, the reader reads, submit notes included."""
+    ad: Ad = {"Iwd": "/w", "UserLog": "l", "SubmitEventNotes": "DAG Node: A", "RequestCpus": Expr("x")}
+    shard = Shard()
+    lines = shard.feed(cluster(ad=ad), ASSIGNED, STARTED)
+    lines += shard.feed(JobCompleted(attempt=1, exit_signal=9))
+    events = parse("".join(line.text for line in lines), UTC)
+    assert [0, 1, 5] == [event.number for event in events]
+    assert "    DAG Node: A\n" in lines[0].text
+    assert "(signal 9)" in lines[2].text
+
+
+def test_redelivered_lines_are_found() -> None:
+    """Each event in the tail answers for one delivery; a torn last event is not there."""
+    tail = Tail("a\n...\nb\nc\n...\na\n...\ntorn")
+    assert [True, True, False, True, False] == [
+        tail.already_written(text)
+        for text in ("a\n...\n", "a\n...\n", "a\n...\n", "b\nc\n...\n", "torn\n...\n")
+    ]
