@@ -107,7 +107,12 @@ def test_limits_are_not_reached_early(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("(" * 200 + "1" + ")" * 200, "PARSE_ERROR"), ("+".join(["1"] * 402), "EVAL_FAIL")],
+    [
+        ("(" * 200 + "1" + ")" * 200, "PARSE_ERROR"),
+        ("!" * 500 + "1", "PARSE_ERROR"),
+        ("a ? b : " * 200 + "c", "PARSE_ERROR"),
+        ("+".join(["1"] * 402), "EVAL_FAIL"),
+    ],
 )
 def test_limits_are_kept(text: str, expected: str) -> None:
     """

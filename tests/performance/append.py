@@ -42,7 +42,9 @@ async def _run(log: PgLog, callers: int, seconds: float) -> dict[str, float]:
 
         async def call(i: int) -> None:
             stream = f"job/{i}.0"
-            event = JobAssigned(attempt=1, claim=f"claim-{i:08d}", slot="slot1_1@worker-0001.example.org", startd="worker")
+            event = JobAssigned(
+                attempt=1, claim=f"claim-{i:08d}", slot="slot1_1@worker-0001.example.org", startd="worker"
+            )
             while (now := time.perf_counter()) < end:
                 await shard.record([(stream, event)], now_us=int(now * 1e6))
                 waited.append(time.perf_counter() - now)

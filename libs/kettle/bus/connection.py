@@ -29,6 +29,7 @@ PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
 CONNECT_S: Final = 5
 PING_S: Final = 20
+FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
 NO_RESPONDERS: Final = "503"
 
@@ -96,7 +97,9 @@ class Connection:
         """
         return self.client.is_connected
 
-    def watch(self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None) -> None:
+    def watch(
+        self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None
+    ) -> None:
         """
         Call `lost` whenever the connection breaks and `back` whenever it is there again.
         """
@@ -126,7 +129,9 @@ class Connection:
         """
         return self.client.new_inbox()
 
-    async def subscribe(self, subject: str, listener: Callable[[Msg], None], *, queue: str = "") -> Subscription:
+    async def subscribe(
+        self, subject: str, listener: Callable[[Msg], None], *, queue: str = ""
+    ) -> Subscription:
         """
         Call `listener` for each message; it must not block. Its errors are failures.
         """
@@ -136,7 +141,9 @@ class Connection:
 
         return await self.client.subscribe(subject, queue=queue, cb=deliver)
 
-    async def publish(self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
+    async def publish(
+        self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
         """
         Send without confirmation. Waits in memory while the connection is lost; raises BusUnavailableError when full.
         """
@@ -145,7 +152,9 @@ class Connection:
         except nats.errors.MaxPayloadError as error:
             raise RefusedError("too_large", _too_large(subject, data, self.client.max_payload)) from error
         except nats.errors.Error as error:
-            raise BusUnavailableError(f"the connection to NATS is lost, and too much waits for it: {error}") from error
+            raise BusUnavailableError(
+                f"the connection to NATS is lost, and too much waits for it: {error}"
+            ) from error
 
     async def request(
         self, subject: str, data: bytes, *, deadline: float, headers: Mapping[str, str] | None = None
@@ -181,14 +190,15 @@ class Connection:
             raise BusUnavailableError("the connection to NATS is lost; it is being retried") from error
 
     async def _connect(self, url: str, credentials: str, name: str) -> None:
-        options: dict[str, Any] = {"nkeys_seed": credentials} if credentials else {}
+        options: dict[str, Any] = {"reconnect_time_wait": FIRST_RETRY_S}
+        if credentials:
+            options["nkeys_seed"] = credentials
         await self.client.connect(
             url,
             name=name,
             inbox_prefix=self.inbox,
             pending_size=PENDING_BYTES,
             max_reconnect_attempts=-1,
-            reconnect_time_wait=1,
             connect_timeout=CONNECT_S,
             ping_interval=PING_S,
             reconnect_to_server_handler=self._choose,

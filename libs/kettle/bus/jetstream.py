@@ -35,6 +35,12 @@ class NotFoundError(BusError):
     """
 
 
+class _ExistsError(BusError):
+    """
+    Somebody made the stream first, with another configuration.
+    """
+
+
 class _Error(msgspec.Struct):
     code: int
     err_code: int = 0
@@ -93,6 +99,8 @@ def _raise(error: _Error, subject: str, expected: int = -1) -> NoReturn:
     sentence = f"{subject}: {error.description} ({error.err_code})"
     if error.err_code in _WRONG_LAST:
         raise WrongSequenceError(sentence, expected=expected)
+    if error.err_code == _STREAM_EXISTS:
+        raise _ExistsError(sentence)
     match error.code:
         case 404:
             raise NotFoundError(sentence)
@@ -131,21 +139,19 @@ class JetStream:
         """
         return _stream.decode((await self._call(f"STREAM.INFO.{name}", b"")).data)
 
-    async def make_stream(self, config: dict[str, Any]) -> StreamInfo:
+    async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
         """
-        Make a stream if there is none of that name; an existing one stays as its operator configured it.
+        Make a stream if there is none of that name, and say whether; an existing one stays as its operator configured it.
         """
         name = str(config["name"])
         try:
-            return await self.stream(name)
+            return await self.stream(name), False
         except NotFoundError:
             pass
         try:
-            return _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data)
-        except BusError as error:
-            if f"({_STREAM_EXISTS})" in str(error):
-                return await self.stream(name)
-            raise
+            return _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data), True
+        except _ExistsError:
+            return await self.stream(name), False
 
     async def consumer(self, stream: str, name: str) -> ConsumerInfo:
         """

@@ -11,8 +11,8 @@ Errors:
     └── WrongSequenceError   a guarded append or update found another sequence than it expected
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -59,11 +59,11 @@ Handler = Callable[[Req, Identity], Awaitable[Rep]]
 """Answers one command of one caller; raises RefusedError to refuse."""
 
 
-class Served(msgspec.Struct, frozen=True):
+class Served(msgspec.Struct, Generic[Req, Rep], frozen=True):
     """An endpoint and who answers it."""
 
-    endpoint: Endpoint[msgspec.Struct, msgspec.Struct]
-    handler: Handler[msgspec.Struct, msgspec.Struct]
+    endpoint: Endpoint[Req, Rep]
+    handler: Handler[Req, Rep]
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +77,8 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     first_sequence: int = 1
     """Where a stream that has to be made starts counting."""
     memory: bool = False
+    remake: bool = True
+    """Make it again when the server lost it; false for a stream whose owner refills it from the log."""
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +111,9 @@ class Batch(Protocol):
     """Messages that were fetched together; unacknowledged ones come again."""
 
     @property
-    def messages(self) -> Sequence[Message]: ...
+    def messages(self) -> Sequence[Message]:
+        """In the order of the stream; never empty."""
+        ...
 
     async def ack(self) -> None:
         """Acknowledge the whole batch: after the caller's own commit."""
@@ -120,14 +124,38 @@ class Bus(Protocol):
     """
     A connection to the bus. Every adapter passes `tests/contract/test_bus.py`.
 
-    Lost connections are retried for ever with jittered back-off; watches and consumers resume by themselves.
+    Lost connections are retried for ever with jittered back-off; watches and consumers resume by themselves, and the
+    buckets and streams that this connection ensured are made again if the server lost them.
     """
 
-    async def call(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0) -> Rep:
+    @property
+    def connected(self) -> bool:
+        """Whether there is a server at the moment: a readiness check."""
+        ...
+
+    @property
+    def payload_limit(self) -> int:
+        """The most bytes that one message may have."""
+        ...
+
+    async def failure(self) -> None:
+        """Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+
+        A service awaits it beside its own loops, so that it stops instead of going on half alive.
+        """
+        ...
+
+    def on_return(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after the connection came back, or a lost bucket was made again: send anew what only the bus had."""
+        ...
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
         """Ask one service; `deadline` in seconds. Raises NoResponderError, ReplyTimeoutError, RefusedError."""
         ...
 
-    async def serve(self, role: str, name: str, served: Sequence[Served], *, version: str) -> None:
+    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
         """Answer commands until the connection closes. A malformed request is refused with code `malformed`."""
         ...
 
@@ -147,18 +175,28 @@ class Bus(Protocol):
         """The stream's last sequence; None if there is no such stream."""
         ...
 
-    async def append(self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0) -> int:
+    async def append(
+        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+    ) -> int:
         """Store a message in the stream of `subject`; returns its sequence. WrongSequenceError if not after `expect_last`."""
         ...
 
     def consume(
-        self, stream: str, durable: str, *, subject: str, batch: int = 256, after: int = 0, ephemeral: bool = False
+        self,
+        stream: str,
+        durable: str,
+        *,
+        subject: str,
+        batch: int = 256,
+        after: int = 0,
+        ephemeral: bool = False,
     ) -> AsyncIterator[Batch]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
 
-        A durable consumer goes on after its last acknowledged message. If the stream or the consumer vanished they are
-        waited for and made again. `ephemeral` reads without a name and without acknowledging.
+        A durable consumer goes on after its last acknowledged message; it has one reader at a time. If the stream or the
+        consumer vanished they are waited for and made again; a stream that was made again is read from its beginning.
+        `ephemeral` reads without a name and without acknowledging. Messages may come twice, never out of order.
         """
         ...
 
@@ -170,12 +208,29 @@ class Bus(Protocol):
         """Set an entry, unconfirmed: the next heartbeat of its owner repairs a loss. `ttl` seconds, else the bucket's."""
         ...
 
-    async def delete(self, bucket: str, key: str) -> None:
-        """Withdraw an entry; watchers see it at once."""
+    async def update(
+        self,
+        bucket: str,
+        key: str,
+        value: bytes,
+        *,
+        expect: int,
+        ttl: float | None = None,
+        deadline: float = 5.0,
+    ) -> int:
+        """Set an entry if its revision is `expect` (0: no entry); returns the new one. WrongSequenceError otherwise."""
+        ...
+
+    async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
+        """Withdraw an entry (if its revision is `expect`), unconfirmed; watchers see it at once."""
         ...
 
     def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        """All present entries, then None once, then every change; after a lost bucket, all over again (with its None)."""
+        """All present entries, then None once, then every change.
+
+        After a lost bucket, all over again (with its None): entries that nobody sends again within the bucket's
+        time to live are then reported as deleted.
+        """
         ...
 
 
@@ -198,6 +253,3 @@ class Leases(Protocol):
     async def acquire(self, key: str, holder: str, *, ttl: float) -> Lease:
         """Wait until the lease is ours; `ttl` seconds."""
         ...
-
-
-Headers = Mapping[str, str]

@@ -7,7 +7,7 @@ What is missing here is undefined there.
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003 - msgspec reads the annotations
+from collections.abc import Callable
 from typing import Final
 
 import msgspec

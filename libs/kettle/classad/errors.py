@@ -37,7 +37,7 @@ class EvaluationFailed(ClassAdError):  # noqa: N818 - it names what happened; th
 
 
 class NotRepresentable(ClassAdError, ValueError):  # noqa: N818 - the same
-    """The long form has no way to write this value so that it reads back as itself."""
+    """A text form has no way to write this so that it reads back as itself."""
 
 
 def _excerpt(text: str, limit: int = 60) -> str:

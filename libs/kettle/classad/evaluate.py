@@ -80,20 +80,42 @@ def _literal(node: Literal, _: Scope) -> Value:
 
 
 def _reference(node: Reference, scope: Scope) -> Value:
-    base = node.base
-    if base is None:
-        if not node.absolute:
-            return scope.look_up(node.key)
-        root = scope.state.root
-        return UNDEFINED if root is None else scope.state.scope_of(root).look_up(node.key, selected=True)
+    """The body of a look-up stands here and not in the scope: a reference costs one frame of Python's stack."""
     state = scope.state
-    state.descend()
-    value = _EVALUATE[type(base)](base, scope)
-    state.depth += 1
-    return _selected(value, node.key, scope)
+    base = node.base
+    if base is not None:
+        state.descend()
+        side = (
+            scope.side(base.key)
+            if isinstance(base, Reference) and base.base is None and not base.absolute
+            else None
+        )
+        if side is None:
+            value = _EVALUATE[type(base)](base, scope)
+            if not isinstance(value, ClassAd):
+                state.depth += 1
+                return _selected(value, node.key, scope)
+            side = state.scope_of(value)
+        state.depth += 1
+        stored, ad = side.look_up(node.key, selected=True)
+    elif not node.absolute:
+        stored, ad = scope.look_up(node.key)
+    elif state.root is not None:
+        stored, ad = state.scope_of(state.root).look_up(node.key, selected=True)
+    else:
+        return UNDEFINED
+    if not isinstance(stored, Node):
+        return stored
+    mark = state.enter(ad, node.key)
+    if mark is None:
+        return UNDEFINED
+    value = _EVALUATE[type(stored)](stored, state.scope_of(ad))
+    state.leave(mark)
+    return value
 
 
 def _selected(value: Value, key: str, scope: Scope) -> Value:
+    """``value.name``: of a list, the list of what is selected from its members."""
     if isinstance(value, Exceptional):
         return value
     if isinstance(value, List):
@@ -101,7 +123,8 @@ def _selected(value: Value, key: str, scope: Scope) -> Value:
         members = (_evaluate(item, written) if isinstance(item, Node) else item for item in value.items)
         return List(tuple(_selected(member, key, scope) for member in members), written)
     if isinstance(value, ClassAd):
-        return scope.state.scope_of(value).look_up(key, selected=True)
+        stored, ad = scope.state.scope_of(value).look_up(key, selected=True)
+        return scope.state.attribute(stored, key, ad)
     return ERROR
 
 
@@ -214,9 +237,19 @@ def _call(node: Call, scope: Scope) -> Value:
     function = FUNCTIONS.get(node.key)
     if function is None:
         return ERROR
-    scope.state.descend()
-    value = function.call(node.arguments, scope)
-    scope.state.depth += 1
+    if not function.accepts(len(node.arguments)):
+        return ERROR
+    state = scope.state
+    state.descend()
+    if function.strict is not None:
+        values: list[Value] = []
+        for argument in node.arguments:
+            values.append(_EVALUATE[type(argument)](argument, scope))  # noqa: PERF401 - a comprehension costs a frame
+        value = function.strict(values, scope)
+    else:
+        assert function.lazy is not None
+        value = function.lazy(node.arguments, scope)
+    state.depth += 1
     return value
 
 

@@ -16,6 +16,8 @@ from kettle.classad.unparse import unparse_long
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kettle.classad.nodes import Node
+
 
 def read_long(text: str) -> ClassAd:
     """
@@ -68,6 +70,13 @@ def long_text(ad: ClassAd, name: str) -> str:
     text = unparse_long(node)
     if "\n" in text or "\r" in text:
         raise NotRepresentable(f"{name} holds a line break, which the long form cannot carry")
-    if '\\"' in text and parse_long(text) != node:
+    if '\\"' in text and not _reads_back(text, node):
         raise NotRepresentable(f"{name} holds a backslash where the long form would take it for another")
     return text
+
+
+def _reads_back(text: str, node: Node) -> bool:
+    try:
+        return parse_long(text) == node
+    except ClassAdParseError:
+        return False

@@ -31,6 +31,9 @@ class Literal(Node, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._identity())
 

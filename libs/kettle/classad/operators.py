@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import and_, eq, ge, gt, le, lt, ne, or_, xor
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kettle.classad.values import (
@@ -122,9 +122,9 @@ def _shift_right_unsigned(number: int, count: int) -> int:
 
 
 _BITS: Final[Mapping[str, Callable[[int, int], int]]] = {
-    "&": and_,
-    "|": or_,
-    "^": xor,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
     "<<": lambda a, b: wrapped(a << b % 64),
     ">>": _shift_right,
     ">>>": _shift_right_unsigned,

@@ -41,6 +41,7 @@ _BINDING: Final = {
 _LOGICAL: Final = frozenset({"&&", "||"})
 _PREFIXES: Final = frozenset({"-", "+", "!", "~"})
 _MAX_NESTING: Final = 166
+_MAX_PREFIXES: Final = 400
 
 
 @lru_cache(maxsize=65_536)
@@ -105,21 +106,29 @@ class _Parser:
         return ClassAdParseError(f"expected {wanted}, found {got}", text=self.text, at=token.at)
 
     def _expression(self) -> Node:
-        self._nesting += 1
-        if self._nesting > _MAX_NESTING:
-            at = self._tokens[self._next].at
-            raise ClassAdParseError("the expression is nested too deeply", text=self.text, at=at)
+        before = self._nesting
+        self._descend()
         choices: list[tuple[Node, Node]] = []
         node = self._binary(1)
         while self._accept("?"):
             then = self._expression()
             self._expect(":")
             choices.append((node, then))
+            self._descend()
             node = self._binary(1)
         for condition, then in reversed(choices):
             node = Conditional(condition, then, node)
-        self._nesting -= 1
+        self._nesting = before
         return node
+
+    def _descend(self) -> None:
+        self._nesting += 1
+        if self._nesting > _MAX_NESTING:
+            raise self._too_deep()
+
+    def _too_deep(self) -> ClassAdParseError:
+        at = self._tokens[self._next].at
+        return ClassAdParseError("the expression is nested too deeply", text=self.text, at=at)
 
     def _binary(self, weakest: int) -> Node:
         left = self._operand()
@@ -133,6 +142,8 @@ class _Parser:
         prefixes: list[str] = []
         while self._kind in _PREFIXES:
             prefixes.append(self._take().kind)
+        if len(prefixes) > _MAX_PREFIXES:
+            raise self._too_deep()
         node = self._postfix()
         for op in reversed(prefixes):
             node = Unary(op, node)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MAGIC: Final = frozenset({"my", "self", "parent", "root", "toplevel", "currenttime"})
+_OWN: Final = frozenset({"my", "self"})
 _OTHER: Final = frozenset({"target", "other"})
 
 Evaluate: TypeAlias = "Callable[[Node, Scope], Value]"
@@ -85,22 +86,33 @@ class Evaluation:
             limit = "deeply" if self.depth < 0 else "long"
             raise EvaluationFailed(f"the expression goes on too {limit}")
 
-    def attribute(self, stored: Stored, key: str, ad: ClassAd) -> Value:
+    def enter(self, ad: ClassAd, key: str) -> tuple[int, str] | None:
         """
-        The value of what stands behind `key` in `ad`, evaluated there.
+        Begin to evaluate what stands behind `key` in `ad`; None if that is being done further up.
 
-        An attribute that is being evaluated further up is undefined: it refers to itself.
+        An attribute that refers to itself is undefined there.
         """
-        if not isinstance(stored, Node):
-            return stored
         mark = (id(ad), key)
         if mark in self._active:
-            return UNDEFINED
+            return None
         self.descend()
         self._active.add(mark)
-        value = self.evaluate(stored, self.scope_of(ad))
+        return mark
+
+    def leave(self, mark: tuple[int, str]) -> None:
+        """The attribute that was entered has its value."""
         self._active.discard(mark)
         self.depth += 1
+
+    def attribute(self, stored: Stored, key: str, ad: ClassAd) -> Value:
+        """The value of what stands behind `key` in `ad`, evaluated there."""
+        if not isinstance(stored, Node):
+            return stored
+        mark = self.enter(ad, key)
+        if mark is None:
+            return UNDEFINED
+        value = self.evaluate(stored, self.scope_of(ad))
+        self.leave(mark)
         return value
 
 
@@ -121,25 +133,26 @@ class Scope:
         self.state = state
         self.other = other
 
-    def look_up(self, key: str, *, selected: bool = False) -> Value:
+    def look_up(self, key: str, *, selected: bool = False) -> tuple[Stored, ClassAd]:
         """
-        The value of a name: here, in the chained ad, by magic, in the ads around, in the other ad of the match.
+        What a name stands for: here, in the chained ad, by magic, in the ads around, in the other ad of the match.
 
+        With it comes the ad in which it is to be evaluated.
         `selected` is for ``ad.name``, which does not look into the other ad.
         """
         ad = self.ad
         stored = ad.find(key)
         if stored is not None:
-            return self.state.attribute(stored, key, ad)
+            return stored, ad
         if key in _MAGIC:
-            return self._magic(key)
+            return self._magic(key), ad
         found = self.find_beyond(key, selected=selected)
         if found is not None:
-            return self.state.attribute(found[0], key, found[1])
+            return found
         if key in _OTHER and not selected:
             other = self.target()
-            return UNDEFINED if other is None else other.ad
-        return UNDEFINED
+            return UNDEFINED if other is None else other.ad, ad
+        return UNDEFINED, ad
 
     def find_beyond(self, key: str, *, selected: bool) -> tuple[Stored, ClassAd] | None:
         """What stands behind a name outside of this ad, and in which ad."""
@@ -149,6 +162,18 @@ class Scope:
             stored = other.find(key)
             return (stored, other) if stored is not None else _around(other, key)
         return found
+
+    def side(self, key: str) -> Scope | None:
+        """
+        The scope that a bare ``MY`` or ``TARGET`` stands for; None if that takes a proper look-up.
+
+        Nearly every reference in a Requirements starts with one of the two.
+        """
+        ad = self.ad
+        if key in _OTHER:
+            other = self.other
+            return other if other is not None and ad.parent is None and ad.find(key) is None else None
+        return self.state.scope_of(ad) if key in _OWN and ad.find(key) is None else None
 
     def target(self) -> Scope | None:
         """The other ad of the match, as seen from here or from the ads around."""
@@ -163,7 +188,7 @@ class Scope:
     def _magic(self, key: str) -> Value:
         if key == "currenttime":
             return self.state.now()
-        if key in {"my", "self"}:
+        if key in _OWN:
             return self.ad
         ad = self.ad.parent if key == "parent" else self.state.root
         return UNDEFINED if ad is None else ad

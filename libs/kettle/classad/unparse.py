@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle.classad.errors import NotRepresentable
 from kettle.classad.nodes import (
     AdLiteral,
     Binary,
@@ -57,17 +58,24 @@ _INDENTED: Final = _Layout(indented=True)
 
 def unparse(node: Node) -> str:
     """`node` in new syntax on one line."""
-    return _node(node, _NEW, 0)
+    return _written(node, _NEW)
 
 
 def unparse_long(node: Node) -> str:
     """`node` as the right side of a line of the long form."""
-    return _node(node, _LONG, 0)
+    return _written(node, _LONG)
 
 
 def unparse_indented(node: Node) -> str:
     """`node` with each member of a list or an ad on a line of its own."""
-    return _node(node, _INDENTED, 0)
+    return _written(node, _INDENTED)
+
+
+def _written(node: Node, layout: _Layout) -> str:
+    try:
+        return _node(node, layout, 0)
+    except RecursionError:
+        raise NotRepresentable("the expression is nested too deeply to be written") from None
 
 
 def real_text(number: float) -> str:

@@ -9,8 +9,6 @@ A NATS server of our own with JetStream, on the loopback interface, with one key
 """
 
 import asyncio
-import random
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from signal import Signals
@@ -23,13 +21,12 @@ from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.files import private_directory, write_private
 from kettle.embedded.nats_config import Limits, Permissions, render
+from kettle.embedded.ports import kept_port, listens
 from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
 START_S: Final = 30.0
 _STEP_S: Final = 0.005
 _STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
-# Below the range from which the kernel takes the ports of outgoing connections: ours is still free after a crash.
-_PORTS: Final = range(10000, 32000)
 _PROBE: Final = Permissions(publish=("$JS.API.INFO",), subscribe=("_PROBE.>",))
 
 
@@ -198,7 +195,7 @@ class EmbeddedNats:
         from nats.errors import Error
         from nats.js import JetStreamContext
 
-        if not self._listens():
+        if not listens(self._port):
             return False  # cheaper to find out than by a client
         client = Client()
         try:
@@ -217,18 +214,10 @@ class EmbeddedNats:
             await client.close()
         return True
 
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
-
     def _choose_port(self) -> int:
         if self._fixed_port or self._port:
             return self._fixed_port or self._port
-        path = self.directory / "port"
-        remembered = int(path.read_text(encoding="ascii")) if path.is_file() else 0
-        port = remembered if remembered and _free(remembered) else _free_port()
-        write_private(path, str(port))
-        return port
+        return kept_port(self.directory / "port")
 
     def _running(self) -> ServerProcess:
         if self._process is None:
@@ -243,20 +232,3 @@ async def _quiet(_error: Exception) -> None:
     """
     What goes wrong while a server comes up is no news.
     """
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port() -> int:
-    for port in random.SystemRandom().sample(_PORTS, 200):
-        if _free(port):
-            return port
-    raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")

@@ -112,7 +112,10 @@ class EmbeddedPostgres:
         if self._lock is None:
             self._lock = DirectoryLock(self.directory)
         try:
-            await end_orphan(self._cluster.data / "postmaster.pid", self._cluster.data, _STOP)
+            pid_file = self._cluster.data / "postmaster.pid"
+            await end_orphan(pid_file, self._cluster.data, _STOP)
+            # We hold the lock and nobody runs here: another process that got the old number must not keep us out.
+            pid_file.unlink(missing_ok=True)
             binaries = reachable_tree(postgres_bin(), self._account)
             if not self._cluster.exists:
                 await self._make_data(binaries)
@@ -213,9 +216,13 @@ class EmbeddedPostgres:
         return True
 
     async def _create_database(self) -> None:
-        connection = await self.connect("postgres")
+        connection = await self.connect("template1")
         try:
-            await connection.execute(f"CREATE DATABASE {quoted(self.database)}")
+            if await connection.fetchval("SELECT true FROM pg_database WHERE datname = 'postgres'"):
+                # Copying a database takes longer than all the rest of a start.
+                await connection.execute(f"ALTER DATABASE postgres RENAME TO {quoted(self.database)}")
+            else:
+                await connection.execute(f"CREATE DATABASE {quoted(self.database)} TEMPLATE template0")
         finally:
             await connection.close(timeout=START_S)
 

@@ -109,6 +109,8 @@ class WorkingSet(Protocol):
         """The frame up to which it is folded, and all rows."""
         ...
 
-    async def save(self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]) -> None:
+    async def save(
+        self, shard: str, *, epoch: int, was: int, now: int, put: Sequence[Row], drop: Sequence[str]
+    ) -> None:
         """Move the cursor from frame `was` to `now` together with the rows; FencedError if the guard fails."""
         ...

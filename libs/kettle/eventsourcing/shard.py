@@ -81,9 +81,7 @@ class Shard:
 
     @classmethod
     @asynccontextmanager
-    async def own(
-        cls, log: Log, name: str, *, owner: str, answers: int = 10_000
-    ) -> AsyncIterator["Shard"]:
+    async def own(cls, log: Log, name: str, *, owner: str, answers: int = 10_000) -> AsyncIterator["Shard"]:
         """
         Take the shard over. `answers`: how many commands are remembered, so that their repeats do nothing.
 
@@ -239,9 +237,7 @@ class Shard:
         return batch
 
     async def _commit(self, batch: _Batch) -> None:
-        frame = Frame(
-            self.name, self.tenure.epoch, self.frame + 1, self._head + 1, batch.at, batch.entries
-        )
+        frame = Frame(self.name, self.tenure.epoch, self.frame + 1, self._head + 1, batch.at, batch.entries)
         number = frame.number if frame.entries else self.frame
         answers = [
             Answered(id=command, frame=number, reply=reply(number) if reply else b"")

@@ -77,7 +77,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     schedd: str
     execute: str
-    """Directory in which sandboxes, reports and the startd's socket are."""
+    """Directory in which sandboxes are."""
+    state: str
+    """Directory of the startd's socket and, in `reports`, of final reports; no job gets in."""
     slot: str
     cpus: int
     memory: int

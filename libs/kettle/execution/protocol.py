@@ -2,7 +2,7 @@
 What startd and starter say to each other, as length-prefixed msgpack on a Unix stream socket.
 
 The socket is made by the startd and handed to the zygote with the request to fork.  When a startd is gone, its starters
-connect to its successor at `SOCKET` in the execute directory, and say hello again.
+connect to its successor at `SOCKET` in its state directory, and say hello again.
 """
 
 import socket
@@ -16,7 +16,7 @@ from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
 from kettle.wire.work import Report
 
 SOCKET: Final = "startd.sock"
-"""Name of the startd's socket in the execute directory."""
+"""Name of the startd's socket in its state directory."""
 
 _LENGTH: Final = struct.Struct("!I")
 _READ_BYTES: Final = 256 * 1024

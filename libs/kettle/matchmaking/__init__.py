@@ -1,4 +1,5 @@
-"""Matchmaking: which jobs may go to which slots, and why the others may not. Pure.
+"""
+Matchmaking: which jobs may go to which slots, and why the others may not. Pure.
 
 `SlotTable` and `Demand` are filled from ads; `allocate` shares the free slots out; `explain` says what refuses an autocluster.
 """

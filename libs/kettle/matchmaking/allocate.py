@@ -1,4 +1,5 @@
-"""Sharing the free slots out among submitters.
+"""
+Sharing the free slots out among submitters.
 
 Each submitter gets an equal share of the free cores first (spin by spin, the shares of those who do not need them flow to the
 others), each of its autoclusters in its own order of priority, each on the slots that its jobs rank highest.

@@ -1,4 +1,5 @@
-"""Why an autocluster gets nothing: which clause of which side refuses how many slots.
+"""
+Why an autocluster gets nothing: which clause of which side refuses how many slots.
 
 Slots are looked at as if nothing ran on them, so that 'no machine can ever' and 'all are busy' are told apart.
 """
@@ -33,7 +34,10 @@ def explain(job: ClassAd, slots: Sequence[Slot]) -> tuple[int, list[Refusal]]:
 
 
 def _count(
-    counts: dict[tuple[Literal["job", "slot"], str], int], side: Literal["job", "slot"], my: ClassAd, target: ClassAd
+    counts: dict[tuple[Literal["job", "slot"], str], int],
+    side: Literal["job", "slot"],
+    my: ClassAd,
+    target: ClassAd,
 ) -> None:
     requirements = my.get("Requirements")
     if requirements is None:

@@ -30,7 +30,7 @@ class Request:
 
 
 def _asked(job: ClassAd, resource: str) -> float:
-    value = evaluate_attribute(job, f"Request{resource}")
+    value = evaluate_attribute(f"Request{resource}", job)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else _DEFAULT[resource]
 
 
@@ -49,7 +49,9 @@ class Slot:
     def ad(self) -> ClassAd:
         """The ad with what is left."""
         if self._ad is None:
-            self._ad = ClassAd.from_wire({**self.wire, **{name: int(left) for name, left in self.free.items()}})
+            self._ad = ClassAd.from_wire(
+                {**self.wire, **{name: int(left) for name, left in self.free.items()}}
+            )
         return self._ad
 
     @property

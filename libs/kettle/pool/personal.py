@@ -31,18 +31,31 @@ class Line(msgspec.Struct, frozen=True):
 
 PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
     "master": (
-        Line("backoff_constant", 0.1, "seconds before a service that ended is started again; default 9"),
-        Line("backoff_unit", 0.05, "seconds added, doubled at each further failure; default 1"),
-        Line("backoff_ceiling", 10.0, "seconds; default 3600"),
+        Line("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
+        Line("backoff_unit", 0.05, "added, doubled at each further failure; default 1"),
+        Line("backoff_ceiling", 10.0, "default 3600"),
         Line(
             "recover_factor",
             20.0,
-            "seconds of running after which earlier failures are forgotten; default 300",
+            "of running after which earlier failures are forgotten; default 300",
         ),
-        Line(
-            "not_responding_timeout", 20.0, "seconds without a sign of life, then it is killed; default 3600"
-        ),
-        Line("shutdown_graceful_timeout", 15.0, "seconds for a service to finish; default 1800"),
+        Line("not_responding_timeout", 20.0, "without a sign of life, then it is killed; default 3600"),
+        Line("shutdown_graceful_timeout", 15.0, "for a service to finish; default 1800"),
+    ),
+    "collector": (
+        Line("classad_lifetime", 30.0, "an ad that is not repeated is forgotten after this; default 900"),
+        Line("ad_interval", 10.0, "default 300"),
+    ),
+    "negotiator": (
+        Line("interval", 10.0, "a cycle starts at each change, and after this without one; default 60"),
+        Line("ad_interval", 10.0, "default 300"),
+    ),
+    "schedd": (
+        Line("alive_interval", 2.0, "between renewals of a claim; default 300"),
+        Line("lease", 10.0, "a claim that is not renewed ends after this; default 1800"),
+        Line("lease_margin", 3.0, "added to the lease before a lost job may run again; default 60"),
+        Line("sync_interval", 2.0, "default 5"),
+        Line("ad_interval", 10.0, "default 300"),
     ),
 }
 

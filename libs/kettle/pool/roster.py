@@ -40,6 +40,9 @@ class MasterState(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """Unix time."""
     ready: bool = False
+    nats_url: str = ""
+    database_url: str = ""
+    """For tools that look at the log itself; whoever reads this file may.  The password is in a file that it names."""
     daemons: tuple[DaemonState, ...] = ()
 
     def daemon(self, name: str) -> DaemonState | None:

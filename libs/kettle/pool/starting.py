@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -153,12 +153,9 @@ def _start(  # noqa: PLR0917 - used once, above
 
 def _let_go(master: "subprocess.Popen[bytes]") -> None:
     """
-    Forget a child that outlives us: `subprocess` reaps it some time after its end, and need not warn that it lives.
+    Outlive it or be outlived by it; if we are still there at its end, it leaves no zombie.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        master.__del__()
-    master.returncode = 0
+    threading.Thread(target=master.wait, name="reap the master", daemon=True).start()
 
 
 def _abandon(home: Home, master: "subprocess.Popen[bytes]") -> None:

@@ -24,6 +24,9 @@ Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 ACQUIRE_S: Final = 10.0
 STATEMENT_S: Final = 60.0
 
+ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a statement may raise; `is_away` tells which of it passes."""
+
 _logger = logging.getLogger(__name__)
 
 # Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator intervention, system error;
@@ -94,9 +97,7 @@ class Database:
         async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
             yield connection
 
-    async def run(
-        self, attempt: Callable[[Connection], Awaitable[T]], *, patience: float | None = None
-    ) -> T:
+    async def run(self, attempt: Callable[[Connection], Awaitable[T]], *, patience: float | None = None) -> T:
         """
         Call `attempt` until it does not meet a server that is away. It must be harmless to repeat.
         """
@@ -107,10 +108,10 @@ class Database:
                     try:
                         async with self.connection() as connection:
                             return await attempt(connection)
-                    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as e:
-                        if self._closed or not is_away(e):
+                    except ERRORS as error:
+                        if self._closed or not is_away(error):
                             raise
-                        _logger.warning("PostgreSQL is away: %s", e)
+                        _logger.warning("PostgreSQL is away: %s", error)
                     await backoff.wait()
         except TimeoutError as error:
             raise LogUnavailableError(f"PostgreSQL did not answer within {patience} seconds") from error

@@ -51,7 +51,8 @@ async def migrate(
             for name in ran:
                 await connection.execute(steps[name].read_text())
         await connection.executemany(
-            "INSERT INTO log.migration (component, name) VALUES ($1, $2)", [(component, name) for name in noted]
+            "INSERT INTO log.migration (component, name) VALUES ($1, $2)",
+            [(component, name) for name in noted],
         )
     for name in ran:
         _logger.info("migrated %s: %s", component, name)

@@ -4,11 +4,12 @@ Real servers for tests: started once per session, and a fresh database for each 
 `initdb` takes most of a cold start, so it runs once per session; further servers copy its result.
 """
 
+import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,9 @@ from kettle.embedded.postgres import quoted
 
 EVERYTHING: Final[Mapping[str, Permissions]] = {"test": Permissions(publish=(">",), subscribe=(">",))}
 """One role that may do all there is, for tests that are not about permissions."""
+
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private directory with a random name is made in it
+_MEMORY_BYTES: Final = 2 << 30
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -67,7 +71,7 @@ async def fresh_database(server: EmbeddedPostgres) -> AsyncGenerator[str]:
     The URL of a new, empty database, which is dropped at the end whoever is still connected.
     """
     name = f"test_{secrets.token_hex(6)}"
-    connection = await server.connect("postgres")
+    connection = await server.connect()
     try:
         await connection.execute(f"CREATE DATABASE {quoted(name)} TEMPLATE template0 STRATEGY file_copy")
         yield server.dsn_of(name)
@@ -76,13 +80,31 @@ async def fresh_database(server: EmbeddedPostgres) -> AsyncGenerator[str]:
         await connection.close(timeout=10)
 
 
-@asynccontextmanager
-async def short_directory() -> AsyncGenerator[Path]:
+@contextmanager
+def server_directory() -> Generator[Path]:
     """
-    A private directory with a short path, for sockets, removed at the end.
+    A private directory for throw-away servers, removed at the end: in memory where there is enough of it.
+
+    A server has a thousand small files, which some disks take a second to make.
     """
-    path = Path(tempfile.mkdtemp(prefix="kettle-"))
+    with temporary(_MEMORY if _roomy(_MEMORY) else None) as path:
+        yield path
+
+
+@contextmanager
+def temporary(parent: Path | None = None) -> Generator[Path]:
+    """
+    A private directory with a short path, as sockets need it, removed at the end.
+    """
+    path = Path(tempfile.mkdtemp(prefix="kettle-", dir=parent))
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _roomy(directory: Path) -> bool:
+    try:
+        return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > _MEMORY_BYTES
+    except OSError:
+        return False

@@ -92,7 +92,7 @@ def _row(label: str, used: str, requested: Scalar | None, allocated: float | Non
 def _shown(value: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.2f}" if isinstance(value, float) and not value.is_integer() else str(int(value))
+    return str(int(value)) if value == int(value) else f"{value:.2f}"
 
 
 def _measured(value: int) -> str:

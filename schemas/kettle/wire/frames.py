@@ -1,4 +1,5 @@
-"""Frames: what one commit wrote, as one bus message.
+"""
+Frames: what one commit wrote, as one bus message.
 
 The bytes of a frame are a function of the recorded rows alone, so a frame rebuilt from the database
 equals the one on the bus and the two can be compared by hash.

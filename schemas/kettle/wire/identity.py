@@ -42,5 +42,7 @@ def user(name: str) -> Identity:
 
 def _untoken(text: str) -> str:
     head, *rest = text.split("%")
-    encoded = head.encode() + b"".join(bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part)
+    encoded = head.encode() + b"".join(
+        bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part
+    )
     return encoded.decode()

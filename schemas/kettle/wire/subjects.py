@@ -1,4 +1,5 @@
-"""Every subject, stream, bucket and durable name on the bus, as functions.
+"""
+Every subject, stream, bucket and durable name on the bus, as functions.
 
 A token from outside (a host, an owner, a slot) is encoded so that any name is safe: characters that
 NATS gives a meaning to, and `%` itself, become `%XX`. Job ids are never part of a stored subject:
@@ -31,7 +32,8 @@ class Subjects:
         self._asset = f"KETTLE_{key(pool)}".replace("=", "_")
 
     def command(self, role: str, name: str, verb: str, caller: str) -> str:
-        """Request/reply with one service; `role` and `verb` are ours, `name` is anybody's.
+        """
+        Request/reply with one service; `role` and `verb` are ours, `name` is anybody's.
 
         The last token is the caller's identity (see `kettle.wire.identity`): the server lets a client publish
         only under its own, so a service reads who asks from the subject, never from the payload.

@@ -1,4 +1,5 @@
-"""Worker reports: what a machine says about the attempts that run on it, on the stream of work.
+"""
+Worker reports: what a machine says about the attempts that run on it, on the stream of work.
 
 A report is idempotent by (claim, attempt, sequence) and is kept on the worker's disk until confirmed.
 """
@@ -45,7 +46,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
-    """Final: the attempt ended otherwise; nothing of the job is left on the machine.
+    """
+    Final: the attempt ended otherwise; nothing of the job is left on the machine.
 
     `hold` true: codes are HoldReasonCode, the job must wait for somebody; else VacateReasonCode, it may run again.
     """

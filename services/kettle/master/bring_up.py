@@ -13,6 +13,7 @@ from kettle.master.daemon_list import Daemons
 from kettle.master.daemons import Server, Service
 from kettle.master.domain.order import NEEDS_DATABASE
 from kettle.master.settings import MasterSettings
+from kettle.master.users import PERSON, bus_users, login_name
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier
@@ -48,8 +49,8 @@ class BringUp:
         self._notify_environ = notify_environ
         self._lifeline = lifeline
         self._notifier = Notifier.from_environ(os.environ)
-        self._nats_url = settings.nats_url
-        self._database_url = settings.database_url
+        self.nats_url = settings.nats_url
+        self.database_url = settings.database_url
 
     @property
     def servers(self) -> list[str]:
@@ -73,12 +74,12 @@ class BringUp:
         postgres = self._postgres(group)
         if nats is not None:
             await self._daemons.ready([NATS])
-            self._nats_url = nats.url
+            self.nats_url = nats.url
         # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
         self._services([role for role in roles if role not in NEEDS_DATABASE], group)
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
-            self._database_url = postgres.dsn
+            self.database_url = postgres.dsn
         await self._migrate()
         self._services(with_database, group)
         self._write_pool_file()
@@ -89,8 +90,6 @@ class BringUp:
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
             return None
-        from kettle.master.users import bus_users
-
         server = EmbeddedNats(
             self._home.path / NATS,
             credentials=self._home.credentials,
@@ -118,7 +117,7 @@ class BringUp:
             from kettle.storage.migrate import migrate
 
             self._say("bringing the database's schema up to date")
-            async with Database.connect(self._database_url, connections=1) as database:
+            async with Database.connect(self.database_url, connections=1) as database:
                 await database.run(migrate, patience=_DATABASE_S)
 
     def _services(self, roles: list[str], group: asyncio.TaskGroup) -> None:
@@ -145,11 +144,11 @@ class BringUp:
         variables |= {
             "KETTLE_POOL": settings.pool,
             "KETTLE_HOME": str(self._home.path),
-            "KETTLE_NATS_URL": self._nats_url,
+            "KETTLE_NATS_URL": self.nats_url,
             "KETTLE_NATS_CREDENTIALS": self._credentials(role),
         }
         if role in NEEDS_DATABASE:
-            variables["KETTLE_DATABASE_URL"] = self._database_url
+            variables["KETTLE_DATABASE_URL"] = self.database_url
         return variables
 
     def _credentials(self, role: str) -> str:
@@ -158,8 +157,16 @@ class BringUp:
 
     def _write_pool_file(self) -> None:
         """
-        Tell the person's client where the pool is.
+        Tell the person's programs where the pool is.
         """
+        from kettle.client.pool_file import PoolFile  # the client's modules load while the services start
+
+        PoolFile(
+            pool=self._settings.pool,
+            nats_url=self.nats_url,
+            credentials=self._credentials(PERSON),
+            user=login_name(),
+        ).save(self._home.path)
 
     def _say(self, what: str) -> None:
         self._notifier.send(f"STATUS={what}")

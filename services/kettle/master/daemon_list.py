@@ -52,11 +52,13 @@ class Daemons:
         for name in names:
             await self._keepers[name].ready.wait()
 
-    def all_ready(self) -> None:
+    def all_ready(self, *, nats_url: str, database_url: str) -> None:
         """
-        Write down that the pool takes jobs.
+        Write down that the pool takes jobs, and where its servers are.
         """
-        self._state = msgspec.structs.replace(self._state, ready=True)
+        self._state = msgspec.structs.replace(
+            self._state, ready=True, nats_url=nats_url, database_url=database_url
+        )
         self.write()
 
     async def stop(self, servers: Sequence[str]) -> None:

@@ -76,7 +76,7 @@ async def _live(rt: Runtime, settings: MasterSettings, home: Home) -> None:
 
 async def _start(rt: Runtime, bring_up: BringUp, daemons: Daemons, group: asyncio.TaskGroup) -> None:
     await bring_up.run(group)
-    daemons.all_ready()
+    daemons.all_ready(nats_url=bring_up.nats_url, database_url=bring_up.database_url)
     rt.ready()
 
 

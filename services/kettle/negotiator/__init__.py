@@ -1,4 +1,5 @@
-"""The negotiator: matches submitters' demand with the machines' offers, in cycles, and records why.
+"""
+The negotiator: matches submitters' demand with the machines' offers, in cycles, and records why.
 
 Owns      the shard `negotiator`: streams `cycle/<n>`
 Watches   the ads of slots and submitters, and the private ads with the slots' capabilities

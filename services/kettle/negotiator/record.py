@@ -65,7 +65,9 @@ class Record:
             key = (rejection.submitter, rejection.schedd, rejection.autocluster)
             self.rejected[key] = rejection
             found = matches.get(key, [])
-            self._remember(key, Verdict(cycle=event.cycle, at=event.started, rejection=rejection, matches=found))
+            self._remember(
+                key, Verdict(cycle=event.cycle, at=event.started, rejection=rejection, matches=found)
+            )
 
     def _remember(self, key: Key, verdict: Verdict) -> None:
         self._verdicts[key] = verdict

@@ -57,7 +57,9 @@ class Negotiator:
         """Follow the slots' capabilities; for ever."""
         async for change in self._bus.watch(self._subjects.private_ads):
             if change is not None:
-                self._pool.secret(change.key, _decode_secret(change.value) if change.value is not None else None)
+                self._pool.secret(
+                    change.key, _decode_secret(change.value) if change.value is not None else None
+                )
                 self._wake.set()
 
     async def watch_submitters(self) -> None:
@@ -99,6 +101,10 @@ class Negotiator:
     async def advertise(self) -> None:
         """Publish the negotiator's own ad; for ever."""
         while True:
-            ad: Ad = {"MyType": "Negotiator", "Name": self._settings.name, "LastNegotiationCycle": self._record.cycle}
+            ad: Ad = {
+                "MyType": "Negotiator",
+                "Name": self._settings.name,
+                "LastNegotiationCycle": self._record.cycle,
+            }
             await self._bus.put(self._subjects.ads, ad_key("Negotiator", self._settings.name), _encode(ad))
             await asyncio.sleep(self._settings.ad_interval)

@@ -1,4 +1,5 @@
-"""The schedd: the job queue of one access point.
+"""
+The schedd: the job queue of one access point.
 
 Owns      the shard `schedd.<name>`: streams `cluster/<n>`, `job/<cluster>.<proc>`, `claim/<id>`
 Publishes its frames on `evt.schedd.<name>`; the ads `Submitter.<owner>@<name>` and `Scheduler.<name>`

@@ -1,4 +1,5 @@
-"""What the pool is told of this schedd: an ad for each submitter with its demand, and one for the schedd.
+"""
+What the pool is told of this schedd: an ad for each submitter with its demand, and one for the schedd.
 
 New work is told at once; that there is less to do can wait, because the negotiator's matches are advice anyway.
 """
@@ -31,7 +32,9 @@ _encode = msgspec.msgpack.Encoder().encode
 class Adverts:
     """Publishes the ads of one schedd."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, queue: Queue, claims: Claims, settings: ScheddSettings) -> None:
+    def __init__(
+        self, bus: Bus, subjects: Subjects, queue: Queue, claims: Claims, settings: ScheddSettings
+    ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._queue = queue
@@ -79,7 +82,9 @@ class Adverts:
                 await self._bus.delete(self._subjects.ads, key)
             else:
                 await self._put(key, _encode(ad), everything=everything)
-        await self._put(ad_key("Scheduler", self._queue.schedd), _encode(self.scheduler_ad()), everything=everything)
+        await self._put(
+            ad_key("Scheduler", self._queue.schedd), _encode(self.scheduler_ad()), everything=everything
+        )
 
     async def _put(self, key: str, value: bytes, *, everything: bool) -> None:
         if everything or self._published.get(key) != value:
@@ -110,7 +115,10 @@ class Adverts:
 
     def scheduler_ad(self) -> Ad:
         """The schedd's own ad."""
-        total = {s: sum(t.get(s, 0) for t in self._queue.tally.values()) for s in ("idle", "running", "held", "removed")}
+        total = {
+            s: sum(t.get(s, 0) for t in self._queue.tally.values())
+            for s in ("idle", "running", "held", "removed")
+        }
         return {
             "MyType": "Scheduler",
             "Name": self._queue.schedd,

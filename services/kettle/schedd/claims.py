@@ -1,4 +1,5 @@
-"""Claims: asked of startds on the negotiator's advice, renewed, reused job after job, given back.
+"""
+Claims: asked of startds on the negotiator's advice, renewed, reused job after job, given back.
 
 *Slow path: negotiation. Fast path: claim reuse.*
 """
@@ -118,7 +119,9 @@ class Claims:
         """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
         for _ in range(_TRIES):
             try:
-                return await self._bus.call(REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline)
+                return await self._bus.call(
+                    REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline
+                )
             except (RefusedError, NoResponderError) as error:
                 _log.info("claims not granted", extra={"startd": startd, "cause": str(error)})
                 return None
@@ -249,7 +252,9 @@ class Claims:
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
         if reply is not None and reply[0] is None:
-            reply = await self._alive(startd, claims)  # the first answer told the clock that a renewal must name
+            reply = await self._alive(
+                startd, claims
+            )  # the first answer told the clock that a renewal must name
         if reply is None:
             return
         answer = reply[1]
@@ -268,7 +273,9 @@ class Claims:
         keys = [self._secrets.key(claim) for claim in claims]
         alive = Alive(schedd=self._queue.schedd, claims=keys, deadline=deadline)
         try:
-            reply = await self._bus.call(ALIVE, startd, alive, deadline=max(1.0, self._settings.alive_interval / 2))
+            reply = await self._bus.call(
+                ALIVE, startd, alive, deadline=max(1.0, self._settings.alive_interval / 2)
+            )
         except BusError as error:
             _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
             return None
@@ -281,4 +288,3 @@ class Claims:
             if held.granted.startd == startd:
                 self.lose(claim, RECONNECT_FAILED, reason)
         self._leases.forget(startd)
-

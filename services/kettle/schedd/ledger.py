@@ -9,8 +9,8 @@ from typing import Final
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
-from kettle.schedd.domain.queue import Change, Queue
 from kettle.jobs import trace_meta
+from kettle.schedd.domain.queue import Change, Queue
 from kettle.wire import events
 from kettle.wire.events import Event
 from kettle.wire.frames import Frame
@@ -19,7 +19,8 @@ Recording = Sequence[tuple[str, Event]]
 
 
 class Ledger:
-    """Decisions are taken on `queue`, which runs ahead of the log by the frames that are being committed.
+    """
+    Decisions are taken on `queue`, which runs ahead of the log by the frames that are being committed.
 
     Nothing outside may see an effect of what was recorded before the future of `record` is done.
     """

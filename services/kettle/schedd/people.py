@@ -1,7 +1,7 @@
 """What people ask of their queue."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, evaluate, is_true, parse
 from kettle.eventsourcing.log import Log
-from kettle.schedd.domain.job import Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.ledger import Ledger
@@ -19,6 +19,7 @@ from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import (
     Act,
     Acted,
+    Action,
     Explain,
     Explanation,
     JobAds,
@@ -41,6 +42,11 @@ _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
+_COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
+    "hold": Hold,
+    "release": Release,
+    "remove": Remove,
+}
 
 
 class People:
@@ -102,16 +108,18 @@ class People:
         changes: list[tuple[str, Event]] = []
         outcomes: list[JobOutcome] = []
         for job in self._selected(request.select):
-            events, outcome = self._act_on(job, request, person)
+            events, result = self._act_on(job, request, person)
             changes += [(job_stream(job), event) for event in events]
-            outcomes.append(JobOutcome(job, outcome, self._queue.jobs[job].job.status))
+            outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
         found = {outcome.job for outcome in outcomes}
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame))
 
-        frame = await self._ledger.record(changes, command=request.id, reply=lambda frame: _encode(reply(frame)))
+        frame = await self._ledger.record(
+            changes, command=request.id, reply=lambda frame: _encode(reply(frame))
+        )
         for outcome in outcomes:
             if outcome.outcome == "done" and outcome.job in self._queue.jobs:
                 self._shadows.stop(outcome.job)
@@ -123,13 +131,7 @@ class People:
         said = request.reason or f"via {_DONE_BY[request.action]}"
         reason = f"{said} (by user {person})"
         try:
-            match request.action:
-                case "hold":
-                    events = decide(self._queue.jobs[job].job, Hold(reason=reason, by=person))
-                case "release":
-                    events = decide(self._queue.jobs[job].job, Release(reason=reason, by=person))
-                case "remove":
-                    events = decide(self._queue.jobs[job].job, Remove(reason=reason, by=person))
+            events = decide(self._queue.jobs[job].job, _COMMANDS[request.action](reason, person))
         except Refused:
             return [], "bad_status"
         return [*events], "done" if events else "already_done"
@@ -145,7 +147,9 @@ class People:
         jobs = self._selected(request.select)
         shown = jobs[: request.limit] if request.limit else jobs
         ads = [_project(self._queue.ad(job), request.projection) for job in shown]
-        await self._ledger.record([])  # what was read may be on its way to the log: it is told when it is there
+        await self._ledger.record(
+            []
+        )  # what was read may be on its way to the log: it is told when it is there
         return JobAds(jobs=ads, total=len(jobs))
 
     async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
@@ -216,5 +220,3 @@ def _project(ad: Ad, names: list[str]) -> Ad:
         return ad
     wanted = {name.lower() for name in names}
     return {name: value for name, value in ad.items() if name.lower() in wanted}
-
-

@@ -1,5 +1,7 @@
 """What can be set about a schedd; defaults are HTCondor's, a personal pool sets shorter times."""
 
+from pathlib import Path
+
 from kettle.runtime import Settings
 
 
@@ -34,3 +36,10 @@ class ScheddSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Who may act on other people's jobs."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
+
+    @property
+    def key_path(self) -> Path:
+        """Where the key of the claims' secrets is kept."""
+        return (
+            Path(self.key_file) if self.key_file else self.home_path / "credentials" / f"{self.name}.claims"
+        )

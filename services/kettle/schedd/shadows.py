@@ -1,4 +1,5 @@
-"""Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
+"""
+Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
 
 Handing over is a message that may be lost; the full exchange that each shadow asks for (`sync`) repairs it.
 A shadow that has not asked for three intervals has lost its jobs to the next one that does.
@@ -38,7 +39,9 @@ class Outbox:
 class Shadows:
     """The shadows of this schedd."""
 
-    def __init__(self, bus: Bus, queue: Queue, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, interval: float) -> None:
+    def __init__(
+        self, bus: Bus, queue: Queue, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, interval: float
+    ) -> None:
         self._bus = bus
         self._queue = queue
         self._secrets = secrets
@@ -47,6 +50,7 @@ class Shadows:
         self._seen: dict[str, float] = {}
         self._keeper: dict[JobId, str] = {}
         self._outboxes: dict[str, Outbox] = {}
+        self._deliveries: list[asyncio.Task[None]] = []
 
     def assignment(self, job: JobId) -> Assignment:
         """The order to run the newest attempt of a job."""
@@ -138,8 +142,15 @@ class Shadows:
         outbox = self._outboxes.get(shadow)
         if outbox is None:
             outbox = self._outboxes[shadow] = Outbox()
-            self._tasks.create_task(self._deliver(shadow, outbox), name=f"shadow {shadow}")
+            self._deliveries.append(
+                self._tasks.create_task(self._deliver(shadow, outbox), name=f"shadow {shadow}")
+            )
         return outbox
+
+    def close(self) -> None:
+        """Tell the shadows nothing more."""
+        for delivery in self._deliveries:
+            delivery.cancel()
 
     async def _deliver(self, shadow: str, outbox: Outbox) -> None:
         while True:

@@ -1,4 +1,5 @@
-"""The shadow: the submit side of running jobs, one coroutine per attempt.
+"""
+The shadow: the submit side of running jobs, one coroutine per attempt.
 
 Owns      nothing in the log: it reports to its schedd
 Consumes  the workers' reports to its schedd, from the stream of work

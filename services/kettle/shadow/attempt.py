@@ -26,7 +26,9 @@ NO_SUCH_FILE: Final = 2
 class Attempt:
     """One attempt; `run` returns when its end is recorded."""
 
-    def __init__(self, assignment: Assignment, shadow: str, inputs: Inputs, workers: Workers, reporter: Reporter) -> None:
+    def __init__(
+        self, assignment: Assignment, shadow: str, inputs: Inputs, workers: Workers, reporter: Reporter
+    ) -> None:
         self.assignment: Final = assignment
         self._shadow = shadow
         self._inputs = inputs
@@ -39,7 +41,7 @@ class Attempt:
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
         if not await self._activate():
-            return
+            return None
         while True:
             report = await self._reports.get()
             match report.body:
@@ -80,7 +82,9 @@ class Attempt:
         try:
             sources = await self._inputs.gather(assignment.ad)
         except InputError as error:
-            await self._tell(Ended(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error)))
+            await self._tell(
+                Ended(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error))
+            )
             return False
         self._sources = {source.file.name: source for source in sources}
         activation = Activation(

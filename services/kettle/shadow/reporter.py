@@ -1,12 +1,12 @@
 """Telling the schedd what happened, in order: while one message is under way the next collects."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from kettle.bus.ports import Bus
 from kettle.shadow.retry import until_heard
 from kettle.shadow.settings import ShadowSettings
-from kettle.wire.commands.schedd import REPORT, AttemptReport, ReportAttempts
+from kettle.wire.commands.schedd import REPORT, AttemptReport, AttemptsRecorded, ReportAttempts
 from kettle.wire.commands.shadow import Assignment
 
 
@@ -33,15 +33,18 @@ class Reporter:
             await self._filled.wait()
             self._filled.clear()
             batch, self._waiting = self._waiting, []
-            message = ReportAttempts(shadow=self._settings.name, reports=[report for report, _ in batch])
-            deadline = self._settings.call_deadline
-            recorded = await until_heard(
-                "report to the schedd",
-                lambda message=message: self._bus.call(REPORT, self._settings.schedd, message, deadline=deadline),
-                self._settings,
-            )
+            recorded = await self._send([report for report, _ in batch])
             for assignment in recorded.start:
                 self._start(assignment)
             for _, future in batch:
                 if not future.done():
                     future.set_result(None)
+
+    async def _send(self, reports: list[AttemptReport]) -> AttemptsRecorded:
+        settings = self._settings
+        message = ReportAttempts(shadow=settings.name, reports=reports)
+
+        def ask() -> Awaitable[AttemptsRecorded]:
+            return self._bus.call(REPORT, settings.schedd, message, deadline=settings.call_deadline)
+
+        return await until_heard("report to the schedd", ask, settings)

@@ -30,7 +30,9 @@ _STRAYS: Final = 10_000
 class Shadow:
     """All attempts that this process looks after."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, bus: Bus, subjects: Subjects, settings: ShadowSettings, tasks: asyncio.TaskGroup
+    ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
@@ -80,7 +82,9 @@ class Shadow:
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
         known = self._attempts.get(request.job)
-        path = known[0].source(request.key.secret, request.name) if caller.name == "startd" and known else None
+        path = (
+            known[0].source(request.key.secret, request.name) if caller.name == "startd" and known else None
+        )
         if path is None:
             raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
         try:
@@ -88,10 +92,17 @@ class Shadow:
         except OSError as error:
             raise RefusedError("unreadable", f"reading {path} failed: {error.strerror}") from error
 
+    def close(self) -> None:
+        """Look after nothing more: the attempts go on, and whoever asks the schedd next takes them over."""
+        for _, task in self._attempts.values():
+            task.cancel()
+        self._workers.close()
+
     # -- the worker's reports ----------------------------------------------------------------------------------------
 
     async def listen(self) -> None:
-        """Follow what the workers say; for ever.
+        """
+        Follow what the workers say; for ever.
 
         A batch is acknowledged at once: what a job's end depends on, its worker repeats until it is confirmed.
         """
@@ -131,12 +142,15 @@ class Shadow:
 
     async def _exchange(self) -> float:
         listed = [
-            schedd.Attempt(attempt.assignment.job, attempt.assignment.attempt) for attempt, _ in self._attempts.values()
+            schedd.Attempt(attempt.assignment.job, attempt.assignment.attempt)
+            for attempt, _ in self._attempts.values()
         ]
         strays, began = dict(self._strays), time.monotonic()
         request = ShadowSync(shadow=self._settings.name, attempts=listed)
         try:
-            orders = await self._bus.call(SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline)
+            orders = await self._bus.call(
+                SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
+            )
         except BusError as error:
             _log.info("schedd not reached", extra={"cause": str(error), "after_s": time.monotonic() - began})
             return self._settings.retry

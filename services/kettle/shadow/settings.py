@@ -1,5 +1,7 @@
 """What can be set about a shadow."""
 
+from pathlib import Path
+
 from kettle.runtime import Settings
 
 
@@ -20,3 +22,8 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     retry_ceiling: float = 5.0
     call_deadline: float = 5.0
     """Seconds for an answer."""
+
+    @property
+    def state_path(self) -> Path:
+        """Where it is kept how far the job event logs are written."""
+        return self.home_path / "state"

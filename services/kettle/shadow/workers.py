@@ -1,12 +1,14 @@
-"""Talking to startds: one conversation with each, in which activations and confirmations share messages.
+"""
+Talking to startds: one conversation with each, in which activations and confirmations share messages.
 
 While one message is under way the next collects; so a busy machine costs few messages, and an idle one no wait.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Final
 
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.shadow.outputs import PIECE, Fetch
@@ -31,7 +33,6 @@ from kettle.wire.work import OutputFile
 
 _log: Final = logging.getLogger(__name__)
 _BATCH: Final = 64
-T = TypeVar("T")
 
 
 class Worker:
@@ -119,17 +120,19 @@ class Workers:
         self._settings = settings
         self._tasks = tasks
         self._workers: dict[str, Worker] = {}
+        self._loops: list[asyncio.Task[None]] = []
 
     def __getitem__(self, startd: str) -> Worker:
         worker = self._workers.get(startd)
         if worker is None:
             worker = self._workers[startd] = Worker(self._bus, startd, self._settings)
-            self.spawn(worker.run(), name=f"worker {startd}")
+            self._loops.append(self._tasks.create_task(worker.run(), name=f"worker {startd}"))
         return worker
 
-    def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> "asyncio.Task[T]":
-        """Run something beside; a failure stops the shadow."""
-        return self._tasks.create_task(work, name=name)
+    def close(self) -> None:
+        """Say nothing more."""
+        for loop in self._loops:
+            loop.cancel()
 
     async def deactivate(self, assignment: Assignment, code: int, reason: str) -> None:
         """Have an attempt ended; its final report tells when it is."""
@@ -148,13 +151,14 @@ class Workers:
         async def fetch(file: OutputFile) -> AsyncIterator[bytes]:
             for offset in range(0, file.size, PIECE):
                 request = FetchOutput(
-                    key=assignment.key, attempt=assignment.attempt, name=file.name, offset=offset, length=PIECE
+                    key=assignment.key,
+                    attempt=assignment.attempt,
+                    name=file.name,
+                    offset=offset,
+                    length=PIECE,
                 )
-                piece = await until_heard(
-                    f"output {file.name} of {assignment.job}",
-                    lambda request=request: self._bus.call(FETCH_OUTPUT, assignment.startd, request),
-                    self._settings,
-                )
+                ask = partial(self._bus.call, FETCH_OUTPUT, assignment.startd, request)
+                piece = await until_heard(f"output {file.name} of {assignment.job}", ask, self._settings)
                 yield piece.data
 
         return fetch

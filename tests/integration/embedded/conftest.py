@@ -1,12 +1,10 @@
 import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from kettle.testing.embedded import postgres_template, short_directory
+from kettle.testing.embedded import postgres_template, server_directory
 
 
 @pytest.fixture(scope="session")
@@ -14,16 +12,14 @@ def template() -> Generator[Path]:
     """
     A data directory that is made once and copied by the tests.
     """
-    directory = Path(tempfile.mkdtemp(prefix="kettle-template-"))
-    asyncio.run(postgres_template(directory))
-    yield directory
-    shutil.rmtree(directory)
+    with server_directory() as directory:
+        yield asyncio.run(postgres_template(directory / "template"))
 
 
 @pytest.fixture
-async def directory() -> AsyncGenerator[Path]:
+def directory() -> Generator[Path]:
     """
     Private, as a home directory is: another account cannot enter it.
     """
-    async with short_directory() as path:
+    with server_directory() as path:
         yield path

@@ -5,7 +5,7 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from nats.aio.client import Client
@@ -24,16 +24,19 @@ PERMISSIONS = {
 }
 
 
+Errors = asyncio.Queue[str]
+
+
 def server(directory: Path) -> EmbeddedNats:
     return EmbeddedNats(directory / "nats", credentials=directory / "credentials", permissions=PERMISSIONS)
 
 
 @asynccontextmanager
-async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenerator[tuple[Client, list[str]]]:
-    errors: list[str] = []
+async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenerator[tuple[Client, Errors]]:
+    errors: Errors = asyncio.Queue(16)
 
     async def note(error: Exception) -> None:
-        errors.append(str(error))
+        errors.put_nowait(str(error))
 
     connected = Client()
     try:
@@ -47,6 +50,20 @@ async def client(server: EmbeddedNats, role: str, **options: Any) -> AsyncGenera
         yield connected, errors
     finally:
         await connected.close()
+
+
+def uid(pid: int) -> int:
+    return Path(f"/proc/{pid}").stat().st_uid
+
+
+def tcp_listeners() -> list[str]:
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[1] for row in rows if row[3] == "0A"]
+
+
+async def heard(errors: Errors, number: int) -> list[str]:
+    async with asyncio.timeout(5):
+        return [await errors.get() for _ in range(number)]
 
 
 async def refused(url: str, **options: Any) -> bool:
@@ -70,12 +87,12 @@ async def test_role_can_do_what_it_may_and_nothing_else(directory: Path) -> None
     async with server(directory) as running, client(running, "startd") as (startd, errors):
         await startd.publish("work.x", b"")
         await startd.flush()
-        assert errors == []
+        assert errors.empty()
         await startd.publish("evt.x", b"")
-        await startd.subscribe("evt.>")
+        await cast("Any", startd).subscribe("evt.>")
         await startd.flush()
         assert ["permissions violation for publish", "permissions violation for subscription"] == [
-            error.removeprefix("nats: ").rpartition(" to ")[0] for error in errors
+            error.removeprefix("nats: ").rpartition(" to ")[0] for error in await heard(errors, 2)
         ]
 
 
@@ -85,9 +102,9 @@ async def test_empty_permissions_permit_nothing(directory: Path) -> None:
     """
     async with server(directory) as running, client(running, "mute") as (mute, errors):
         await mute.publish("any", b"")
-        await mute.subscribe("any")
+        await cast("Any", mute).subscribe("any")
         await mute.flush()
-        assert len(errors) == 2
+        assert len(await heard(errors, 2)) == 2
 
 
 async def test_request_is_answered_within_permissions(directory: Path) -> None:
@@ -103,7 +120,7 @@ async def test_request_is_answered_within_permissions(directory: Path) -> None:
         client(running, "startd") as (startd, _),
         client(running, "schedd") as (schedd, _),
     ):
-        await startd.subscribe("cmd.startd.>", cb=answer)
+        await cast("Any", startd).subscribe("cmd.startd.>", cb=answer)
         await startd.flush()
         assert b"claimed" == (await schedd.request("cmd.startd.claim", b"", timeout=5)).data
         with pytest.raises(NoRespondersError):
@@ -136,7 +153,7 @@ async def test_killed_server_comes_back_to_its_clients(directory: Path) -> None:
         client(running, "schedd", reconnected_cb=reconnected, reconnect_time_wait=0.01) as (schedd, _),
     ):
         stream = JetStreamContext(schedd)
-        await stream.add_stream(name="evt", subjects=["evt.>"])
+        await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"])
         await stream.publish("evt.a", b"1")
         os.kill(running.pid, signal.SIGKILL)
         assert -signal.SIGKILL == await running.wait()
@@ -152,7 +169,7 @@ async def test_store_may_vanish(directory: Path) -> None:
     """
     async with server(directory) as running:
         async with client(running, "schedd") as (schedd, _):
-            await JetStreamContext(schedd).add_stream(name="evt", subjects=["evt.>"])
+            await cast("Any", JetStreamContext(schedd)).add_stream(name="evt", subjects=["evt.>"])
         shutil.rmtree(running.store)
         os.kill(running.pid, signal.SIGKILL)
         await running.wait()
@@ -160,7 +177,7 @@ async def test_store_may_vanish(directory: Path) -> None:
         async with client(running, "schedd") as (schedd, _):
             stream = JetStreamContext(schedd)
             assert (await stream.account_info()).streams == 0
-            await stream.add_stream(name="evt", subjects=["evt.>"])
+            await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"])
             assert (await stream.publish("evt.a", b"1")).seq == 1
 
 
@@ -179,15 +196,9 @@ async def test_nobody_else_can_reach_it(directory: Path) -> None:
     It listens on the loopback interface only, its files are private, and it is not root.
     """
     async with server(directory) as running:
-        status = Path(f"/proc/{running.pid}/status").read_text()
-        uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
-        assert "0" not in uids
+        assert 0 != uid(running.pid)
         port = int(running.url.rpartition(":")[2])
-        listening = [
-            line.split()[1]
-            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
-            if line.split()[3] == "0A"
-        ]
+        listening = tcp_listeners()
         assert [f"0100007F:{port:04X}"] == [each for each in listening if each.endswith(f":{port:04X}")]
         assert {0o600} == {path.stat().st_mode & 0o777 for path in (directory / "credentials").iterdir()}
         assert {0o700} == {
@@ -204,8 +215,7 @@ async def test_second_supervisor_is_refused_and_an_orphan_ended(directory: Path)
     async with server(directory) as running:
         with pytest.raises(AlreadySupervisedError):
             await server(directory).start()
-        assert running._lock is not None
-        running._lock.release()  # as if its supervisor had died and the server had not
+        cast("Any", running)._lock.release()  # as if its supervisor had died and the server had not
         async with server(directory) as heir:
             assert not running.running or await running.wait() >= 0
             assert heir.url == running.url

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -9,8 +10,12 @@ import pytest
 from kettle.embedded import AlreadySupervisedError, EmbeddedPostgres, StartError
 
 
+def proc(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
 def status(pid: int, field: str) -> str:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines = proc(pid, "status").splitlines()
     return next(line.partition(":")[2].strip() for line in lines if line.startswith(f"{field}:"))
 
 
@@ -46,7 +51,7 @@ async def test_first_start_makes_everything_and_data_stays(directory: Path) -> N
         await connection.close()
     async with EmbeddedPostgres(directory / "postgres") as postgres:
         assert [1] == await read(postgres)
-    assert not list(directory.glob("postgres/data/postmaster.pid"))
+    assert not (directory / "postgres/data/postmaster.pid").exists()
 
 
 async def test_killed_server_comes_back_with_its_data(directory: Path, template: Path) -> None:
@@ -92,8 +97,8 @@ async def test_password_is_on_no_command_line(directory: Path, template: Path) -
         secret = (directory / "postgres" / "passfile").read_text().strip().rpartition(":")[2]
         assert len(secret) == 64
         assert secret not in postgres.dsn
-        assert secret not in Path(f"/proc/{postgres.pid}/cmdline").read_text()
-        assert secret not in Path(f"/proc/{postgres.pid}/environ").read_text()
+        assert secret not in proc(postgres.pid, "cmdline")
+        assert secret not in proc(postgres.pid, "environ")
 
 
 async def test_second_supervisor_is_refused(directory: Path, template: Path) -> None:
@@ -114,8 +119,7 @@ async def test_orphan_is_ended_first(directory: Path, template: Path) -> None:
     orphan = server(directory, template)
     await orphan.start()
     await write(orphan, 1)
-    assert orphan._lock is not None
-    orphan._lock.release()  # as if its supervisor had died and the server had not
+    cast("Any", orphan)._lock.release()  # as if its supervisor had died and the server had not
 
     async with server(directory, template) as postgres:
         assert await orphan.wait() == 0
@@ -124,14 +128,13 @@ async def test_orphan_is_ended_first(directory: Path, template: Path) -> None:
 
 async def test_pid_of_another_process_is_not_killed(directory: Path, template: Path) -> None:
     """
-    A process that merely got the number of a dead server stays alive.
+    A process that merely got the number of a dead server stays alive, and keeps nobody from starting.
     """
     async with server(directory, template):
         pass
     bystander = await asyncio.create_subprocess_exec("sleep", "60")
     try:
         (directory / "postgres/data/postmaster.pid").write_text(f"{bystander.pid}\n/elsewhere\n")
-        (directory / "postgres/data/postmaster.pid").unlink()
         async with server(directory, template):
             assert bystander.returncode is None
     finally:

@@ -1,17 +1,17 @@
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from kettle.runtime import Notification, Notifier, NotifyListener, Runtime, Settings
-from kettle.testing.embedded import short_directory
+from kettle.testing.embedded import temporary
 
 
 @pytest.fixture
-async def directory() -> AsyncGenerator[Path]:
-    async with short_directory() as path:
+def directory() -> Generator[Path]:
+    with temporary() as path:
         yield path
 
 

@@ -1,10 +1,11 @@
 r"""
 Patterns in Perl syntax, run by Python's `re` over octets.
 
-`re` is not PCRE.  What ads use and `re` spells differently is translated: POSIX classes, ``\\h``, ``\\z`` and ``\\Z``,
-``\\Q..\\E``, ``(?<name>``, and a literal ``[`` within a class.
-What `re` cannot do (``\\K``, ``\\R``, ``\\G``, recursion, conditions on look-around, options that start in the middle)
+`re` is not PCRE.  What ads use and `re` spells differently is translated: POSIX classes, ``\h``, ``\z`` and ``\Z``,
+``\Q..\E``, ``(?<name>``, and a literal ``[`` within a class.
+What `re` cannot do (``\K``, ``\R``, ``\G``, recursion, conditions on look-around, options that start in the middle)
 is a bad pattern here, so that a difference is an error and never another answer.
+`re` also has no limit on backtracking, as PCRE has: a pattern made to be slow is slow here.
 """
 
 from __future__ import annotations

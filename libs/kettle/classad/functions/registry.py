@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.classad.nodes import Node
 from kettle.classad.scope import Scope
-from kettle.classad.values import ERROR, Value
+from kettle.classad.values import Value
 
 Strict: TypeAlias = Callable[[Sequence[Value], Scope], Value]
 Lazy: TypeAlias = Callable[[Sequence[Node], Scope], Value]
@@ -30,18 +30,9 @@ class Function(msgspec.Struct, frozen=True):
     strict: Strict | None = None
     lazy: Lazy | None = None
 
-    def call(self, arguments: Sequence[Node], scope: Scope) -> Value:
-        """The function's value in `scope`."""
-        if len(arguments) < self.least or (self.most is not None and len(arguments) > self.most):
-            return ERROR
-        if self.lazy is not None:
-            return self.lazy(arguments, scope)
-        assert self.strict is not None
-        evaluate = scope.state.evaluate
-        values: list[Value] = []
-        for argument in arguments:
-            values.append(evaluate(argument, scope))  # noqa: PERF401 - a comprehension would cost a frame per level
-        return self.strict(values, scope)
+    def accepts(self, count: int) -> bool:
+        """Whether so many arguments are right."""
+        return count >= self.least and (self.most is None or count <= self.most)
 
 
 def strict(body: Strict, least: int, most: int | None = -1) -> Function:

@@ -1,4 +1,5 @@
-"""How a ClassAd looks on the wire: a map from attribute name to a value or an expression.
+"""
+How a ClassAd looks on the wire: a map from attribute name to a value or an expression.
 
 Literals travel as themselves, so that a reader in any language needs no ClassAd parser for them;
 everything else (lists, references, nested ads) is the text of an expression in new ClassAd syntax.

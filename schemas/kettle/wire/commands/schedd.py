@@ -33,7 +33,8 @@ Action = Literal["hold", "release", "remove"]
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs: all that are listed, or in a listed cluster, or of a listed owner; and that meet `constraint`.
+    """
+    Which jobs: all that are listed, or in a listed cluster, or of a listed owner; and that meet `constraint`.
 
     With no list at all, every job that meets `constraint`; an empty constraint is true.
     """

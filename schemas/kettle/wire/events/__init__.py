@@ -1,4 +1,5 @@
-"""Everything that is ever recorded, and how a recorded event is read back.
+"""
+Everything that is ever recorded, and how a recorded event is read back.
 
 A published type is only superseded, never changed: `upcast` turns an old one into its successor when it is decoded.
 """

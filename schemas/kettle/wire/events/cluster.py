@@ -5,7 +5,8 @@ from kettle.wire.events.base import Event
 
 
 class ClusterSubmitted(Event, frozen=True, tag="cluster.submitted/1"):
-    """One submission: every job in it, in one event.
+    """
+    One submission: every job in it, in one event.
 
     Job `p` has the attributes of `ad`, then `columns[i] = rows[p][i]`, then `ProcId = p`.
     """

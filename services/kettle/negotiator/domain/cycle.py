@@ -80,7 +80,9 @@ def _reject(slots: Sequence[Slot], unmet: Unmet) -> Rejection:
         count=unmet.count,
         reason=reason,
         slots=len(slots),
-        clauses=[] if able else [Clause(side=r.side, text=r.text, refuses=r.refuses) for r in refusals[:_CLAUSES]],
+        clauses=[]
+        if able
+        else [Clause(side=r.side, text=r.text, refuses=r.refuses) for r in refusals[:_CLAUSES]],
     )
 
 

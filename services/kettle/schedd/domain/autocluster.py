@@ -1,4 +1,5 @@
-"""Autoclusters: jobs that no machine policy can tell apart.
+"""
+Autoclusters: jobs that no machine policy can tell apart.
 
 Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). Significant are
 the basic attributes below and whatever attribute of the job these mention, one level deep.
@@ -29,8 +30,7 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 @lru_cache(maxsize=4096)
 def mentioned(text: str) -> frozenset[str]:
     """Names, in lower case and without scope, of all attributes that an expression mentions."""
-    internal, external = references(parse(text))
-    names = (name.lower() for name in internal | external)
+    names = (name.lower() for name in references(parse(text)).external)
     return frozenset(name.removeprefix("target.").removeprefix("my.") for name in names)
 
 

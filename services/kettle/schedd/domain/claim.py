@@ -1,4 +1,5 @@
-"""Claims: what a schedd holds of other people's machines, and for how long it may trust it.
+"""
+Claims: what a schedd holds of other people's machines, and for how long it may trust it.
 
 A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on that
 clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus the lease.
@@ -72,7 +73,8 @@ class Leases:
         return [s for s in startds if (c := self._contacts.get(s)) is not None and now - c.sent > limit]
 
     def suspect(self, claims: Iterable[str], reported: Iterable[str]) -> list[str]:
-        """Of `claims`, those that their startd says twice in a row that it does not have.
+        """
+        Of `claims`, those that their startd says twice in a row that it does not have.
 
         Twice, because its last report about the claim may still be under way.
         """

@@ -1,4 +1,5 @@
-"""One job: its states and what may happen in each.
+"""
+One job: its states and what may happen in each.
 
     idle --Assign--> running --Finished--> completed
      ^ |               |  ^
@@ -140,7 +141,9 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
 def _assign(job: Job, command: Assign) -> list[JobEvent]:
     if not job.runnable:
         raise Refused(f"the job is {job.status}, not idle")
-    return [JobAssigned(attempt=job.attempt + 1, claim=command.claim, slot=command.slot, startd=command.startd)]
+    return [
+        JobAssigned(attempt=job.attempt + 1, claim=command.claim, slot=command.slot, startd=command.startd)
+    ]
 
 
 def _hear(job: Job, command: Begin | Finish | End) -> list[JobEvent]:

@@ -1,4 +1,5 @@
-"""The queue of one schedd: the fold of everything recorded in its shard, indexed for the questions asked of it.
+"""
+The queue of one schedd: the fold of everything recorded in its shard, indexed for the questions asked of it.
 
 `apply` is the only way to change it. It is total: what is recorded has happened. For each event it tells which rows of the
 working set changed, so that start-up reads those rows instead of history; finished jobs have none.
@@ -105,7 +106,10 @@ class Queue:
     def ad(self, job: JobId) -> Ad:
         """The whole ad of a job in the queue."""
         cluster = self.clusters[job.cluster]
-        return {**job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd), **self.jobs[job].changed}
+        return {
+            **job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd),
+            **self.jobs[job].changed,
+        }
 
     def owner(self, job: JobId) -> str:
         """Whose job it is."""
@@ -158,7 +162,13 @@ class Queue:
                 self.claims.pop(event.claim, None)
                 return [Change(stream, None)]
             case (
-                JobAssigned() | JobStarted() | JobVacated() | JobCompleted() | JobHeld() | JobReleased() | JobRemoved()
+                JobAssigned()
+                | JobStarted()
+                | JobVacated()
+                | JobCompleted()
+                | JobHeld()
+                | JobReleased()
+                | JobRemoved()
             ):
                 return self._job(stream, event, at)
             case _:
@@ -244,7 +254,9 @@ class Queue:
         for stream, state in rows:
             kind = "left" if stream.endswith("#left") else stream.partition("/")[0]
             kinds[kind].append((stream, state))
-        lefts = {stream.removesuffix("#left"): int.from_bytes(state, "little") for stream, state in kinds["left"]}
+        lefts = {
+            stream.removesuffix("#left"): int.from_bytes(state, "little") for stream, state in kinds["left"]
+        }
         for _, state in kinds["claim"]:
             granted = msgspec.msgpack.decode(state, type=ClaimGranted)
             self.claims[granted.claim] = Claim(granted)
@@ -257,7 +269,9 @@ class Queue:
             self.jobs[job] = entry
             self._enter(job, entry.job)
 
-    def select(self, *, jobs: Iterable[JobId], clusters: Iterable[int], owners: Iterable[str]) -> Iterator[JobId]:
+    def select(
+        self, *, jobs: Iterable[JobId], clusters: Iterable[int], owners: Iterable[str]
+    ) -> Iterator[JobId]:
         """Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order."""
         listed, in_clusters, of_owners = set(jobs), set(clusters), set(owners)
         if not (listed or in_clusters or of_owners):
@@ -270,5 +284,3 @@ class Queue:
         if of_owners:
             listed.update(job for job in self.jobs if self.owner(job) in of_owners)
         yield from sorted(job for job in listed if job in self.jobs)
-
-

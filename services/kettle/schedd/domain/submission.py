@@ -9,7 +9,8 @@ from kettle.classad import ClassAdError, parse
 from kettle.wire.ads import Ad, Expr, Scalar
 
 SET_BY_SCHEDD: Final = frozenset(
-    name.lower() for name in ("ClusterId", "ProcId", "Owner", "User", "QDate", "GlobalJobId", "JobStatus", "MyType")
+    name.lower()
+    for name in ("ClusterId", "ProcId", "Owner", "User", "QDate", "GlobalJobId", "JobStatus", "MyType")
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 VANILLA: Final = 5
@@ -24,9 +25,13 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
     if not rows:
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     if len(rows) > limit:
-        raise Unacceptable(f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once")
+        raise Unacceptable(
+            f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once"
+        )
     if any(len(row) != len(columns) for row in rows):
-        raise Unacceptable(f"a row of the submission does not have {len(columns)} values, one for each column")
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
     if len({name.lower() for name in columns}) != len(columns):
         raise Unacceptable("a column stands twice in the submission")
     _names((*ad, *columns))

@@ -1,0 +1,3 @@
+"""
+The bus: its port, NATS behind it, memory behind it, leases on top of it.
+"""

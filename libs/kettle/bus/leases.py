@@ -1,0 +1,139 @@
+"""
+Leases in a bucket of the bus.
+
+A lease elects who tries; it does not fence. The holder renews at a third of its time, and gives up a margin before the
+server would let the next one in, on its own clock.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import aclosing, suppress
+from typing import Final
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import (
+    Bus,
+    BusError,
+    BusUnavailableError,
+    KeyChange,
+    ReplyTimeoutError,
+    WrongSequenceError,
+)
+
+SHORTEST_S: Final = 1.0
+"""The server counts lives of entries in no less."""
+
+
+class HeldLease:
+    """
+    See `Lease`.
+    """
+
+    def __init__(self, bus: Bus, bucket: str, key: str, holder: bytes, *, ttl: float, revision: int) -> None:
+        self._bus = bus
+        self._bucket = bucket
+        self._key = key
+        self._holder = holder
+        self._ttl = ttl
+        self._revision = revision
+        self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._renewal = asyncio.create_task(self._renew(), name=f"lease-{key}")
+
+    @property
+    def lost(self) -> Awaitable[None]:
+        """
+        See `Lease.lost`.
+        """
+        return asyncio.shield(self._lost)
+
+    async def release(self) -> None:
+        """
+        See `Lease.release`.
+        """
+        self._renewal.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._renewal
+        with suppress(BusError):
+            await self._bus.delete(self._bucket, self._key, expect=self._revision)
+
+    async def _renew(self) -> None:
+        loop = asyncio.get_running_loop()
+        held_until = loop.time() + self._ttl
+        try:
+            while True:
+                await asyncio.sleep(self._ttl / 3)
+                asked = loop.time()
+                async with asyncio.timeout_at(held_until):
+                    await self._once_more()
+                held_until = asked + self._ttl
+        except (TimeoutError, WrongSequenceError):
+            self._lost.set_result(None)
+
+    async def _once_more(self) -> None:
+        backoff = Backoff(0.05, self._ttl / 6)
+        while True:
+            try:
+                self._revision = await self._write(self._revision)
+            except (BusUnavailableError, ReplyTimeoutError):
+                await backoff.wait()
+            except WrongSequenceError:
+                # Ours was written and its answer lost, or the bucket was lost with everything in it.
+                now = await _entry(self._bus, self._bucket, self._key)
+                if now is not None and now.value is not None and now.value != self._holder:
+                    raise
+                self._revision = await self._write(now.revision if now else 0)
+                return
+            else:
+                return
+
+    async def _write(self, expect: int) -> int:
+        return await self._bus.update(
+            self._bucket, self._key, self._holder, expect=expect, ttl=self._ttl, deadline=self._ttl / 3
+        )
+
+
+class KeyLeases:
+    """
+    See `Leases`. The bucket must have been ensured.
+    """
+
+    def __init__(self, bus: Bus, bucket: str) -> None:
+        self._bus = bus
+        self._bucket = bucket
+
+    async def acquire(self, key: str, holder: str, *, ttl: float) -> HeldLease:
+        """
+        See `Leases.acquire`; `ttl` is at least `SHORTEST_S`. `holder` must be new with each process that tries.
+        """
+        if ttl < SHORTEST_S:
+            raise ValueError(f"a lease of {ttl} seconds is too short; at least {SHORTEST_S}")
+        present: KeyChange | None = None
+        backoff = Backoff()
+        async with aclosing(self._bus.watch(self._bucket, key)) as changes:  # type: ignore[type-var]
+            async for change in changes:
+                present = change or present
+                while present is None or present.value is None:
+                    try:
+                        return await self._try(key, holder.encode(), present.revision if present else 0, ttl)
+                    except WrongSequenceError:
+                        present = await _entry(self._bus, self._bucket, key)
+                    except (BusUnavailableError, ReplyTimeoutError):
+                        await backoff.wait()
+        raise BusUnavailableError("the watch ended")
+
+    async def _try(self, key: str, holder: bytes, expect: int, ttl: float) -> HeldLease:
+        revision = await self._bus.update(self._bucket, key, holder, expect=expect, ttl=ttl, deadline=ttl / 3)
+        return HeldLease(self._bus, self._bucket, key, holder, ttl=ttl, revision=revision)
+
+
+async def _entry(bus: Bus, bucket: str, key: str) -> KeyChange | None:
+    """
+    What is there now: an entry, the mark of a deletion, or nothing.
+    """
+    found: KeyChange | None = None
+    async with aclosing(bus.watch(bucket, key)) as changes:  # type: ignore[type-var]
+        async for change in changes:
+            if change is None:
+                break
+            found = change
+    return found

@@ -1,0 +1,348 @@
+"""
+The bus over NATS with JetStream.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+from nats.aio.msg import Msg
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.connection import Connection
+from kettle.bus.entries import watch
+from kettle.bus.jetstream import (
+    JetStream,
+    NotFoundError,
+    bucket_config,
+    bucket_stream,
+    entry_subject,
+    stream_config,
+    ttl_header,
+)
+from kettle.bus.ports import (
+    Batch,
+    BucketSpec,
+    BusError,
+    BusUnavailableError,
+    KeyChange,
+    Message,
+    RefusedError,
+    Rep,
+    ReplyTimeoutError,
+    Req,
+    Served,
+    StreamSpec,
+)
+from kettle.bus.reader import Delivery, Reader, Source
+from kettle.bus.service import Around, Service, refusal_of
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity
+from kettle.wire.subjects import Subjects
+
+Inject = Callable[[MutableMapping[str, str]], None]
+"""Adds the headers of the current trace to an outgoing command."""
+
+WATCH_BATCH: Final = 1_000
+MARKER_TTL: Final = "60s"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class NatsBus:
+    """
+    One identity's connection. `failure` must be awaited beside the service's own loops.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        subjects: Subjects,
+        identity: Identity,
+        inject: Inject | None,
+        around: Around | None,
+    ) -> None:
+        self.subjects = subjects
+        self.identity = identity
+        self._connection = connection
+        self._jetstream = JetStream(connection)
+        self._service = Service(connection, subjects, around)
+        self._inject = inject
+        self._remakes: dict[str, dict[str, Any]] = {}
+        self._returned = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
+        connection.watch(back=self._returned.set)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        url: str,
+        *,
+        subjects: Subjects,
+        identity: Identity,
+        credentials: str = "",
+        name: str = "",
+        patience: float | None = None,
+        inject: Inject | None = None,
+        extract: Around | None = None,
+    ) -> AsyncIterator["NatsBus"]:
+        """
+        Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
+
+        `inject` adds trace headers to commands; `extract` is entered around the handling of each.
+        """
+        async with Connection.open(
+            url, identity=identity, credentials=credentials, name=name or identity.token, patience=patience
+        ) as connection:
+            bus = cls(connection, subjects, identity, inject, extract)
+            keeper = asyncio.create_task(bus._keep(), name="bus-keeper")
+            keeper.add_done_callback(bus._kept)
+            try:
+                yield bus
+            finally:
+                keeper.cancel()
+                await bus._service.close()
+
+    @property
+    def connected(self) -> bool:
+        """
+        See `Bus.connected`.
+        """
+        return self._connection.connected
+
+    @property
+    def payload_limit(self) -> int:
+        """
+        See `Bus.payload_limit`.
+        """
+        return self._connection.client.max_payload
+
+    async def failure(self) -> None:
+        """
+        See `Bus.failure`.
+        """
+        await self._connection.failed
+
+    def on_return(self, listener: Callable[[], None]) -> None:
+        """
+        See `Bus.on_return`.
+        """
+        self._listeners.append(listener)
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
+        """
+        See `Bus.call`.
+        """
+        subject = self.subjects.command(endpoint.role, name, endpoint.verb, self.identity.token)
+        headers: dict[str, str] = {}
+        if self._inject is not None:
+            self._inject(headers)
+        reply = await self._connection.request(subject, _encode(request), deadline=deadline, headers=headers)
+        if refusal := refusal_of(reply.headers, reply.data):
+            raise refusal
+        try:
+            return endpoint.decode_reply(reply.data)
+        except msgspec.MsgspecError as error:
+            raise BusError(f"{endpoint!r} of {name} answered what we cannot read: {error}") from error
+
+    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
+        """
+        See `Bus.serve`.
+        """
+        await self._service.add(role, name, served, version=version)
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        """
+        See `Bus.publish`.
+        """
+        await self._drop_when_full(self._connection.publish(subject, data))
+
+    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+        """
+        See `Bus.listen`.
+        """
+
+        def deliver(message: Msg) -> None:
+            listener(message.subject, message.data)
+
+        await self._connection.subscribe(subject, deliver)
+        await self._connection.client.flush()
+
+    async def ensure_stream(self, spec: StreamSpec) -> int:
+        """
+        See `Bus.ensure_stream`.
+        """
+        return await self._ensure(stream_config(spec), remake=spec.remake)
+
+    async def last_sequence(self, stream: str) -> int | None:
+        """
+        See `Bus.last_sequence`.
+        """
+        try:
+            return (await self._jetstream.stream(stream)).state.last_seq
+        except NotFoundError:
+            return None
+
+    async def append(
+        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+    ) -> int:
+        """
+        See `Bus.append`.
+        """
+        if expect_last is None:
+            return await self._jetstream.append(subject, data, headers=None, expected=0, deadline=deadline)
+        headers = {"Nats-Expected-Last-Sequence": str(expect_last)}
+        return await self._jetstream.append(
+            subject, data, headers=headers, expected=expect_last, deadline=deadline
+        )
+
+    async def consume(
+        self,
+        stream: str,
+        durable: str,
+        *,
+        subject: str,
+        batch: int = 256,
+        after: int = 0,
+        ephemeral: bool = False,
+    ) -> AsyncIterator[Batch]:
+        """
+        See `Bus.consume`.
+        """
+        source = Source(
+            stream=stream, subject=subject, batch=batch, after=after, durable="" if ephemeral else durable
+        )
+        reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
+        async with aclosing(reader.batches()) as batches:
+            async for deliveries in batches:
+                if deliveries:
+                    yield _Fetched(reader, deliveries)
+
+    async def ensure_bucket(self, spec: BucketSpec) -> None:
+        """
+        See `Bus.ensure_bucket`.
+        """
+        await self._ensure(bucket_config(spec), remake=True)
+
+    async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        """
+        See `Bus.put`.
+        """
+        headers = {"Nats-TTL": ttl_header(ttl)} if ttl is not None else None
+        await self._drop_when_full(
+            self._connection.publish(entry_subject(bucket, key), value, headers=headers)
+        )
+
+    async def update(
+        self,
+        bucket: str,
+        key: str,
+        value: bytes,
+        *,
+        expect: int,
+        ttl: float | None = None,
+        deadline: float = 5.0,
+    ) -> int:
+        """
+        See `Bus.update`.
+        """
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(expect)}
+        if ttl is not None:
+            headers["Nats-TTL"] = ttl_header(ttl)
+        return await self._jetstream.append(
+            entry_subject(bucket, key), value, headers=headers, expected=expect, deadline=deadline
+        )
+
+    async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
+        """
+        See `Bus.delete`.
+        """
+        headers = {"KV-Operation": "PURGE", "Nats-Rollup": "sub", "Nats-TTL": MARKER_TTL}
+        if expect is not None:
+            headers["Nats-Expected-Last-Subject-Sequence"] = str(expect)
+        await self._drop_when_full(self._connection.publish(entry_subject(bucket, key), b"", headers=headers))
+
+    async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
+        """
+        See `Bus.watch`.
+        """
+        source = Source(
+            stream=bucket_stream(bucket),
+            subject=entry_subject(bucket, keys),
+            batch=WATCH_BATCH,
+            newest_per_subject=True,
+        )
+        reader = Reader(self._connection, source, missing=lambda: self._remake(bucket_stream(bucket)))
+        async with aclosing(watch(reader, prefix=entry_subject(bucket, ""))) as changes:
+            async for change in changes:
+                yield change
+
+    async def _ensure(self, config: dict[str, Any], *, remake: bool) -> int:
+        info, _ = await self._jetstream.make_stream(config)
+        if remake:
+            self._remakes[str(config["name"])] = config
+        return info.state.last_seq
+
+    async def _remake(self, name: str) -> None:
+        if name in self._remakes:
+            _, made = await self._jetstream.make_stream(self._remakes[name])
+            if made:
+                self._tell_return()
+
+    async def _keep(self) -> None:
+        """
+        The server may come back with nothing: first what was ensured is made again, then it can be filled.
+        """
+        backoff = Backoff()
+        while True:
+            await self._returned.wait()
+            self._returned.clear()
+            try:
+                for config in list(self._remakes.values()):
+                    await self._jetstream.make_stream(config)
+            except (BusUnavailableError, ReplyTimeoutError):
+                await backoff.wait()
+                self._returned.set()
+                continue
+            backoff.reset()
+            self._tell_return()
+
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            self._connection.fail(error)
+
+    def _tell_return(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    async def _drop_when_full(self, sending: Awaitable[None]) -> None:
+        try:
+            await sending
+        except BusUnavailableError:
+            pass
+        except RefusedError as error:
+            raise BusError(str(error)) from error
+
+
+class _Fetched:
+    """
+    A batch of a durable consumer, whose acknowledgements are for everything before, too.
+    """
+
+    def __init__(self, reader: Reader, deliveries: Sequence[Delivery]) -> None:
+        self._reader = reader
+        self._last = deliveries[-1]
+        self.messages: Sequence[Message] = [
+            Message(d.message.subject, d.sequence, d.message.data) for d in deliveries
+        ]
+
+    async def ack(self) -> None:
+        """
+        See `Batch.ack`.
+        """
+        await self._reader.ack(self._last)

@@ -1,0 +1,262 @@
+"""
+Reads a stream in order, whatever happens to connection, consumer and stream.
+
+The reader's own position decides, not the server's bookkeeping: after any doubt (a lost connection, a missing sign of
+life, a gap in the consumer's numbering) the consumer is made anew from the message after the last one received or,
+if it is durable, acknowledged. So nothing is skipped, order holds, and what comes twice is at most what was in hand.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.connection import Connection, status_of
+from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
+from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
+
+PULL_S: Final = 30.0
+HEARTBEAT_S: Final = 5.0
+SILENCE_S: Final = 2.5 * HEARTBEAT_S
+"""Without a sign of life for so long, the consumer is taken for lost."""
+ORPHAN_S: Final = 60.0
+"""After so long without its reader the server forgets a consumer that has no durable name."""
+ACK_WAIT_S: Final = 24 * 3600.0
+"""Never reached: redelivery is the reader's own business, see above."""
+
+_HEARTBEAT: Final = "100"
+_EXPIRED: Final = "408"
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """
+    One message and where it stands: its sequence in the stream, and how many the consumer has after it.
+    """
+
+    message: Msg
+    sequence: int
+    pending: int
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What to read. `durable`: the name of a consumer whose acknowledgements outlive the reader; one reader at a time.
+    """
+
+    stream: str
+    subject: str
+    batch: int
+    after: int = 0
+    durable: str = ""
+    newest_per_subject: bool = False
+    """Begin with the last message of each subject instead of those after `after`."""
+
+
+class _DoubtError(Exception):
+    """
+    The consumer must be made anew.
+    """
+
+
+class Reader:
+    """
+    One reading of one source. `began` is what the stream was when the present consumer was made.
+    """
+
+    def __init__(
+        self, connection: Connection, source: Source, *, missing: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._connection = connection
+        self._jetstream = JetStream(connection)
+        self._source = source
+        self._missing = missing
+        self._seen: int | None = None
+        """Sequence of the last message received; None: none of the present stream."""
+        self._floor = source.after
+        """What need not be read (again)."""
+        self._counted = 0
+        self._wanted = 0
+        self._buffer: list[Delivery] = []
+        self._wake = asyncio.Event()
+        self._doubtful = False
+        self._name = source.durable
+        self._inbox = ""
+        self._subscription: Subscription | None = None
+        self.began: StreamInfo | None = None
+        self.pending = 0
+        """Messages that were there when the present consumer was made."""
+        self.consumers = 0
+        """How many consumers were made."""
+        self.generation = 0
+        """Raised whenever the stream turned out to be another one of the same name."""
+
+    async def batches(self) -> AsyncIterator[list[Delivery]]:
+        """
+        Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
+        """
+        backoff = Backoff(0.05, 5.0)
+        self._connection.watch(lost=self._doubt)
+        try:
+            while True:
+                try:
+                    await self._begin()
+                    self.consumers += 1
+                    backoff.reset()
+                    yield []
+                    while True:
+                        yield await self._next()
+                except (_DoubtError, BusUnavailableError, ReplyTimeoutError):
+                    pass
+                except NotFoundError:
+                    if self._missing is not None:
+                        await self._missing()
+                finally:
+                    await self._end()
+                await backoff.wait()
+        finally:
+            self._connection.unwatch(self._doubt)
+
+    async def ack(self, delivery: Delivery) -> None:
+        """
+        Acknowledge everything up to a message.
+        """
+        self._floor = max(self._floor, delivery.sequence)
+        with suppress(BusError):
+            await self._connection.publish(delivery.message.reply, b"+ACK")
+
+    def _doubt(self) -> None:
+        self._doubtful = True
+        self._wake.set()
+
+    async def _begin(self) -> None:
+        now = await self._jetstream.stream(self._source.stream)
+        if self.began is not None and self.began.created != now.created:
+            self.generation += 1
+            self._seen, self._floor = None, 0
+        after = await self._position(now)
+        self.began = now
+        self._buffer, self._counted, self._wanted, self._doubtful = [], 0, 0, False
+        self._wake.clear()
+        self._inbox = self._connection.new_inbox()
+        self._subscription = await self._connection.subscribe(self._inbox, self._on_message)
+        if not self._source.durable:
+            self._name = self._inbox.rpartition(".")[2]
+        made = await self._jetstream.make_consumer(self._source.stream, self._name, self._config(after))
+        self.pending = made.num_pending
+        await self._pull()
+
+    async def _position(self, now: StreamInfo) -> int | None:
+        """
+        The sequence after which to go on; None: with the newest message of each subject.
+
+        Never after the end: a tail that the server lost is written again under the same numbers.
+        """
+        if self._source.durable:
+            self._floor = await self._acknowledged()
+            return min(self._floor, now.state.last_seq)
+        if self._seen is None and self._source.newest_per_subject:
+            return None
+        return min(self._floor if self._seen is None else self._seen, now.state.last_seq)
+
+    async def _acknowledged(self) -> int:
+        """
+        Take the durable consumer away, so that what it delivered in vain comes at once and not after its deadline.
+        """
+        try:
+            info = await self._jetstream.consumer(self._source.stream, self._name)
+            await self._jetstream.delete_consumer(self._source.stream, self._name)
+        except NotFoundError:
+            return self._floor
+        ours = 0 if self.began is None else self._floor  # `after` is for a consumer that is new
+        return max(info.ack_floor.stream_seq, ours)
+
+    def _config(self, after: int | None) -> dict[str, Any]:
+        source = self._source
+        config: dict[str, Any] = {"name": self._name, "filter_subject": source.subject, "num_replicas": 1}
+        if source.durable:
+            config |= {
+                "durable_name": source.durable,
+                "ack_policy": "all",
+                "ack_wait": int(ACK_WAIT_S * NANOSECONDS),
+                "max_ack_pending": 8 * source.batch,
+            }
+        else:
+            config |= {
+                "ack_policy": "none",
+                "mem_storage": True,
+                "inactive_threshold": int(ORPHAN_S * NANOSECONDS),
+            }
+        if after is None:
+            return config | {"deliver_policy": "last_per_subject"}
+        if after == 0:
+            return config | {"deliver_policy": "all"}
+        return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+
+    async def _pull(self) -> None:
+        self._wanted = self._source.batch
+        subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
+        request = pull_request(self._wanted, expires=PULL_S, heartbeat=HEARTBEAT_S)
+        await self._connection.publish(subject, request, reply=self._inbox)
+
+    async def _next(self) -> list[Delivery]:
+        while True:
+            self._wake.clear()
+            if self._buffer:
+                batch, self._buffer = self._buffer, []
+                if self._wanted <= 0 and not self._doubtful:
+                    await self._pull()
+                return batch
+            if self._doubtful:
+                raise _DoubtError
+            if self._wanted <= 0:
+                await self._pull()
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    await self._wake.wait()
+            except TimeoutError as error:
+                raise _DoubtError from error
+            if not self._buffer and not self._doubtful:
+                return []
+
+    def _on_message(self, message: Msg) -> None:
+        status = status_of(message)
+        if status and not message.reply.startswith("$JS.ACK."):
+            self._on_status(status)
+            return
+        # $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
+        fields = message.reply.split(".")
+        numbers = fields[4:] if len(fields) == 9 else fields[6:11]
+        sequence, counted, pending = int(numbers[1]), int(numbers[2]), int(numbers[4])
+        if self._doubtful or counted != self._counted + 1:
+            self._doubt()
+            return
+        self._counted = counted
+        self._wanted -= 1
+        self._seen = sequence
+        self._buffer.append(Delivery(message, sequence, pending))
+        self._wake.set()
+
+    def _on_status(self, status: str) -> None:
+        if status == _EXPIRED:
+            self._wanted = 0
+        elif status != _HEARTBEAT:
+            self._doubtful = True  # the consumer was deleted, or its server goes away
+        self._wake.set()
+
+    async def _end(self) -> None:
+        if self._subscription is None:
+            return
+        subscription, self._subscription = self._subscription, None
+        with suppress(nats.errors.Error):
+            await subscription.unsubscribe()
+        if not self._source.durable and self._connection.connected:
+            with suppress(BusError):
+                await self._connection.publish(
+                    f"{API}.CONSUMER.DELETE.{self._source.stream}.{self._name}", b""
+                )

@@ -1,0 +1,339 @@
+"""
+The asynchronous client: a person's jobs in one pool.
+"""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusUnavailableError
+from kettle.client import watching
+from kettle.client.asking import PATIENCE_S, Rep, Req, ask
+from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.client.feed import Feed
+from kettle.client.pool_file import PoolFile, locate
+from kettle.client.preparing import prepare
+from kettle.client.progress import Progress
+from kettle.client.watching import JobEvent, decoded
+from kettle.submit import Submission
+from kettle.wire.ads.types import Ad
+from kettle.wire.commands import accounting, collector, negotiator, schedd
+from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
+from kettle.wire.commands.collector import QueryAds
+from kettle.wire.commands.negotiator import Verdict, Why
+from kettle.wire.commands.schedd import (
+    Act,
+    Acted,
+    Action,
+    Explain,
+    Explanation,
+    JobEvents,
+    QueryEvents,
+    QueryJobs,
+    Select,
+    Submit,
+    Submitted,
+)
+from kettle.wire.endpoint import Endpoint, Position
+from kettle.wire.identity import user
+from kettle.wire.jobs import JobId
+from kettle.wire.subjects import Subjects
+
+_SIDE_QUESTION_S = 3.0
+"""Patience for an answer that we can do without."""
+
+
+class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the pool knows about why a job is where it is.
+    """
+
+    job: JobId
+    explanation: Explanation | None = None
+    """The schedd's side; None: the job has left the queue."""
+    verdict: Verdict | None = None
+    """The negotiator's side; None: it was not asked, or did not answer."""
+    events: list[JobEvent] = []
+    """What happened to a job that has left the queue."""
+    trouble: str = ""
+    """Why there is no verdict although there should be one."""
+
+
+class Client:
+    """
+    A connection to a pool.  Every method waits out a restart of the service that it asks.
+
+        async with Client.connect() as pool:
+            submitted = await pool.submit(Path("sweep.sub"))
+            progress = await pool.wait(select(submitted.cluster))
+
+    Each raises `ClientError` where it says nothing else.
+    """
+
+    def __init__(self, bus: Bus, pool: PoolFile, *, patience: float = PATIENCE_S) -> None:
+        self.pool = pool
+        self._bus = bus
+        self._patience = patience
+        self._subjects = Subjects(pool.pool)
+        self._feeds: dict[str, Feed] = {}
+        self._written: Position | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        nats_url: str | None = None,
+        *,
+        credentials: str | Path | None = None,
+        home: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        patience: float = PATIENCE_S,
+    ) -> AsyncIterator["Client"]:
+        """
+        Connect to the pool that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
+
+        `patience` is how many seconds a command is repeated while the pool does not answer.
+
+        Raises:
+            PoolNotFoundError: nothing says where the pool is.
+            PoolUnreachableError: its bus cannot be reached.
+        """
+        pool = locate(
+            os.environ if environ is None else environ, nats_url=nats_url, credentials=credentials, home=home
+        )
+        from kettle.bus.nats import NatsBus  # the only import here that costs time
+
+        context = NatsBus.connect(
+            pool.nats_url,
+            subjects=Subjects(pool.pool),
+            identity=user(pool.user),
+            credentials=pool.credentials,
+            name="client",
+            patience=patience,
+        )
+        try:
+            bus = await context.__aenter__()
+        except (BusUnavailableError, OSError) as error:
+            raise PoolUnreachableError(
+                f"the pool's bus at {_shown(pool.nats_url)} cannot be reached: {error}"
+            ) from error
+        try:
+            yield cls(bus, pool, patience=patience)
+        finally:
+            await context.__aexit__(None, None, None)
+
+    async def submit(
+        self,
+        description: str | Path | Submission,
+        *,
+        given: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        source: str | None = None,
+    ) -> Submitted:
+        """
+        Submit the jobs of a description: its text, the path of a file, or what `prepare` made of one.
+
+        `given` are assignments before its first line; relative names start at `cwd`.  When this returns, the jobs are
+        recorded and cannot be lost.
+
+        Raises:
+            SubmitError: the description is refused; nothing was recorded.
+        """
+        if isinstance(description, Submission):
+            submission = description
+        else:
+            submission = await asyncio.to_thread(prepare, description, given=given, cwd=cwd, source=source)
+        request = Submit(
+            id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
+        )
+        reply = await self._ask_schedd(schedd.SUBMIT, request)
+        self._wrote(reply.position)
+        return reply
+
+    async def hold(self, select: Select, reason: str = "") -> Acted:
+        """
+        Stop jobs, and keep them from running until they are released.
+        """
+        return await self.act("hold", select, reason)
+
+    async def release(self, select: Select, reason: str = "") -> Acted:
+        """
+        Let held jobs run again.
+        """
+        return await self.act("release", select, reason)
+
+    async def remove(self, select: Select, reason: str = "") -> Acted:
+        """
+        Take jobs out of the queue for ever.
+        """
+        return await self.act("remove", select, reason)
+
+    async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
+        """
+        Do one of the above; one outcome for each job that was named or found.
+        """
+        request = Act(id=uuid.uuid4().hex, action=action, select=select, reason=reason)
+        reply = await self._ask_schedd(schedd.ACT, request)
+        self._wrote(reply.position)
+        return reply
+
+    async def jobs(
+        self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
+    ) -> list[Ad]:
+        """
+        The ads of jobs in the queue, in its order; what this client wrote before is visible in them.
+        """
+        request = QueryJobs(
+            select=select or Select(),
+            projection=list(projection),
+            limit=limit,
+            at_least=self._written.frame if self._written else 0,
+        )
+        return (await self._ask_schedd(schedd.QUERY_JOBS, request)).jobs
+
+    async def history(self, select: Select | None = None, *, limit: int = 100) -> list[Ad]:
+        """
+        The ads of jobs that have left the queue, newest first.
+        """
+        select = select or Select()
+        if select.constraint:
+            raise ClientError("the history cannot be searched by constraint; name jobs, clusters or owners")
+        return await self._history(select, limit, self._patience)
+
+    async def events(self, job: JobId) -> list[JobEvent]:
+        """
+        Everything recorded of a job, its cluster's submission included, in order.
+        """
+        return [decoded(event) for event in (await self.recorded(job)).events]
+
+    async def follow(self, job: JobId) -> AsyncGenerator[JobEvent, None]:
+        """
+        The same, and then each event as it is recorded, until the job has ended.
+        """
+        async with aclosing(watching.follow(self, job)) as followed:
+            async for event in followed:
+                yield event
+
+    async def watch(self, select: Select) -> AsyncGenerator[Progress, None]:
+        """
+        How far jobs are, after each change, until all have ended.  It is one object, which changes.
+        """
+        async with aclosing(watching.watch(self, select)) as watched:
+            async for progress in watched:
+                yield progress
+
+    async def wait(self, select: Select, *, through_hold: bool = True) -> Progress:
+        """
+        Wait until jobs have ended; unless `through_hold`, also until all that are left are held.
+        """
+        progress = Progress({})
+        async with aclosing(watching.watch(self, select)) as watched:
+            async for progress in watched:
+                if progress.stuck and not through_hold:
+                    break
+        return progress
+
+    async def why(self, job: JobId) -> WhyReport:
+        """
+        Why a job is where it is: what the schedd knows, and what the last negotiation said of jobs like it.
+        """
+        try:
+            explanation = await self._ask_schedd(schedd.EXPLAIN, Explain(job=job))
+        except CommandRefusedError as error:
+            if error.code != "not_found":
+                raise
+            return WhyReport(job=job, events=await self.events(job))
+        if explanation.status != "idle" or explanation.autocluster is None:
+            return WhyReport(job=job, explanation=explanation)
+        question = Why(
+            submitter=explanation.submitter, schedd=self.pool.schedd, autocluster=explanation.autocluster
+        )
+        try:
+            verdict = await ask(
+                self._bus, negotiator.WHY, self.pool.negotiator, question, patience=_SIDE_QUESTION_S
+            )
+        except ClientError as error:
+            return WhyReport(job=job, explanation=explanation, trouble=str(error))
+        return WhyReport(job=job, explanation=explanation, verdict=verdict)
+
+    async def ads(
+        self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()
+    ) -> list[Ad]:
+        """
+        What the parts of the pool say of themselves; the type is `Machine`, `Scheduler`, `Submitter`, ...
+        """
+        request = QueryAds(type=ad_type, constraint=constraint, projection=list(projection))
+        return (
+            await ask(self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience)
+        ).ads
+
+    async def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
+        """
+        What people have used so far.
+        """
+        request = QueryUsage(owners=list(owners))
+        return (
+            await ask(
+                self._bus, accounting.QUERY_USAGE, self.pool.accounting, request, patience=self._patience
+            )
+        ).owners
+
+    async def recorded(self, job: JobId) -> JobEvents:
+        """
+        Everything recorded of a job, as it travels.
+        """
+        return await self._ask_schedd(schedd.QUERY_EVENTS, QueryEvents(job=job))
+
+    async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
+        """
+        For `watch`: the same as `jobs`.
+        """
+        return await self.jobs(select, projection=projection)
+
+    async def ended(self, select: Select, limit: int) -> list[Ad]:
+        """
+        For `watch`: the history as far as it is known, nothing if accounting does not answer.
+        """
+        try:
+            return await self._history(select, limit, _SIDE_QUESTION_S)
+        except ClientError:
+            return []
+
+    async def feed(self, shard: str) -> Feed:
+        """
+        For `watch`: the live frames of a shard; one subscription however many ask.
+        """
+        if shard not in self._feeds:
+            feed = self._feeds[shard] = Feed()
+            self._bus.on_return(feed.interrupted)
+            await self._bus.listen(self._subjects.events(shard), feed.deliver)
+        return self._feeds[shard]
+
+    async def _history(self, select: Select, limit: int, patience: float) -> list[Ad]:
+        request = QueryHistory(
+            jobs=select.jobs,
+            clusters=select.clusters,
+            owners=select.owners,
+            limit=limit,
+            at_least=self._written,
+        )
+        return (
+            await ask(self._bus, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience)
+        ).jobs
+
+    async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
+        return await ask(self._bus, endpoint, self.pool.schedd, request, patience=self._patience)
+
+    def _wrote(self, position: Position) -> None:
+        if self._written is None or position.frame > self._written.frame:
+            self._written = position
+
+
+def _shown(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,0 +1,98 @@
+"""
+The frames of one shard as they are committed, with the certainty that a missed one is noticed.
+
+The live feed is core NATS: a frame that comes while we are not connected is lost to us.  Frames are numbered without
+gaps, so the next one tells; and where none comes for a while, the reader is told to look by itself.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from kettle.wire import frames
+from kettle.wire.frames import Frame
+
+_WAITING: Final = 2048
+
+
+class Tail:
+    """
+    One reader's view of a feed.
+    """
+
+    def __init__(self) -> None:
+        self._frames: asyncio.Queue[Frame | None] = asyncio.Queue(_WAITING)
+        self._last: int | None = None
+        self._dropped = False
+
+    def put(self, frame: Frame | None) -> None:
+        """
+        Add a frame, or None where some may have been lost; a reader that is too slow will be told to look again.
+        """
+        try:
+            self._frames.put_nowait(frame)
+        except asyncio.QueueFull:
+            self._dropped = True
+
+    async def next(self, quiet: float) -> tuple[Frame | None, bool]:
+        """
+        The next frame, and whether the reader must look for itself what it has missed.
+
+        No frame within `quiet` seconds is such a case too.
+        """
+        try:
+            async with asyncio.timeout(quiet):
+                frame = await self._frames.get()
+        except TimeoutError:
+            frame = None
+        if frame is None:
+            return None, True
+        missed = self._dropped or (self._last is not None and frame.number > self._last + 1)
+        self._last = frame.number
+        if self._frames.empty():
+            self._dropped = False
+        return frame, missed
+
+
+class Feed:
+    """
+    The listener of one shard, for any number of readers.
+    """
+
+    def __init__(self) -> None:
+        self._tails: set[Tail] = set()
+
+    def deliver(self, _subject: str, data: bytes) -> None:
+        """
+        What the bus calls for each message.
+        """
+        if not self._tails:
+            return
+        try:
+            frame = frames.decode(data)
+        except msgspec.MsgspecError:
+            return  # not a frame: the gap in the numbers will show that something is missing
+        for tail in self._tails:
+            tail.put(frame)
+
+    def interrupted(self) -> None:
+        """
+        What the bus calls when the connection is back after a loss.
+        """
+        for tail in self._tails:
+            tail.put(None)
+
+    @contextmanager
+    def tail(self) -> Iterator[Tail]:
+        """
+        A reader, from now on.
+        """
+        tail = Tail()
+        self._tails.add(tail)
+        try:
+            yield tail
+        finally:
+            self._tails.discard(tail)

@@ -1,0 +1,109 @@
+"""
+Where the pool is: `pool.json` in the pool's directory, written by `kettle up` for the person's programs.
+"""
+
+import getpass
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.client.errors import PoolNotFoundError
+
+FILE: Final = "pool.json"
+DEFAULT_POOL: Final = "personal"
+
+
+class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How to reach a pool as one person.  It names the secret, it does not hold it, but is for its owner's eyes too.
+    """
+
+    pool: str = DEFAULT_POOL
+    nats_url: str
+    credentials: str = ""
+    """Path of a file with the NKey seed of the person; empty: the server asks for none."""
+    user: str = ""
+    """The login name, as the pool knows it."""
+    schedd: str = "schedd"
+    collector: str = "collector"
+    negotiator: str = "negotiator"
+    accounting: str = "accounting"
+
+    def save(self, home: Path) -> Path:
+        """
+        Write the file into a pool's directory, whole or not at all, readable by its owner only.
+        """
+        path = home / FILE
+        stage = home / f".{FILE}.{secrets.token_hex(4)}"
+        fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
+            stage.replace(path)
+        except OSError:
+            stage.unlink(missing_ok=True)
+            raise
+        return path
+
+    @classmethod
+    def load(cls, home: Path) -> "PoolFile":
+        """
+        Read the file of a pool's directory; raises PoolNotFoundError.
+        """
+        path = home / FILE
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=cls)
+        except FileNotFoundError as error:
+            raise PoolNotFoundError(
+                f"no pool is up: {path} does not exist; start one with: kettle up"
+            ) from error
+        except OSError as error:
+            raise PoolNotFoundError(f"{path} cannot be read: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise PoolNotFoundError(f"{path} is damaged ({error}); write it anew with: kettle up") from error
+
+
+def home_directory(environ: Mapping[str, str] | None = None) -> Path:
+    """
+    `$KETTLE_HOME`, else `~/.kettle`.
+    """
+    environ = os.environ if environ is None else environ
+    return Path(environ.get("KETTLE_HOME") or "~/.kettle").expanduser()
+
+
+def login_name() -> str:
+    """
+    Who we are on this machine; the number of an account that has no name.
+    """
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
+def locate(
+    environ: Mapping[str, str],
+    *,
+    nats_url: str | None = None,
+    credentials: str | Path | None = None,
+    home: Path | None = None,
+) -> PoolFile:
+    """
+    The pool to speak to: the one that is named here, else by `KETTLE_NATS_URL`, else by the pool's directory.
+
+    Raises:
+        PoolNotFoundError: there is none.
+    """
+    url = nats_url or (environ.get("KETTLE_NATS_URL") if home is None else None)
+    if not url:
+        return PoolFile.load(home or home_directory(environ))
+    return PoolFile(
+        pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
+        nats_url=url,
+        credentials=str(credentials or environ.get("KETTLE_NATS_CREDENTIALS") or ""),
+        user=login_name(),
+    )

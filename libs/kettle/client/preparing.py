@@ -1,0 +1,67 @@
+"""
+From a person's description to what is sent: reading the file, the clock and the machine around it.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from kettle.client.errors import ClientError
+from kettle.submit import Site, Submission, expand, parse
+
+
+def prepare(
+    description: str | Path,
+    *,
+    given: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    source: str | None = None,
+    submit_method: int = 2,
+) -> Submission:
+    """
+    The jobs of a description, a text or the path of a file; nothing is sent.
+
+    It reads files, so a program with an event loop calls it in a thread.
+
+    Raises:
+        SubmitError: the description is refused.
+        ClientError: the file cannot be read.
+    """
+    cwd = Path.cwd() if cwd is None else cwd
+    if isinstance(description, Path):
+        source = source or str(description)
+        try:
+            text = (cwd / description).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise ClientError(f"cannot read the submit file {description}: {error.strerror}") from error
+    else:
+        text, source = description, source or "description"
+    site = Site.here(submit_method=submit_method)
+    return expand(
+        parse(
+            text,
+            source=source,
+            cwd=cwd,
+            environ=os.environ if environ is None else environ,
+            given=given,
+            automatic=_automatic(site, source, time.time()),
+        ),
+        site,
+    )
+
+
+def _automatic(site: Site, source: str, now: float) -> dict[str, str]:
+    local = time.localtime(now)
+    return {
+        "ARCH": site.arch,
+        "OPSYS": site.opsys,
+        "IsLinux": "1" if site.opsys == "LINUX" else "0",
+        "IsWindows": "0",
+        "SUBMIT_FILE": source,
+        "SUBMIT_TIME": str(int(now)),
+        "YEAR": f"{local.tm_year}",
+        "MONTH": f"{local.tm_mon:02}",
+        "DAY": f"{local.tm_mday:02}",
+    }

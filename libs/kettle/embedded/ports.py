@@ -1,0 +1,53 @@
+"""
+A TCP port on the loopback interface that stays ours over restarts.
+"""
+
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+from kettle.embedded.errors import EmbeddedError
+from kettle.embedded.files import write_private
+
+# Below the range from which the kernel takes the ports of outgoing connections: ours is still free after a crash.
+_PORTS: Final = range(10000, 32000)
+
+
+def kept_port(path: Path) -> int:
+    """
+    The port that the file remembers if it can be had, else a free one, which the file then remembers.
+    """
+    try:
+        port = int(path.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        port = 0
+    if port not in _PORTS or not _free(port):
+        port = _free_port()
+        write_private(path, str(port))
+    return port
+
+
+def listens(port: int) -> bool:
+    """
+    Whether somebody accepts connections there.
+    """
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    for port in random.SystemRandom().sample(_PORTS, 200):
+        if _free(port):
+            return port
+    raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")

@@ -1,0 +1,66 @@
+"""
+The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
+"""
+
+import os
+import pwd
+from collections.abc import Mapping
+from typing import Final
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.jobad import JobAd
+from kettle.execution.quoting import split_environment_v1, split_environment_v2_raw
+
+PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+_THREADS: Final = (
+    "CUBACORES", "GOMAXPROCS", "JULIA_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS",
+    "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "PYTHON_CPU_COUNT", "ROOT_MAX_THREADS",
+    "TF_LOOP_PARALLEL_ITERATIONS", "TF_NUM_THREADS",
+)  # fmt: skip
+"""What programs ask for the number of threads that they may use."""
+
+_MARK: Final = "_KETTLE_ANCESTOR_"
+"""Variables by which a master knows the processes of its pool, jobs included."""
+
+
+def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, str]) -> dict[str, str]:
+    """
+    The whole environment; `ours` is that of this process, of which only the pool's mark is passed on.
+
+    Raises:
+        QuotingError: the job's own part is not well formed.
+    """
+    scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": sandbox}
+    return {
+        "PATH": PATH,
+        "HOME": _home(spec, sandbox),
+        **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
+        **dict.fromkeys(_THREADS, str(spec.cpus)),
+        "BATCH_SYSTEM": "HTCondor",
+        **_own(job),
+        **scratch,
+        "_CONDOR_SLOT": spec.slot.partition("@")[0],
+        "_CONDOR_JOB_AD": f"{sandbox}/.job.ad",
+        "_CONDOR_MACHINE_AD": f"{sandbox}/.machine.ad",
+        "_CONDOR_JOB_PIDS": "",
+        **{name: value for name, value in ours.items() if name.startswith(_MARK)},
+    }
+
+
+def _home(spec: JobSpec, sandbox: str) -> str:
+    """
+    An account that exists only for its slot has no home but the sandbox.
+    """
+    if spec.account is not None:
+        return sandbox
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return sandbox
+
+
+def _own(job: JobAd) -> dict[str, str]:
+    if (text := job.text("Environment")) is not None:
+        return split_environment_v2_raw(text)
+    return split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")

@@ -1,0 +1,127 @@
+"""
+What a starter reads in a job's ad: literals only, since it carries no evaluator.
+"""
+
+import posixpath
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+from kettle.wire.ads import Ad, Expr, Scalar
+
+NULL_DEVICE: Final = "/dev/null"
+
+
+class JobAd:
+    """
+    A job's ad, names without regard to case; what is not a literal of the expected kind counts as not given.
+    """
+
+    def __init__(self, ad: Ad) -> None:
+        self._values: Mapping[str, Scalar] = {name.lower(): value for name, value in ad.items()}
+
+    def text(self, name: str) -> str | None:
+        """
+        A string attribute.
+        """
+        value = self._values.get(name.lower())
+        return value if isinstance(value, str) else None
+
+    def number(self, name: str) -> float | None:
+        """
+        A number.
+        """
+        value = self._values.get(name.lower())
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """
+        A truth value.
+        """
+        value = self._values.get(name.lower())
+        return value if isinstance(value, bool) else default
+
+    def items(self, name: str) -> list[str] | None:
+        """
+        A list, separated by commas; None if the attribute is not given.
+        """
+        text = self.text(name)
+        return None if text is None else [item for part in text.split(",") if (item := part.strip())]
+
+    @property
+    def command(self) -> str:
+        """
+        Path of the program, as a transferred file its name in the sandbox.
+        """
+        command = self.text("Cmd") or ""
+        return posixpath.basename(command) if self.transfers_executable else command
+
+    @property
+    def transfers_executable(self) -> bool:
+        """
+        Whether the program comes along with the job.
+        """
+        return self.flag("TransferExecutable", default=True)
+
+    def stream(self, name: str) -> str | None:
+        """
+        The path of a standard stream on the submit side; None if the job does not want it.
+        """
+        path = self.text(name)
+        return None if path in {None, "", NULL_DEVICE} else path
+
+    def kill_signal(self, code: int) -> int:
+        """
+        The soft kill signal for an end with this VacateReasonCode.
+        """
+        names = {1023: ("RemoveKillSig", "KillSig"), 1000: ("HoldKillSig", "KillSig")}
+        for name in names.get(code, ("KillSig",)):
+            if number := _signal(self._values.get(name.lower())):
+                return number
+        return signal.SIGTERM
+
+    def kill_timeout(self, limit: float) -> float:
+        """
+        Seconds that the job has after the soft kill signal; it may ask for fewer than `limit`.
+        """
+        asked = [value for name in ("JobMaxVacateTime", "KillSigTimeout") if (value := self.number(name)) is not None]
+        return max(0.0, min(limit, *asked)) if asked else limit
+
+
+def _signal(value: Scalar | None) -> int:
+    if isinstance(value, str):
+        name = value.upper() if value.upper().startswith("SIG") else f"SIG{value.upper()}"
+        value = signal.Signals[name] if name in signal.Signals.__members__ else 0
+    return value if isinstance(value, int) and 0 < value < signal.NSIG else 0
+
+
+def long_form(ad: Ad) -> str:
+    """
+    An ad in old syntax, as it lies in a sandbox, sorted by name.
+
+    An expression's text stands as it came.  A line break in a string is written as a blank: the old syntax has no other
+    way, and what reads these files reads lines.
+    """
+    names = sorted(ad, key=str.lower)
+    return "".join(f"{name} = {_old(ad[name])}\n" for name in names)
+
+
+def _old(value: Scalar) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + value.replace('"', '\\"').replace("\n", " ").replace("\r", " ") + '"'
+        case Expr():
+            return value.expr.replace("\n", " ")
+        case float():
+            return _real(value)
+        case int():
+            return str(value)
+
+
+def _real(value: float) -> str:
+    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 - NaN alone differs from itself
+        return f'real("{"NaN" if value != value else "INF" if value > 0 else "-INF"}")'  # noqa: PLR0124
+    text = f"{value:.16G}"
+    return text if any(char in text for char in ".EN") else f"{text}.0"

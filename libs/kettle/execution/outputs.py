@@ -1,0 +1,147 @@
+"""
+What a job leaves: which files are its results, by HTCondor's rules, and getting hold of them safely.
+
+Small results go into the report.  The others stay in the sandbox under their final names, as plain files, so that the
+startd can serve them later without following anything that the job made.
+"""
+
+import os
+import posixpath
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.execution.jobad import JobAd
+from kettle.execution.sandbox import Mark, Sandbox
+from kettle.wire.work import OutputFile
+
+STDOUT: Final = "_condor_stdout"
+STDERR: Final = "_condor_stderr"
+OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", STDOUT, STDERR})
+INLINE_BYTES: Final = 64 * 1024
+"""How much of all results together goes into the report."""
+
+
+class Results(msgspec.Struct, frozen=True):
+    """
+    The results of a job; `kept`: some of them are still in the sandbox.
+    """
+
+    files: list[OutputFile]
+    missing: list[str]
+    sent: int
+    kept: bool
+
+
+def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark]) -> Results:
+    """
+    Find the results; `before` is the sandbox's catalogue from before the job started.
+
+    Everything is opened with the job's own rights.  No process of the job may be left.
+    """
+    found: list[OutputFile] = []
+    missing: list[str] = []
+    room = INLINE_BYTES
+    with sandbox.as_account():
+        for path, name in _wanted(sandbox, job, before, missing):
+            file = _take(sandbox, path, name, room)
+            if file is None:
+                missing.append(name)
+            else:
+                room -= len(file.data or b"")
+                found.append(file)
+    listed = {file.name: file for file in found}  # of two with one name the last one wins
+    kept = any(file.data is None for file in listed.values())
+    return Results(list(listed.values()), missing, sum(file.size for file in listed.values()), kept)
+
+
+def _wanted(
+    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str]
+) -> Iterator[tuple[str, str]]:
+    """
+    (path, name under which it is shipped) of each result; what was asked for and is not there goes to `missing`.
+    """
+    for name in (STDOUT, STDERR):
+        if os.path.lexists(path := f"{sandbox.path}/{name}"):  # noqa: PTH110 - a string, as everywhere here
+            yield path, name
+    listed = job.items("TransferOutput")
+    if listed is None:
+        skipped = OURS | ({job.command} if job.transfers_executable else set())
+        now = sandbox.catalogue()
+        changed = (name for name, mark in now.items() if before.get(name) != mark)
+        yield from ((f"{sandbox.path}/{name}", name) for name in sorted(changed) if name not in skipped)
+        return
+    flat = not job.flag("PreserveRelativePaths", default=False)
+    for item in listed:
+        path = posixpath.join(sandbox.path, item)
+        inner = posixpath.normpath(item)
+        keeps = not (flat or posixpath.isabs(item) or inner.startswith(".."))
+        name = inner if keeps else posixpath.basename(inner)
+        if os.path.isdir(path):  # noqa: PTH112
+            yield from _tree(path.rstrip("/"), "" if item.endswith("/") else name)
+        elif os.path.exists(path):  # noqa: PTH110
+            yield path, name
+        else:
+            missing.append(item)
+
+
+def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
+    for directory, directories, names in os.walk(path):
+        directories.sort()
+        below = posixpath.relpath(directory, path)
+        for name in sorted(names):
+            yield posixpath.join(directory, name), posixpath.normpath(posixpath.join(prefix, below, name))
+
+
+def _take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
+    """
+    One result: its bytes if there is room, else a plain file of that name in the sandbox; None if there is no such file.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode):
+            return None
+        mode = stat.S_IMODE(about.st_mode)
+        if about.st_size <= room:
+            return OutputFile(name=name, mode=mode, size=about.st_size, data=_read(fd, about.st_size))
+        _keep(sandbox, path, name, fd)
+        return OutputFile(name=name, mode=mode, size=about.st_size)
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, size: int) -> bytes:
+    pieces: list[bytes] = []
+    while size > 0 and (piece := os.read(fd, size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _keep(sandbox: Sandbox, path: str, name: str, fd: int) -> None:
+    """
+    Have the file at `name` inside the sandbox, with no link on the way.
+    """
+    target = f"{sandbox.path}/{name}"
+    inside = os.path.realpath(sandbox.path)
+    if os.path.realpath(path) == posixpath.join(inside, name):
+        return
+    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103
+    draft = f"{sandbox.path}/.result.{os.getpid()}"
+    with open(fd, "rb", closefd=False) as source, open(draft, "wb") as copy:  # noqa: PTH123
+        shutil.copyfileobj(source, copy, 1 << 20)
+    os.replace(draft, target)  # noqa: PTH105
+
+
+def names(files: Iterable[OutputFile]) -> set[str]:
+    """
+    The names under which results may be fetched.
+    """
+    return {file.name for file in files if file.data is None}

@@ -1,0 +1,192 @@
+"""
+What remains of jobs: the ads of those that have left the queue, and what each owner has used.
+
+Pure.  A fold over the frames of one schedd's shard that needs to know only of jobs that are still in the queue, so
+that it can go on from what was stored of them.  Sums are kept in whole microseconds: they come out the same however
+the frames are grouped.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
+
+import msgspec
+
+from kettle.jobs.ad import Status, apply, ended, job_ad
+from kettle.wire.ads.types import Ad
+from kettle.wire.events import ClusterSubmitted, JobCompleted, JobEvent, JobVacated, Usage, decode
+from kettle.wire.frames import Entry, Frame
+from kettle.wire.jobs import JobId
+
+US: Final = 1_000_000
+
+
+class Happened(msgspec.Struct, frozen=True, array_like=True):
+    """One event of a job, as recorded."""
+
+    at: int
+    """Microseconds since the epoch."""
+    data: bytes
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """A cluster, as recorded."""
+
+    at: int
+    event: ClusterSubmitted
+
+
+class Departed(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that has left the queue."""
+
+    job: JobId
+    owner: str
+    status: int
+    submitted_at: int
+    """Microseconds since the epoch."""
+    left_at: int
+    frame: int
+    """That in which it left."""
+    ad: Ad
+
+
+class Spent(msgspec.Struct):
+    """What an owner's attempts have used; times in microseconds."""
+
+    jobs_completed: int = 0
+    attempts: int = 0
+    wall: int = 0
+    slot_time: int = 0
+    cpu: int = 0
+
+    def __iadd__(self, other: "Spent") -> "Spent":
+        self.jobs_completed += other.jobs_completed
+        self.attempts += other.attempts
+        self.wall += other.wall
+        self.slot_time += other.slot_time
+        self.cpu += other.cpu
+        return self
+
+
+class Changes(msgspec.Struct):
+    """What some frames change."""
+
+    submitted: dict[int, Submission] = {}
+    happened: dict[JobId, list[Happened]] = {}
+    """What is new of jobs that stay in the queue."""
+    departed: list[Departed] = []
+    spent: dict[str, Spent] = {}
+    """By owner."""
+
+
+class UnknownJobError(Exception):
+    """An event of a job whose submission is not recorded: the log is broken, or this fold did not begin at its start."""
+
+
+def touched(frames: Iterable[Frame]) -> set[JobId]:
+    """The jobs that frames speak of."""
+    names = (entry.stream for frame in frames for entry in frame.entries)
+    return {JobId.parse(name.removeprefix("job/")) for name in names if name.startswith("job/")}
+
+
+class Past:
+    """
+    The fold over frames of one shard.
+
+    `clusters` and `jobs`: what is stored of the clusters and jobs that the frames speak of and that are in the queue.
+    """
+
+    def __init__(
+        self,
+        schedd: str,
+        clusters: Mapping[int, Submission] | None = None,
+        jobs: Mapping[JobId, Sequence[Happened]] | None = None,
+    ) -> None:
+        self._schedd = schedd
+        self._clusters = dict(clusters or {})
+        self._live: dict[int, int] = {}
+        self._ads: dict[JobId, Ad] = {}
+        self._stored = dict(jobs or {})
+        self.changes = Changes()
+
+    def take(self) -> Changes:
+        """The changes since the last time."""
+        changes, self.changes = self.changes, Changes()
+        return changes
+
+    def feed(self, frame: Frame) -> None:
+        """Fold one frame. Raises UnknownJobError, UnknownEventError."""
+        for entry in frame.entries:
+            kind = entry.stream.partition("/")[0]
+            if kind == "job":
+                self._job(frame, entry)
+            elif kind == "cluster":
+                event = decode(entry.data)
+                if isinstance(event, ClusterSubmitted):
+                    submission = Submission(frame.at, event)
+                    self._clusters[event.cluster] = submission
+                    self._live[event.cluster] = len(event.rows)
+                    self.changes.submitted[event.cluster] = submission
+
+    def _job(self, frame: Frame, entry: Entry) -> None:
+        job = JobId.parse(entry.stream.removeprefix("job/"))
+        ad = self._ad(job)
+        event = cast("JobEvent", decode(entry.data))
+        apply(ad, event, frame.at)
+        owner = str(ad["Owner"])
+        match event:
+            case JobCompleted() | JobVacated():
+                self._spend(owner, _spent(ad, event.usage))
+            case _:
+                pass
+        if not ended(ad):
+            self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))
+            return
+        self.changes.happened.pop(job, None)
+        self.changes.departed.append(
+            Departed(
+                job=job,
+                owner=owner,
+                status=int(cast("int", ad["JobStatus"])),
+                submitted_at=self._clusters[job.cluster].at,
+                left_at=frame.at,
+                frame=frame.number,
+                ad=ad,
+            )
+        )
+        self._forget(job)
+
+    def _ad(self, job: JobId) -> Ad:
+        ad = self._ads.get(job)
+        if ad is None:
+            submission = self._clusters.get(job.cluster)
+            if submission is None or job.proc >= len(submission.event.rows):
+                raise UnknownJobError(f"{self._schedd}: an event of job {job}, which was never submitted or has left")
+            ad = job_ad(submission.event, submission.at, job.proc, schedd=self._schedd)
+            for happened in self._stored.pop(job, ()):
+                apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
+            self._ads[job] = ad
+        return ad
+
+    def _spend(self, owner: str, spent: Spent) -> None:
+        total = self.changes.spent.setdefault(owner, Spent())
+        total += spent
+
+    def _forget(self, job: JobId) -> None:
+        """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
+        del self._ads[job]
+        if job.cluster in self._live:
+            self._live[job.cluster] -= 1
+            if not self._live[job.cluster]:
+                del self._live[job.cluster], self._clusters[job.cluster]
+
+
+def _spent(ad: Ad, usage: Usage) -> Spent:
+    cpus = ad.get("RequestCpus")
+    wall = round(usage.wall * US)
+    return Spent(
+        jobs_completed=int(ad["JobStatus"] == Status.COMPLETED),
+        attempts=1,
+        wall=wall,
+        slot_time=round(wall * cpus) if isinstance(cpus, int | float) else wall,
+        cpu=round(usage.user_cpu * US) + round(usage.system_cpu * US),
+    )

@@ -1,0 +1,60 @@
+"""
+Joining the pool: the connections that services need, opened alike by all of them.
+
+Not imported by `kettle.runtime` itself: a process that speaks to neither bus nor database does not pay for their clients.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from kettle.bus.nats import NatsBus
+from kettle.runtime.service import Runtime
+from kettle.runtime.settings import Settings
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
+
+if TYPE_CHECKING:
+    from kettle.storage import PgLog
+
+
+async def join_bus(rt: Runtime, settings: Settings, *, name: str = "") -> NatsBus:
+    """
+    Connect to the bus as the service's role, waiting for the server as long as it takes; closed with the service.
+    """
+    bus = await rt.enter(
+        NatsBus.connect(
+            settings.nats_url,
+            subjects=Subjects(settings.pool),
+            identity=daemon(rt.role),
+            credentials=settings.nats_credentials,
+            name=name or rt.role,
+            inject=rt.telemetry.inject,
+            extract=_continue(rt),
+        )
+    )
+    rt.loop(bus.failure(), name="bus")
+    rt.readiness("bus", lambda: bus.connected)
+    return bus
+
+
+def _continue(rt: Runtime) -> Callable[[str, Mapping[str, str]], AbstractContextManager[object]]:
+    """
+    Commands that carry a trace are a part of it.
+    """
+
+    def around(endpoint: str, headers: Mapping[str, str]) -> AbstractContextManager[object]:
+        if not rt.telemetry.enabled or "traceparent" not in headers:
+            return nullcontext()
+        return rt.telemetry.span(f"{rt.role}.{endpoint}", parent=headers, kind="server")
+
+    return around
+
+
+async def join_log(rt: Runtime, settings: Settings) -> "PgLog":
+    """
+    Connect to the event log, waiting for the database as long as it takes; closed with the service.
+    """
+    from kettle.storage import PgLog  # only services that own a shard or a projection pay for asyncpg
+
+    return await rt.enter(PgLog.connect(settings.database_url))

@@ -1,0 +1,241 @@
+"""
+A whole pool for one test: real servers, real services, real jobs, and hands to break them with.
+
+    async with throwaway_pool(tmp_path, cpus=8) as pool:
+        cluster = await pool.client.submit(...)
+        pool.kill("schedd")
+        await pool.restarted("schedd")
+
+It is a child of the test: however the test ends, the pool ends.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kettle import pool
+from kettle.client import Client
+from kettle.pool import DaemonState, MasterState, processes
+from kettle.pool.personal import Tables, Value
+from kettle.runtime import make_lifeline
+
+_WITHIN_S: Final = 30.0
+_LOOK_S: Final = 0.01
+
+SHORT: Final[Tables] = {
+    "master": {
+        "throwaway": True,
+        "minimum_disk_mib": 16,
+        "backoff_constant": 0.02,
+        "backoff_unit": 0.02,
+        "recover_factor": 2.0,
+        "shutdown_graceful_timeout": 10.0,
+    },
+    "schedd": {
+        "alive_interval": 0.5,
+        "lease": 3.0,
+        "lease_margin": 1.0,
+        "sync_interval": 0.5,
+        "ad_interval": 2.0,
+    },
+    "collector": {"classad_lifetime": 10.0, "ad_interval": 2.0},
+    "negotiator": {"interval": 2.0, "ad_interval": 2.0},
+}
+"""Times with which a test that waits for a lease to end does not take long."""
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """
+    What `kettle log check` said.
+    """
+
+    clean: bool
+    said: str
+
+
+class ThrowawayPool:
+    """
+    The running pool of one test.
+    """
+
+    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.environ = environ
+        self.client: Client
+        """Connected as the person who runs the test."""
+        self._pool_id = ""
+        self._elsewhere: list[Path] = []
+
+    @property
+    def state(self) -> MasterState:
+        """
+        What the master last said.
+        """
+        state = pool.state(self.home)
+        assert state is not None, "the pool's master is gone"
+        return state
+
+    def daemon(self, name: str) -> DaemonState:
+        """
+        A service by its role, or a server: `nats`, `postgres`.
+        """
+        found = self.state.daemon(name)
+        assert found is not None, f"this pool has no {name}"
+        return found
+
+    def pid(self, name: str) -> int:
+        """
+        The process id of a service or server that runs; 0 while it does not.
+        """
+        return self.daemon(name).pid
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """
+        Send a signal to a service or server, if it runs; its process id.
+        """
+        if pid := self.pid(name):
+            os.kill(pid, number)
+        return pid
+
+    async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
+        """
+        Wait until a service or server serves that is not the process `after`; its process id.
+        """
+        async with asyncio.timeout(within_s):
+            while True:
+                daemon = self.daemon(name)
+                if daemon.status == "running" and daemon.pid not in {0, after}:
+                    return daemon.pid
+                await asyncio.sleep(_LOOK_S)
+
+    def log(self, name: str) -> str:
+        """
+        Everything that a service wrote.
+        """
+        path = self.home / "log" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    async def kettle(
+        self, *arguments: str, within_s: float = _WITHIN_S, cwd: Path | None = None
+    ) -> tuple[int, str, str]:
+        """
+        Run a `kettle` command against this pool: its exit status, its output, its errors.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "kettle.cli",
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**self.environ, "KETTLE_HOME": str(self.home)},
+            cwd=cwd or self.home.parent,
+        )
+        try:
+            async with asyncio.timeout(within_s):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode or 0, out.decode(), err.decode()
+
+    async def log_check(self) -> Audit:
+        """
+        Audit the event log: positions, versions, fences, and that bus and projections agree with it.
+        """
+        status, out, err = await self.kettle("log", "check")
+        return Audit(status == 0, out + err)
+
+    def leftovers(self) -> list[str]:
+        """
+        After the end of the pool: processes that still run, and files that only a running pool needs.
+        """
+        execute = self.home / "execute"
+        alive = [
+            f"{p.pid} {p.command}" for p in processes.of_pool(self._pool_id, execute) if p.pid != os.getpid()
+        ]
+        files = [self.home / name for name in ("run", "state.json", "pool.json")]
+        sandboxes = list(execute.iterdir()) if execute.is_dir() else []
+        return alive + [str(path) for path in (*files, *sandboxes, *self._elsewhere) if os.path.lexists(path)]
+
+    async def start(self, settings: Tables) -> None:
+        """
+        Bring it up, or up again after `stop`.
+        """
+        self._lifeline = make_lifeline()
+        started = await asyncio.to_thread(
+            pool.up, self.home, settings=settings, environ=self.environ, lifeline_fd=self._lifeline.read_fd
+        )
+        self._pool_id = started.state.pool_id
+        links = [self.home / "run", self.home / "postgres" / "socket"]
+        self._elsewhere = [link.readlink() for link in links if link.is_symlink()]
+
+    async def stop(self) -> None:
+        """
+        Bring it down; its data stay.
+        """
+        await asyncio.to_thread(pool.down, self.home, deadline_s=_WITHIN_S)
+        self._lifeline.close()
+
+
+@asynccontextmanager
+async def throwaway_pool(
+    directory: Path,
+    *,
+    cpus: int = 8,
+    memory_mib: int = 8192,
+    settings: Mapping[str, Mapping[str, Value]] | None = None,
+    template: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncGenerator[ThrowawayPool]:
+    """
+    A running pool below `directory`, with short leases; gone at the end, except for its log files.
+
+    `settings` replaces and adds single settings, by table.
+    `template` (see `kettle.testing.embedded.postgres_template`) makes the start faster.
+    """
+    tables = _merged(
+        SHORT,
+        {"startd": {"num_cpus": cpus, "memory_mib": memory_mib}},
+        {"master": {"postgres_template": str(template)}} if template else {},
+        settings or {},
+    )
+    inherited = dict(os.environ if environ is None else environ)
+    clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
+    running = ThrowawayPool(directory / f"pool-{secrets.token_hex(3)}", clean)
+    try:
+        await running.start(tables)
+        async with Client.connect(home=running.home) as running.client:
+            yield running
+    finally:
+        await running.stop()
+        await asyncio.to_thread(_keep_logs, running.home)
+
+
+def _merged(*many: Tables) -> dict[str, dict[str, Any]]:
+    result: dict[str, dict[str, Any]] = {}
+    for tables in many:
+        for table, values in tables.items():
+            result.setdefault(table, {}).update(values)
+    return result
+
+
+def _keep_logs(home: Path) -> None:
+    for path in home.iterdir():
+        if path.name != "log":
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()

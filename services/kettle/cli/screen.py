@@ -1,0 +1,151 @@
+"""
+How anything gets out: tables and colours on a terminal, aligned text off it, JSON where it was asked for.
+
+What people asked for goes to standard output, everything else to standard error, so that a pipe gets only the former.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, TextIO
+
+import msgspec
+
+from kettle.wire.ads.types import Ad, Expr, Scalar
+
+Cell = str | int | float
+
+STYLES: Final[Mapping[str, str]] = {
+    "idle": "yellow", "running": "cyan", "held": "red", "completed": "green", "removed": "dim",
+    "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold",
+}  # fmt: skip
+
+
+class Screen:
+    """
+    Standard output and standard error of one command.
+    """
+
+    def __init__(
+        self,
+        *,
+        as_json: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.as_json = as_json
+        self.out = sys.stdout if out is None else out
+        self.err = sys.stderr if err is None else err
+        environ = os.environ if environ is None else environ
+        self.terminal = self.out.isatty() and not as_json
+        self.colour = _wants_colour(environ, terminal=self.terminal)
+
+    def say(self, text: str = "") -> None:
+        """
+        A line of what was asked for.
+        """
+        print(text, file=self.out)
+
+    def note(self, text: str) -> None:
+        """
+        A line beside it, for the person; nothing where a program listens.
+        """
+        if not self.as_json:
+            print(text, file=self.err)
+
+    def trouble(self, text: str) -> None:
+        """
+        What did not work.
+        """
+        print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
+
+    def paint(self, text: str, style: str) -> str:
+        """
+        The text in the colour of a meaning, where there are colours.
+        """
+        if not self.colour or style not in STYLES:
+            return text
+        codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+        return f"\x1b[{';'.join(codes[word] for word in STYLES[style].split())}m{text}\x1b[0m"
+
+    def json(self, value: object) -> None:
+        """
+        A value as JSON, with line breaks for a person who looks.
+        """
+        data = msgspec.json.encode(value, order="deterministic")
+        self.out.write(msgspec.json.format(data, indent=2).decode() + "\n")
+
+    def json_line(self, value: object) -> None:
+        """
+        One line of a stream of JSON values; it is out at once.
+        """
+        self.out.write(msgspec.json.encode(value).decode() + "\n")
+        self.out.flush()
+
+    def table(
+        self,
+        titles: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        styles: Sequence[str] | None = None,
+        right: frozenset[str] = frozenset(),
+    ) -> None:
+        """
+        Rows under titles; `styles` has one per row, `right` the titles of columns that are aligned to the right.
+        """
+        if self.terminal:
+            self._rich_table(titles, rows, styles, right)
+            return
+        texts = [[_text(cell) for cell in row] for row in rows]
+        widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+        for line in (list(titles), *texts):
+            cells = [
+                cell.rjust(width) if title in right else cell.ljust(width)
+                for cell, width, title in zip(line, widths, titles, strict=True)
+            ]
+            self.say("  ".join(cells).rstrip())
+
+    def _rich_table(
+        self,
+        titles: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        styles: Sequence[str] | None,
+        right: frozenset[str],
+    ) -> None:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for title in titles:
+            table.add_column(title, justify="right" if title in right else "left", no_wrap=title != titles[-1])
+        for index, row in enumerate(rows):
+            style = STYLES.get(styles[index], "") if styles and self.colour else ""
+            table.add_row(*(Text(_text(cell)) for cell in row), style=style)
+        Console(file=self.out, no_color=not self.colour, highlight=False).print(table)
+
+
+def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
+    match environ.get("KETTLE_COLOR", ""):
+        case "always":
+            return True
+        case "never":
+            return False
+        case _:
+            return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
+
+
+def plain(ad: Ad) -> dict[str, object]:
+    """
+    An ad as JSON has it; an expression is the string `/Expr(...)/`.
+    """
+    return {name: _plain(value) for name, value in ad.items()}
+
+
+def _plain(value: Scalar) -> object:
+    return f"/Expr({value.expr})/" if isinstance(value, Expr) else value

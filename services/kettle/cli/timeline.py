@@ -1,0 +1,119 @@
+"""
+What happened to a job, as sentences.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+import msgspec
+
+from kettle.cli.spans import counted, duration, size
+from kettle.client import JobEvent
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+
+_Told = (
+    ClusterSubmitted
+    | JobAssigned
+    | JobStarted
+    | JobVacated
+    | JobCompleted
+    | JobHeld
+    | JobReleased
+    | JobRemoved
+)
+
+
+class Line(msgspec.Struct, frozen=True):
+    """
+    One event: when, seconds after the one before, its short name, its sentence, and its meaning for colours.
+    """
+
+    at: float
+    after: float
+    name: str
+    sentence: str
+    style: str
+
+
+def lines(events: Iterable[JobEvent]) -> Iterator[Line]:
+    """
+    The events of one job, in order.
+    """
+    before: float | None = None
+    started: float | None = None
+    for event in events:
+        told = event.event
+        name = _name(told)
+        sentence, style = _sentence(told, since_start=None if started is None else event.at - started)
+        yield Line(event.at, 0.0 if before is None else event.at - before, name, sentence, style)
+        before = event.at
+        started = event.at if isinstance(told, JobStarted) else started
+
+
+def _name(event: Event) -> str:
+    tag = str(type(event).__struct_config__.tag)
+    return tag.partition("/")[0].partition(".")[2]
+
+
+def _sentence(event: Event, *, since_start: float | None) -> tuple[str, str]:
+    if not isinstance(event, _Told):
+        return type(event).__name__, ""
+    match event:
+        case ClusterSubmitted(cluster=cluster, owner=owner, rows=rows):
+            return f"{owner} submitted cluster {cluster} with {counted(len(rows), 'job')}", "strong"
+        case JobAssigned(attempt=attempt, slot=slot):
+            return f"given {slot}{_attempt(attempt)}", "idle"
+        case JobStarted(attempt=attempt, pid=pid):
+            return f"runs{_attempt(attempt)}{f' as process {pid}' if pid else ''}", "running"
+        case JobVacated():
+            return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
+        case JobCompleted():
+            return _completed(event, since_start)
+        case JobHeld():
+            by = f" by {event.by}" if event.by else ""
+            return f"held{by}: {event.reason} (code {event.code}{f'.{event.subcode}' if event.subcode else ''})", "held"
+        case JobReleased():
+            return _said("released", event.by, event.reason), "good"
+        case JobRemoved():
+            return _said("removed", event.by, event.reason), "removed"
+        case _:
+            assert_never(event)
+
+
+def _completed(event: JobCompleted, since_start: float | None) -> tuple[str, str]:
+    wall = event.usage.wall or since_start or 0.0
+    took = f" after {duration(wall)}" if wall else ""
+    if event.exit_signal is not None:
+        return f"killed by signal {event.exit_signal}{took}{_used(event.usage)}", "bad"
+    style = "good" if event.exit_code == 0 else "bad"
+    return f"exited with code {event.exit_code}{took}{_used(event.usage)}", style
+
+
+def _said(what: str, by: str, reason: str) -> str:
+    return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
+
+
+def _attempt(attempt: int) -> str:
+    return f" (attempt {attempt})" if attempt > 1 else ""
+
+
+def _used(usage: Usage) -> str:
+    cpu = usage.user_cpu + usage.system_cpu
+    parts = [
+        f"{duration(cpu)} CPU" if cpu else "",
+        f"{size(usage.memory_kib)} memory" if usage.memory_kib else "",
+        f"{size(usage.sent / 1024)} of output" if usage.sent else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f"; used {said}" if said else ""

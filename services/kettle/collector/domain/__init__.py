@@ -1,0 +1,1 @@
+"""What the collector decides, without I/O and without a clock."""

@@ -1,0 +1,15 @@
+"""What can be set about a collector."""
+
+from kettle.runtime import Settings
+
+
+class CollectorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_COLLECTOR_<FIELD>` or the table `[collector]`."""
+
+    name: str = "collector"
+    classad_lifetime: float = 900.0
+    """Seconds that an ad lives without an update (CLASSAD_LIFETIME); also how long a lost bus may hide a machine."""
+    housekeeping: float = 1.0
+    """Seconds between looks for machines that stayed away."""
+    ad_interval: float = 300.0
+    """Seconds between repeats of the collector's own ad."""

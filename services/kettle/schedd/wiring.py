@@ -1,0 +1,84 @@
+"""How the parts of a schedd hang together."""
+
+import asyncio
+import os
+import socket
+from typing import Any, Final
+
+from kettle.bus.ports import Served
+from kettle.eventsourcing.log import Log
+from kettle.eventsourcing.relay import relay
+from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.working_set import Checkpointer
+from kettle.runtime import Runtime
+from kettle.runtime.joining import join_bus, join_log
+from kettle.schedd.adverts import Adverts
+from kettle.schedd.claims import Claims
+from kettle.schedd.domain.queue import Queue
+from kettle.schedd.ledger import Ledger, restore
+from kettle.schedd.partners import Partners
+from kettle.schedd.people import People
+from kettle.schedd.secrets import ClaimSecrets
+from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.shadows import Shadows
+from kettle.storage import PgWorkingSet
+from kettle.wire.commands import schedd as commands
+from kettle.wire.subjects import Subjects
+
+VERSION: Final = "0.1.0"
+
+
+async def serve(rt: Runtime, settings: ScheddSettings) -> None:
+    """Own the shard, restore the queue, answer, until the process is asked to stop."""
+    subjects = Subjects(settings.pool)
+    log = await join_log(rt, settings)
+    bus = await join_bus(rt, settings)
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    shard = await rt.enter(Shard.own(log, f"schedd.{settings.name}", owner=owner))
+    queue = Queue(settings.name, significant=settings.significant_attributes)
+    working_set = PgWorkingSet(log.database)
+    cursor = await restore(log, working_set, shard, queue)
+    checkpointer = Checkpointer(
+        working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=settings.checkpoint_interval
+    )
+    ledger = Ledger(shard, queue, checkpointer)
+    rt.loop(shard.run(), name="commit")
+    rt.loop(checkpointer.run(), name="checkpoint")
+    rt.loop(relay(bus, log, shard, subjects), name="relay")
+    async with asyncio.TaskGroup() as tasks:
+        secrets = ClaimSecrets.at(settings.key_path)
+        shadows = Shadows(bus, queue, secrets, tasks, interval=settings.sync_interval)
+        claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
+        adverts = Adverts(bus, subjects, queue, claims, settings)
+        ledger.on_change(adverts.note)
+        loops = [
+            tasks.create_task(adverts.run(), name="adverts"),
+            tasks.create_task(claims.keep_alive(), name="keep alive"),
+        ]
+        await bus.serve(
+            "schedd", settings.name, _answers(log, ledger, claims, shadows, settings), version=VERSION
+        )
+        await bus.publish(subjects.notice("schedd", settings.name), b"")
+        rt.ready()
+        await rt.stopping.wait()
+        await adverts.withdraw()
+        for loop in loops:
+            loop.cancel()
+        shadows.close()
+
+
+def _answers(
+    log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, settings: ScheddSettings
+) -> list[Served[Any, Any]]:
+    people = People(log, ledger, shadows, settings)
+    partners = Partners(ledger, claims, shadows)
+    return [
+        Served(commands.SUBMIT, people.submit),
+        Served(commands.ACT, people.act),
+        Served(commands.QUERY_JOBS, people.query_jobs),
+        Served(commands.QUERY_EVENTS, people.query_events),
+        Served(commands.EXPLAIN, people.explain),
+        Served(commands.MATCHED, partners.matched),
+        Served(commands.SYNC, partners.sync),
+        Served(commands.REPORT, partners.report),
+    ]

@@ -1,0 +1,102 @@
+"""
+The process tree of one job: measured while it lives, ended to the last process.
+
+The starter is the subreaper of everything below it, so "no children left" is proof that nothing of the job is left.  A
+control group, where there is one, makes the killing atomic and the measuring exact.
+"""
+
+import os
+import resource
+import signal
+from contextlib import suppress
+
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.linux import descendants_of, resident_kib
+
+
+class Family:
+    """
+    The job's main process and all that came of it.
+    """
+
+    def __init__(self, pid: int, cgroup: Cgroup | None) -> None:
+        self.pid = pid
+        self.status: int | None = None
+        """Wait status of the main process, once it has ended."""
+        self.peak_kib = 0
+        self._cgroup = cgroup
+
+    def signal(self, number: int) -> None:
+        """
+        Send a signal to every process.
+        """
+        for pid in {*self._members(), *([self.pid] if self.status is None else [])}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def reap(self) -> bool:
+        """
+        Collect processes that have ended; whether the job has none left.
+        """
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return False
+                self._ended(pid, status)
+        except ChildProcessError:
+            return True
+
+    def extinguish(self) -> None:
+        """
+        SIGKILL until nothing is left.
+
+        What is forked while we look has a parent that is being killed; its end wakes us to look again.
+        """
+        while not self.reap():
+            if self._cgroup is not None:
+                self._cgroup.kill()
+            self.signal(signal.SIGKILL)
+            with suppress(ChildProcessError):
+                self._ended(*os.waitpid(-1, 0))
+
+    def measure(self) -> int:
+        """
+        Resident memory of all processes now, KiB; remembers the most.
+        """
+        now = self._cgroup.resident_kib() if self._cgroup is not None else 0
+        now = now or sum(resident_kib(pid) for pid in self._members())
+        self.peak_kib = max(self.peak_kib, now)
+        return now
+
+    def memory_kib(self) -> int:
+        """
+        The most resident memory there was, as far as it can be known.
+
+        The kernel's figure for the largest process starts with the starter that it was forked from, and the group's
+        counts cached files: the smaller of the two is nearer.  What was sampled is certain.
+        """
+        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        charged = self._cgroup.memory_peak_kib() if self._cgroup is not None else 0
+        return max(self.peak_kib, min(largest, charged) if charged else largest)
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """
+        User and system time of all processes that have ended; the group also knows those that nobody waited for.
+        """
+        waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+        user, system = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
+        return max(waited.ru_utime, user), max(waited.ru_stime, system)
+
+    def running_cpu_seconds(self) -> tuple[float, float]:
+        """
+        The same while the job runs.
+        """
+        return self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
+
+    def _members(self) -> list[int]:
+        return descendants_of(os.getpid())
+
+    def _ended(self, pid: int, status: int) -> None:
+        if pid == self.pid:
+            self.status = status

@@ -1,0 +1,135 @@
+"""
+The line to the startd: it may break at any time, and the job goes on.
+"""
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+from kettle.execution.linux import boottime
+from kettle.execution.protocol import (
+    SOCKET,
+    Frames,
+    Hello,
+    Run,
+    ToStartd,
+    ToStarter,
+    decode_to_starter,
+    frame,
+    receive,
+)
+
+_FIRST_RETRY_S: Final = 0.05
+_LAST_RETRY_S: Final = 2.0
+_SEND_TIMEOUT_S: Final = 10.0
+
+
+class Line:
+    """
+    A connection that is made again, with back-off, when it broke.  What is said while it is broken is not kept: the
+    hello of the next connection says what matters, and a final report lies on disk.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket: socket.socket | None = sock
+        self._frames = Frames()
+        self._state = -1
+        self._delay = _FIRST_RETRY_S
+        self.retry_at: float | None = None
+        """When to try again, on `boottime`; None while connected."""
+
+    def first(self) -> Run | None:
+        """
+        Wait for the order to run; None if it never comes.
+        """
+        assert self._socket is not None
+        while data := receive(self._socket):
+            for body in self._frames.feed(data):
+                message = decode_to_starter(body)
+                return message if isinstance(message, Run) else None
+        return None
+
+    def settle(self, state: str) -> None:
+        """
+        From now on `state` is where a startd is found again.  By descriptor: a path may be too long for a socket.
+        """
+        self._state = os.open(state, os.O_PATH | os.O_CLOEXEC)
+        if self._socket is not None:
+            self._socket.settimeout(_SEND_TIMEOUT_S)
+
+    def fileno(self) -> int:
+        """
+        The descriptor to be polled; -1 while there is none.
+        """
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def say(self, message: ToStartd) -> bool:
+        """
+        Tell the startd; whether there was one to tell.
+        """
+        if self._socket is None:
+            return False
+        try:
+            self._socket.sendall(frame(message))
+        except OSError:
+            self._lose()
+            return False
+        return True
+
+    def hear(self) -> Iterator[ToStarter]:
+        """
+        What has arrived; called when `fileno` is readable.
+        """
+        if self._socket is None:
+            return
+        data = receive(self._socket)
+        if not data:
+            self._lose()
+            return
+        for body in self._frames.feed(data):
+            yield decode_to_starter(body)
+
+    def reconnect(self, hello: Hello) -> None:
+        """
+        Try to find a startd, if it is time.
+        """
+        if self.retry_at is None or boottime() < self.retry_at:
+            return
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.settimeout(_SEND_TIMEOUT_S)
+        try:
+            sock.connect(f"/proc/self/fd/{self._state}/{SOCKET}")
+        except OSError:
+            sock.close()
+            self._delay = min(2 * self._delay, _LAST_RETRY_S)
+            self.retry_at = boottime() + self._delay
+            return
+        self._socket, self._frames = sock, Frames()
+        self._delay, self.retry_at = _FIRST_RETRY_S, None
+        self.say(hello)
+
+    def close(self) -> None:
+        """
+        Say goodbye: what was said is still delivered.
+        """
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            self._socket.close()
+            self._socket = None
+
+    def register(self, poll: select.poll) -> None:
+        """
+        Have a poll watch the connection, if there is one.
+        """
+        if self._socket is not None:
+            poll.register(self._socket, select.POLLIN)
+
+    def _lose(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self.retry_at = boottime() + self._delay

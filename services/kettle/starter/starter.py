@@ -1,0 +1,297 @@
+"""
+One job from its order to its final report: a state machine around `poll`, in a process of its own.
+"""
+
+import os
+import select
+import socket
+import time
+from typing import Final, NoReturn
+
+import msgspec
+
+from kettle.execution.attempt import JobSpec, StoredReport
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.environment import job_environment
+from kettle.execution.jobad import JobAd, long_form
+from kettle.execution.linux import become_subreaper, boottime, start_time
+from kettle.execution.outputs import STDERR, STDOUT, collect
+from kettle.execution.process import LaunchError, Program, launch
+from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said
+from kettle.execution.quoting import QuotingError, split_arguments_v1, split_arguments_v2_raw
+from kettle.execution.reports import store
+from kettle.execution.sandbox import Mark, Sandbox
+from kettle.starter.family import Family
+from kettle.starter.line import Line
+from kettle.starter.verdict import Ending, after_launch, limits, lost_lease, out_of_disk, out_of_memory
+from kettle.wire.events.job import Usage
+from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
+
+EXIT_ORPHANED: Final = 70
+_FIRST_MEASURE_S: Final = 8.0
+
+
+def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
+    """
+    Be a starter: wait for the order on `sock`, and carry it out.
+    """
+    line = Line(sock)
+    order = line.first()
+    if order is not None:
+        Starter(line, lifeline_fd, order).run()
+
+
+class Starter:
+    """
+    The state of one job on this machine.
+    """
+
+    def __init__(self, line: Line, lifeline_fd: int, order: Run) -> None:
+        self._line = line
+        self._lifeline_fd = lifeline_fd
+        self._spec: JobSpec = order.spec
+        self._job = JobAd(order.spec.ad)
+        self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
+        self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
+        self._family: Family | None = None
+        self._before: dict[str, Mark] = {}
+        self._started: Report | None = None
+        self._ending: Ending | None = None
+        self._deadline = order.spec.deadline
+        self._hard_at: float | None = None
+        self._monitor_at = boottime() + order.spec.monitor_interval
+        self._measure_at = boottime() + _FIRST_MEASURE_S
+        self._limits = limits(self._job, order.spec.began)
+        self._sequence = order.spec.sequence
+
+    def run(self) -> None:
+        """
+        All of it; returns when the final report is on disk and nothing else is left to do.
+        """
+        self._line.settle(self._spec.state)
+        self._line.say(self._hello())
+        become_subreaper()
+        if os.geteuid() == 0:
+            os.setgroups([])  # when we act as the job's account, we have no group but its own
+        try:
+            self._prepare()
+            self._family = Family(launch(self._program(), self._cgroup), self._cgroup)
+        except LaunchError as error:
+            self._ending = after_launch(error)
+        except QuotingError as error:
+            self._ending = Ending(hold=True, code=6, subcode=22, reason=f"cannot start the job: {error}")
+        except OSError as error:
+            reason = f"cannot prepare the sandbox: {error.strerror} ({error.filename})"
+            self._ending = Ending(hold=False, code=1024, reason=reason)
+        else:
+            self._begin(self._family.pid)
+            self._watch(self._family)
+        self._finish()
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        self._sandbox.make()
+        for file in self._spec.inputs:
+            self._sandbox.place(file)
+        self._sandbox.write(".job.ad", long_form(self._spec.ad))
+        self._sandbox.write(".machine.ad", self._spec.machine_ad)
+        self._before = self._sandbox.catalogue()
+        if self._cgroup is not None:
+            self._cgroup.make(memory_mib=self._spec.memory)
+
+    def _program(self) -> Program:
+        job, sandbox = self._job, self._sandbox.path
+        arguments = job.text("Arguments")
+        out, err = job.stream("Out"), job.stream("Err")
+        stdout = f"{sandbox}/{STDOUT}" if out else os.devnull
+        stderr = f"{sandbox}/{STDERR}" if err else os.devnull
+        stdin = job.stream("In")
+        if stdin is not None and job.flag("TransferIn", default=True):
+            stdin = os.path.basename(stdin)  # noqa: PTH119 - a string
+        return Program(
+            path=os.path.join(sandbox, job.command),  # noqa: PTH118 - an absolute one stays what it is
+            arguments=split_arguments_v1(job.text("Args") or "")
+            if arguments is None
+            else split_arguments_v2_raw(arguments),
+            environment=job_environment(self._spec, job, sandbox, os.environ),
+            directory=sandbox,
+            stdin=os.path.join(sandbox, stdin) if stdin else os.devnull,  # noqa: PTH118 - as above
+            stdout=stdout,
+            stderr=stdout if out and out == err else stderr,
+            account=self._spec.account,
+            core_bytes=int(job.number("CoreSize") or 0),
+        )
+
+    def _begin(self, pid: int) -> None:
+        self._started = self._report(Started(pid=pid, at=time.time()))
+        self._line.say(Said(self._started))
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def _watch(self, family: Family) -> None:
+        """
+        Returns when the main process has ended and was reaped.
+        """
+        handle = os.pidfd_open(family.pid)
+        try:
+            while family.status is None:
+                poll = select.poll()
+                poll.register(handle, select.POLLIN)
+                if self._lifeline_fd >= 0:
+                    poll.register(self._lifeline_fd, select.POLLIN)
+                self._line.register(poll)
+                ready = {fd for fd, _ in poll.poll(self._timeout_ms())}
+                if self._lifeline_fd in ready:
+                    self._orphaned()
+                if handle in ready:
+                    family.reap()
+                    return
+                if self._line.fileno() in ready:
+                    self._hear(family)
+                self._tick(family)
+        finally:
+            os.close(handle)
+
+    def _timeout_ms(self) -> int:
+        moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
+        if self._ending is not None:
+            moments = [self._monitor_at]  # whatever else falls due: it is being ended already
+        moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
+        return max(0, int((min(moments) - boottime()) * 1000) + 1)
+
+    def _hear(self, family: Family) -> None:
+        for message in self._line.hear():
+            match message:
+                case Renew(deadline=deadline):
+                    self._deadline = max(self._deadline, deadline)
+                case End(code=code, reason=reason, hard=hard):
+                    self._end(family, Ending(hold=False, code=code, reason=reason), hard=hard)
+                case Run():
+                    pass  # said twice is said once
+
+    def _tick(self, family: Family) -> None:
+        now = boottime()
+        self._line.reconnect(self._hello())
+        if self._hard_at is not None and now >= self._hard_at:
+            self._hard_at = None
+            family.signal(9)
+        if self._ending is None:
+            if now >= self._deadline:
+                self._end(family, lost_lease(), hard=True)
+            for at, ending in self._limits:
+                if now >= at:
+                    self._end(family, ending, hard=False)
+        if now >= self._monitor_at:
+            self._monitor(family)
+            self._monitor_at = boottime() + self._spec.monitor_interval
+
+    def _monitor(self, family: Family) -> None:
+        family.reap()
+        if family.status is not None:
+            return
+        memory = family.measure()
+        enforced = self._cgroup is not None and self._cgroup.limits_memory
+        if not enforced and self._spec.memory and memory > self._spec.memory * 1024:
+            self._end(family, out_of_memory(self._spec.memory, memory), hard=True)
+        if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
+            self._end(family, out_of_disk(self._spec.disk, disk), hard=True)
+        if boottime() >= self._measure_at:
+            self._measure_at = boottime() + self._spec.measure_interval
+            self._line.say(Said(self._report(Measured(usage=self._usage(family.running_cpu_seconds())))))
+
+    def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
+        """
+        Start to end the job.  The first reason counts; a hard order also hurries one that was given time.
+        """
+        first = self._ending is None
+        if first:
+            self._ending = ending
+        if hard:
+            self._hard_at = None
+            family.signal(9)
+        elif first:
+            self._hard_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
+            family.signal(self._job.kill_signal(ending.code))
+
+    def _orphaned(self) -> NoReturn:
+        """
+        The master is gone: so is everything that it was answerable for.
+        """
+        if self._family is not None:
+            self._family.extinguish()
+        if self._cgroup is not None:
+            self._cgroup.remove()
+        self._sandbox.remove()
+        os._exit(EXIT_ORPHANED)
+
+    # -- after -------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        at = time.time()
+        if self._family is not None:
+            self._family.extinguish()
+        body, kept = self._conclude(at)
+        if self._cgroup is not None:
+            self._cgroup.remove()
+        if kept:
+            self._sandbox.close_to_others()
+        else:
+            self._sandbox.remove()
+        stored = StoredReport(
+            schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body), sandbox=kept
+        )
+        store(f"{self._spec.state}/reports", stored)
+        self._line.say(Over(stored))
+        self._line.close()
+
+    def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
+        """
+        What is to be reported, and whether outputs are kept for it.
+        """
+        family = self._family
+        status = family.status if family is not None else None
+        usage = self._usage(family.cpu_seconds() if family is not None else (0.0, 0.0))
+        if self._ending is None and status and self._cgroup is not None and self._cgroup.oom_kills():
+            self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
+        if self._ending is not None or status is None:
+            ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
+            return ending.failed(usage), False
+        results = collect(self._sandbox, self._job, self._before)
+        code = os.waitstatus_to_exitcode(status)
+        exited = Exited(
+            exit_code=code if code >= 0 else None,
+            exit_signal=-code if code < 0 else None,
+            at=at,
+            usage=msgspec.structs.replace(usage, sent=results.sent),
+            outputs=results.files,
+            missing=results.missing,
+        )
+        return exited, results.kept
+
+    def _usage(self, cpu: tuple[float, float]) -> Usage:
+        family = self._family
+        return Usage(
+            wall=round(boottime() - self._spec.began, 6),
+            user_cpu=cpu[0],
+            system_cpu=cpu[1],
+            memory_kib=family.memory_kib() if family is not None else 0,
+            disk_kib=self._sandbox.size_kib(),
+            received=self._spec.received,
+        )
+
+    def _report(self, body: Body) -> Report:
+        self._sequence += 1
+        spec = self._spec
+        return Report(
+            claim=spec.key.claim,
+            attempt=spec.attempt,
+            sequence=self._sequence,
+            job=spec.job,
+            body=body,
+            trace=spec.trace,
+        )
+
+    def _hello(self) -> Hello:
+        pid = os.getpid()
+        return Hello(self._spec.id, pid, start_time(pid) or 0, self._started)

@@ -1,0 +1,82 @@
+"""
+Why an attempt ends without a result, in HTCondor's codes.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kettle.execution.jobad import JobAd
+from kettle.execution.process import LaunchError, Step
+from kettle.wire.events.job import Usage
+from kettle.wire.work import Failed
+
+_LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input": 8, "output": 7, "error": 7}
+"""HoldReasonCode by the step that failed; the other steps are the machine's fault, not the job's."""
+
+_BUSY: Final = frozenset({11, 12, 26})
+"""EAGAIN, ENOMEM, ETXTBSY: try elsewhere, do not bother the owner."""
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    `hold` true: the code is a HoldReasonCode, else a VacateReasonCode.
+    """
+
+    hold: bool
+    code: int
+    reason: str
+    subcode: int = 0
+
+    def failed(self, usage: Usage) -> Failed:
+        """
+        As the final report says it.
+        """
+        return Failed(hold=self.hold, code=self.code, subcode=self.subcode, reason=self.reason, usage=usage)
+
+
+def after_launch(error: LaunchError) -> Ending:
+    """
+    The job could not be started.
+    """
+    code = _LAUNCH_CODES.get(error.step)
+    if code is None or error.errno in _BUSY:
+        return Ending(hold=False, code=1007, reason=str(error))
+    return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
+
+
+def lost_lease() -> Ending:
+    """
+    Nobody renewed the claim's lease.
+    """
+    return Ending(hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time")
+
+
+def out_of_memory(limit_mib: int, used_kib: int) -> Ending:
+    """
+    The job used more memory than its slot has.
+    """
+    used = f", it used {used_kib // 1024} MiB" if used_kib > limit_mib * 1024 else ""
+    reason = f"the job ran out of memory: its slot has {limit_mib} MiB{used}"
+    return Ending(hold=True, code=34, subcode=102, reason=reason)
+
+
+def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
+    """
+    The job used more disk space than its slot has.
+    """
+    reason = f"the job used {used_kib} KiB of disk space, its slot has {limit_kib} KiB"
+    return Ending(hold=True, code=34, subcode=104, reason=reason)
+
+
+def limits(job: JobAd, began: float) -> list[tuple[float, Ending]]:
+    """
+    When the job has run for too long by its own word, and what follows.
+    """
+    found: list[tuple[float, Ending]] = []
+    for name, code in (("AllowedExecuteDuration", 47), ("AllowedJobDuration", 46)):
+        seconds = job.number(name)
+        if seconds is not None:
+            reason = f"the job exceeded its {name} of {seconds:g} seconds"
+            found.append((began + seconds, Ending(hold=True, code=code, reason=reason)))
+    return found

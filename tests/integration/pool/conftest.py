@@ -1,0 +1,97 @@
+"""
+A pool of dummy services under a real master, without servers.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kettle import pool
+from kettle.pool import processes
+from kettle.runtime import Lifeline, make_lifeline
+
+WITHIN_S = 20.0
+
+
+def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> bool:
+    """
+    Look again until it holds or the time is over; whether it does.
+    """
+    until = time.monotonic() + within_s
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class DummyPool:
+    """
+    What a test does with the pool of dummies.
+    """
+
+    def __init__(self, top: Path, lifeline: Lifeline, roles: list[str]) -> None:
+        self.home = top / "home"
+        self._lifeline = lifeline
+        for role in roles:
+            package = top / "dummies" / "kettle" / role
+            package.mkdir(parents=True)
+            shutil.copyfile(Path(__file__).with_name("dummy_service.py"), package / "__main__.py")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KETTLE_")}
+        self.environ = inherited | {
+            "PYTHONPATH": str(top / "dummies"),
+            "KETTLE_NATS_URL": "nats://127.0.0.1:1",
+            "KETTLE_DATABASE_URL": "postgresql://nowhere/nothing",
+            "KETTLE_MASTER_MIGRATE": "false",
+            "KETTLE_MASTER_DAEMON_LIST": str(roles).replace("'", '"'),
+            "KETTLE_MASTER_BACKOFF_CONSTANT": "0.05",
+            "KETTLE_MASTER_BACKOFF_UNIT": "0",
+        }
+
+    def up(self, *, detached: bool = False, deadline_s: float = WITHIN_S, **environ: str) -> pool.Started:
+        return pool.up(
+            self.home,
+            environ=self.environ | {f"KETTLE_{name}": value for name, value in environ.items()},
+            deadline_s=deadline_s,
+            lifeline_fd=None if detached else self._lifeline.read_fd,
+        )
+
+    def cut(self) -> None:
+        self._lifeline.close()
+
+    def pid(self, name: str) -> int:
+        state = pool.state(self.home)
+        daemon = state.daemon(name) if state else None
+        return daemon.pid if daemon and daemon.status == "running" else 0
+
+    def daemon(self, name: str) -> pool.DaemonState:
+        state = pool.state(self.home)
+        found = state.daemon(name) if state else None
+        assert found is not None
+        return found
+
+    def processes(self) -> list[int]:
+        home = pool.open_home(self.home)
+        return [process.pid for process in processes.of_pool(home.pool_id(), home.execute)]
+
+    def noted(self, name: str) -> int:
+        return int((self.home / name).read_text())
+
+
+def alive(pid: int) -> bool:
+    return processes.start_ticks(pid) != 0
+
+
+@pytest.fixture
+def dummies(tmp_path: Path) -> Iterator[DummyPool]:
+    lifeline = make_lifeline()
+    dummy = DummyPool(tmp_path, lifeline, ["first", "second"])
+    try:
+        yield dummy
+    finally:
+        pool.down(dummy.home, deadline_s=5.0)
+        lifeline.close()

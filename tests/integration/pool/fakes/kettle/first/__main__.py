@@ -1,3 +1,0 @@
-from kettle.dummy import main
-
-raise SystemExit(main("first"))

@@ -1,0 +1,117 @@
+import math
+
+import msgspec
+import pytest
+
+from kettle.classad import UNDEFINED, ClassAd, ClassAdParseError, evaluate_attribute, parse, unparse
+from kettle.classad.nodes import Literal
+from kettle.wire.ads.types import Ad, Expr
+
+
+def test_names_are_compared_without_case_and_keep_their_spelling() -> None:
+    """
+    The first spelling stays, whoever writes later.
+    """
+    ad = ClassAd({"OpSys": "LINUX"})
+    ad["OPSYS"] = "WINDOWS"
+    assert (["OpSys"], Literal("WINDOWS")) == (list(ad), ad["opsys"])
+
+
+def test_the_wire_form_survives() -> None:
+    """
+    What came over the wire goes out again unchanged, parsed or not.
+    """
+    wire: Ad = {"Cpus": 8, "Load": 0.5, "Has": True, "Arch": "X86_64", "Start": Expr('Owner  ==  "a"')}
+    ad = ClassAd.from_wire(wire)
+    assert wire == ad.to_wire()
+    evaluate_attribute("Start", ad)
+    assert {**wire, "Start": Expr('Owner == "a"')} == ad.to_wire()
+
+
+def test_reading_an_ad_does_not_change_its_source() -> None:
+    """
+    An ad is a copy of what it was made from.
+    """
+    wire: Ad = {"Cpus": 8}
+    ad = ClassAd.from_wire(wire)
+    ad["Cpus"] = 4
+    assert {"Cpus": 8} == wire
+
+
+def test_what_json_cannot_say_travels_as_an_expression() -> None:
+    """
+    Undefined, infinities and octets that are no UTF-8 have no scalar of their own.
+    """
+    ad = ClassAd({"u": UNDEFINED, "inf": math.inf, "octet": parse(r'"\303"'), "list": parse("{1}")})
+    expected = {"u": "undefined", "inf": 'real("INF")', "octet": r'"\303"', "list": "{ 1 }"}
+    wire = ad.to_wire()
+    assert {name: Expr(text) for name, text in expected.items()} == wire
+    assert msgspec.json.encode(wire)
+
+
+def test_the_chained_ad_shows_through_and_is_not_counted() -> None:
+    """
+    Look-up falls through to the parent, enumeration does not.
+    """
+    ad = ClassAd({"a": 1}, chained=ClassAd({"a": 0, "b": 2}))
+    assert (["a"], Literal(1), Literal(2)) == (list(ad), ad["A"], ad["B"])
+
+
+def test_deleting_hides_what_the_chained_ad_has() -> None:
+    """
+    The child stores an explicit undefined, so that the parent does not show through.
+    """
+    ad = ClassAd({"a": 1}, chained=ClassAd({"a": 0}))
+    del ad["A"]
+    assert "[ a = undefined ]" == unparse(ad)
+
+
+def test_deleting_what_is_not_there_is_an_error() -> None:
+    """
+    An attribute nobody defines cannot be deleted.
+    """
+    with pytest.raises(KeyError):
+        del ClassAd()["a"]
+
+
+def test_collapse_needs_no_parent_any_more() -> None:
+    """
+    A collapsed ad has everything of its own, the child's word before the parent's.
+    """
+    grand = ClassAd({"a": 0, "c": 3})
+    ad = ClassAd({"A": 1}, chained=ClassAd({"b": 2}, chained=grand)).collapse()
+    assert ("[ A = 1; b = 2; c = 3 ]", None) == (unparse(ad), ad.chained)
+
+
+def test_copies_change_alone() -> None:
+    """
+    A change of the copy leaves the original.
+    """
+    ad = ClassAd({"a": 1})
+    twin = ad.copy()
+    twin["a"] = 2
+    assert (Literal(1), Literal(2)) == (ad["a"], twin["a"])
+
+
+def test_only_an_ad_parses_as_an_ad() -> None:
+    """
+    An expression is refused.
+    """
+    with pytest.raises(ClassAdParseError, match="expected an ad"):
+        ClassAd.parse("1 + 1")
+
+
+def test_asking_for_an_expression_that_does_not_parse_says_so() -> None:
+    """
+    Evaluation tolerates bad text, a look at the expression does not.
+    """
+    with pytest.raises(ClassAdParseError):
+        ClassAd.from_wire({"a": Expr("1 +")})["a"]
+
+
+def test_ads_are_equal_if_their_expressions_are() -> None:
+    """
+    Order and case of names do not matter, types do.
+    """
+    assert ClassAd({"a": 1, "B": 2}) == ClassAd({"b": 2, "A": 1})
+    assert ClassAd({"a": 1}) != ClassAd({"a": True})

@@ -1,0 +1,222 @@
+"""
+What the vectors cannot show: the context's sources, octets, patterns that `re` spells differently.
+"""
+
+import pytest
+
+from kettle.classad import (
+    ERROR,
+    UNDEFINED,
+    AbsTime,
+    ClassAd,
+    Context,
+    RelTime,
+    Value,
+    evaluate,
+    parse,
+    unparse,
+)
+from kettle.classad.functions import FUNCTIONS
+from kettle.classad.functions.pcre import compile_pattern
+from kettle.classad.functions.stringlists import items
+from kettle.classad.functions.versions import natural_order
+
+GROUPS = {("projects", "alice"): "physics, cms", ("projects", "bob"): ""}
+CONTEXT = Context(
+    now=lambda: 1_767_225_600,
+    random=lambda: 0.999,
+    utc_offset=lambda _: 3600,
+    user_map=lambda name, user: GROUPS.get((name, user)),
+)
+
+
+def value_of(text: str, context: Context = CONTEXT) -> Value:
+    return evaluate(parse(text), context=context)
+
+
+def test_every_name_is_lower_case() -> None:
+    """
+    Functions are looked up by their lower-case name.
+    """
+    assert [name for name in FUNCTIONS if name != name.lower()] == []
+
+
+def test_times_are_in_the_contexts_zone() -> None:
+    """
+    The local zone is what the context says it is.
+    """
+    assert AbsTime(0, 3600) == value_of("absTime(0)")
+    assert AbsTime(1_767_225_600, 3600) == value_of("currentTime()")
+    assert 1 == value_of('getHours(absTime("1970-01-01T00:00:00Z"))')
+    assert [RelTime(3600.0), RelTime(3600.0)] == [value_of("timeZoneOffset()"), value_of("dayTime()")]
+    assert "Thu Jan  1 01:00:00 1970" == value_of("formatTime(0)")
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("%G-W%V-%u", "2025-W01-2"),
+        ("%D %T %p", "12/31/24 22:05:09 PM"),
+        ("%z %Z %q%%", "+0100 GMT %q%"),
+        ("%k|%l", "22|10"),
+    ],
+)
+def test_layouts_of_strftime(layout: str, expected: str) -> None:
+    """
+    The C locale's directives, and unknown ones as they stand.
+    """
+    assert expected == value_of(f'formatTime({1_735_679_109}, "{layout}")')
+
+
+def test_chance_stays_within_its_limits() -> None:
+    """
+    An integer limit is never reached, a real one is the scale.
+    """
+    assert [9, 4.995, 0.999] == [value_of("random(10)"), value_of("random(5.0)"), value_of("random()")]
+
+
+def test_size_counts_octets() -> None:
+    """
+    A character may be several octets, and a cut may fall between them.
+    """
+    assert [2, "é", r'"\303"'] == [
+        evaluate(parse("size(x)"), ClassAd({"x": "é"})),
+        value_of(r'strcat("\303", "\251")'),
+        unparse(value_of('substr("é", 0, 1)')),
+    ]
+
+
+def test_case_is_ascii() -> None:
+    """
+    Neither toUpper nor == knows letters beyond ASCII.
+    """
+    assert ["éA", False, True] == [
+        value_of('toUpper("éa")'),
+        value_of('"é" == "É"'),
+        value_of('"éA" == "éa"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("^[[:alpha:]_]+$", b"slot_x", True),
+        ("[[:^digit:]]", b"123", False),
+        ("[^[:space:]]", b" \t", False),
+        ("[]x]", b"]", True),
+        ("[^]]", b"]", False),
+        ("[[]", b"[", True),
+        ("[a&&b]", b"&", True),
+        ("[a--z]", b"b", False),
+        (r"\Qa.b\E.", b"a.bc", True),
+        (r"\Qa.b", b"axb", False),
+        (r"(?<user>\w+)@", b"alice@x", True),
+        (r"(?<!a)b", b"ab", False),
+        (r"a\h+b", b"a \tb", True),
+        (r"[\h]", b"x", False),
+        (r"a\Z", b"a\n", True),
+        (r"a\z", b"a\n", False),
+        (r"a++b", b"aab", True),
+    ],
+)
+def test_perl_patterns_mean_what_perl_means(pattern: str, text: bytes, expected: bool) -> None:
+    """
+    What `re` spells differently is translated.
+    """
+    compiled = compile_pattern(pattern)
+    assert compiled is not None
+    assert expected is (compiled.search(text) is not None)
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", r"a\K", "a(?i)b", "[[:nosuch:]]", "*"])
+def test_what_re_cannot_do_is_a_bad_pattern(pattern: str) -> None:
+    """
+    A difference is an error and never another answer.
+    """
+    assert compile_pattern(pattern) is None
+    assert ERROR is evaluate(parse('regexp(p, "a")'), ClassAd({"p": pattern}))
+
+
+def test_a_group_beyond_the_last_match_is_an_error() -> None:
+    """
+    A group that took no part is empty, one after the last that did cannot be asked for.
+    """
+    assert ["b", ERROR] == [
+        value_of(r'regexps("(a)|(b)", "b", "\\1\\2")'),
+        value_of(r'regexps("(a)|(b)", "a", "\\2")'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "sign"),
+    [
+        (b"1.9", b"1.10", -1),
+        (b"1.0", b"1.00", 1),
+        (b"000", b"00", -1),
+        (b"a1", b"a", 1),
+        (b"9", b"9", 0),
+        (b"09", b"0a", -1),
+    ],
+)
+def test_versions_are_in_natural_order(left: bytes, right: bytes, sign: int) -> None:
+    """
+    Longer numbers are greater, more leading zeros come first.
+    """
+    order = natural_order(left, right)
+    assert sign == (order > 0) - (order < 0)
+
+
+def test_items_of_a_string_list() -> None:
+    """
+    Items are trimmed and empty ones dropped; delimiters are characters, not a pattern.
+    """
+    assert ["a b", "c"] == items("a b] c^ ]", "]^-")
+    assert ["a,b"] == items(" a,b ", "")
+
+
+def test_user_maps_prefer_and_default() -> None:
+    """
+    The preferred group if the user has it, else the first; the default if there is none.
+    """
+    expected = ["physics, cms", "cms", "physics", "none", UNDEFINED]
+    calls = ['"alice"', '"alice", "CMS"', '"alice", "atlas"', '"bob", "x", "none"', '"carol"']
+    assert expected == [value_of(f'userMap("projects", {call})') for call in calls]
+
+
+def test_debug_reports_and_returns() -> None:
+    """
+    debug() changes nothing about the value.
+    """
+    seen: list[str] = []
+    assert 2 == value_of("debug(1+1)", Context(trace=seen.append))
+    assert ["debug() saw 2"] == seen
+
+
+def test_each_resource_is_judged_in_its_own_ad() -> None:
+    """
+    A job's requirement on resources counts the slot's resources that meet it.
+    """
+    job = ClassAd.parse("[RequireGPUs = Capability >= 4 && DeviceMemory > TARGET.Want; Want = 10]")
+    slot = ClassAd.parse(
+        "[A = [Capability=3.0]; B = [Capability=5.0]; C = [Capability=9.0]; AvailableGPUs = {A,B,C}; DeviceMemory = 11]"
+    )
+    assert 2 == evaluate(parse("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs)"), job, slot)
+    assert 0 == evaluate(parse("countMatches(MY.NoSuch, TARGET.AvailableGPUs)"), job, slot)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("argsToList(\"a'b\"\" c'd ''\")", None),
+        ("argsToList(\"a'b c'd ''\")", '{ "ab cd","" }'),
+        ('argsToList("\'a")', "error"),
+        ('listToArgs({"","a\'"})', "\"'' a''''\""),
+        ('mergeEnvironment("=x")', "error"),
+    ],
+)
+def test_arguments_are_quoted_as_submit_does(text: str, expected: str | None) -> None:
+    """
+    Quotes join what they touch, and an open one is an error.
+    """
+    if expected is not None:
+        assert expected == unparse(value_of(text))

@@ -1,0 +1,88 @@
+import pytest
+
+from kettle.classad import (
+    ClassAd,
+    ClassAdParseError,
+    NotRepresentable,
+    parse,
+    read_long,
+    read_long_ads,
+    unparse,
+    write_long,
+)
+
+
+def test_an_ad_is_written_sorted_one_attribute_per_line() -> None:
+    """
+    Names are sorted without regard to case; values use the old spelling.
+    """
+    ad = ClassAd({"b": 2.0, "A": 'say "x"', "c": parse("a is undefined"), "D": parse("{1,[x=1]}")})
+    assert 'A = "say \\"x\\""\nb = 2.0\nc = a =?= undefined\nD = { 1,[ x = 1 ] }\n' == write_long(ad)
+
+
+def test_a_backslash_is_itself_except_before_a_quote() -> None:
+    """
+    Windows paths are what they look like, even if they end in a backslash.
+    """
+    ad = read_long('A = "c:\\dir\\n"\nB = "ends with\\"\nC = "a\\\\b"\nD = "a \\"q\\" b"\n')
+    expected = {"A": "c:\\dir\\n", "B": "ends with\\", "C": "a\\\\b", "D": 'a "q" b'}
+    assert expected == ad.to_wire()
+
+
+@pytest.mark.parametrize("line", ["A = 1 2", "A = 1 // x", "A =1 $", "  A  = 1\r"])
+def test_what_follows_an_expression_is_ignored(line: str) -> None:
+    """
+    A line holds one expression; the rest, legal or not, does not matter.
+    """
+    assert "[ A = 1 ]" == unparse(read_long(line))
+
+
+def test_neighbouring_strings_do_not_join() -> None:
+    """
+    The long form knows no concatenation.
+    """
+    assert {"A": "multi"} == read_long('A = "multi" "part"').to_wire()
+
+
+def test_names_are_not_checked() -> None:
+    """
+    `A.B = 1` defines an attribute that is called `A.B`.
+    """
+    assert ["A.B"] == list(read_long("A.B = 1"))
+
+
+def test_collections_are_parted_by_blank_lines_or_a_delimiter() -> None:
+    """
+    Comments and empty ads do not count.
+    """
+    assert ["[ a = 1 ]", "[ b = 2 ]"] == [unparse(ad) for ad in read_long_ads("# x\na = 1\n\n\nb = 2\n")]
+    assert ["[ a = 1 ]", "[ b = 2 ]"] == [
+        unparse(ad) for ad in read_long_ads("a = 1\n*** x = y\nb = 2\n", "***")
+    ]
+
+
+def test_a_bad_line_is_refused() -> None:
+    """
+    A line without an assignment, or with half of an expression, is no ad.
+    """
+    for line in ("nonsense", "A = 1 +", "= 1"):
+        with pytest.raises(ClassAdParseError):
+            read_long(line)
+
+
+@pytest.mark.parametrize("value", ["two\nlines", "return\r"])
+def test_a_line_break_cannot_be_written(value: str) -> None:
+    """
+    Rather no line than one that reads back as two.
+    """
+    with pytest.raises(NotRepresentable):
+        write_long(ClassAd({"A": value}))
+
+
+def test_a_backslash_that_would_swallow_a_quote_cannot_be_written() -> None:
+    """
+    Only the last string of a line may end in a backslash.
+    """
+    assert 'A = "ends\\"\n' == write_long(ClassAd({"A": "ends\\"}))
+    with pytest.raises(NotRepresentable):
+        write_long(ClassAd({"A": parse('{"ends\\\\","b"}')}))

@@ -1,0 +1,114 @@
+import msgspec
+import pytest
+
+from kettle.classad import parse
+from kettle.collector.domain.adverts import Adverts, select
+from kettle.wire.ads.daemon import SubmitterAd
+from kettle.wire.ads.types import Ad, Expr
+
+NOW = 1000.0
+encode = msgspec.msgpack.encode
+
+
+def pool() -> Adverts:
+    adverts = Adverts(lifetime=900.0)
+    for name, memory in (("slot2@b", 2048), ("slot1@a", 1024)):
+        ad: Ad = {
+            "Name": name,
+            "MyType": "Machine",
+            "Memory": memory,
+            "Requirements": Expr("TARGET.x > 1"),
+            "ClaimId": "secret",
+            "_CONDOR_PRIV_x": "secret",
+        }
+        adverts.put(f"Machine.{name}", encode(ad), NOW)
+    demand = SubmitterAd(name="alice", schedd="ap", idle=3, running=2, held=1, requests=[])
+    adverts.put("Submitter.ap=2Ealice", encode(demand), NOW)
+    return adverts
+
+
+def query(
+    adverts: Adverts, kind: str = "", constraint: str = "", projection: tuple[str, ...] = ()
+) -> list[Ad]:
+    node = parse(constraint) if constraint else None
+    return list(select(adverts.of_type(kind), node, projection, NOW + 5))
+
+
+def test_ads_come_in_the_order_of_their_names() -> None:
+    """A type selects its ads without regard to case; no type selects all."""
+    assert ["slot1@a", "slot2@b"] == [ad["Name"] for ad in query(pool(), "machine")]
+    assert ["alice", "slot1@a", "slot2@b"] == [ad["Name"] for ad in query(pool())]
+    assert [] == query(pool(), "Scheduler")
+
+
+def test_what_is_added() -> None:
+    """An ad says what it is, when it was heard and what time it is; what it says itself stays."""
+    adverts = Adverts(lifetime=900.0)
+    adverts.put("Generic.x", encode({"Name": "x"}), NOW)
+    adverts.put(
+        "Generic.y", encode({"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2}), NOW
+    )
+    assert [
+        {"Name": "x", "MyType": "Generic", "LastHeardFrom": 1000, "MyCurrentTime": 1005},
+        {"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2},
+    ] == query(adverts, "Generic")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        ("Memory > 1024", ["slot2@b"]),
+        ("TARGET.Memory > 1024", ["slot2@b"]),
+        ("MY.Memory > 1024 && MyCurrentTime == 1005 && time() == 1005", ["slot2@b"]),
+        ("Memory", ["slot1@a", "slot2@b"]),
+        ("NoSuch > 3", []),
+        ('"a" + 1', []),
+        ("NoSuch =?= undefined", ["alice", "slot1@a", "slot2@b"]),
+    ],
+)
+def test_constraints(constraint: str, expected: list[str]) -> None:
+    """The candidate is MY and TARGET; only what counts as true selects."""
+    assert expected == [ad["Name"] for ad in query(pool(), constraint=constraint)]
+
+
+def test_projection() -> None:
+    """Only what exists is given, always with the type; expressions stay expressions."""
+    projection = ("MEMORY", "requirements", "NoSuch")
+    assert {"MyType": "Machine", "Memory": 1024, "Requirements": Expr("TARGET.x > 1")} == query(
+        pool(), "Machine", projection=projection
+    )[0]
+
+
+def test_secrets_are_not_shown() -> None:
+    """Capabilities that slipped into a public ad are dropped."""
+    assert not [name for ad in query(pool()) for name in ad if "secret" == ad[name]]
+
+
+def test_a_submitter() -> None:
+    """A schedd's demand is shown as the ad that tools know."""
+    (ad,) = query(
+        pool(), "Submitter", projection=("Name", "ScheddName", "IdleJobs", "RunningJobs", "HeldJobs")
+    )
+    assert {
+        "MyType": "Submitter", "Name": "alice", "ScheddName": "ap", "IdleJobs": 3, "RunningJobs": 2, "HeldJobs": 1,
+    } == ad  # fmt: skip
+
+
+def test_what_is_no_ad_changes_nothing() -> None:
+    """Bytes that are no ad are refused, and the ad that was there stays."""
+    adverts = pool()
+    with pytest.raises(msgspec.MsgspecError):
+        adverts.put("Machine.slot1@a", b"\x93", NOW)
+    assert 2 == len(query(adverts, "Machine"))
+
+
+def test_stale() -> None:
+    """An ad whose end the bus forgot to tell is dropped later than its lifetime, which it may state itself."""
+    adverts = Adverts(lifetime=100.0)
+    adverts.put("Machine.a", encode({"Name": "a"}), NOW)
+    adverts.put("Machine.b", encode({"Name": "b", "ClassAdLifetime": 1000}), NOW)
+    assert [] == adverts.stale(NOW + 120)
+    assert ["Machine.a"] == adverts.stale(NOW + 151)
+    assert adverts.drop("Machine.a") is not None
+    assert adverts.drop("Machine.a") is None
+    assert ["Machine.b"] == adverts.known()

@@ -1,0 +1,53 @@
+"""
+The file that `kettle up` writes is understood by every service.
+"""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from kettle.pool.personal import PERSONAL, render
+from kettle.runtime import Settings
+from kettle.testing.pool import SHORT
+
+
+def settings_of(role: str) -> type[Settings]:
+    module = importlib.import_module(f"kettle.{role}.settings")
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Settings)]
+    (found,) = [kind for kind in kinds if kind is not Settings]
+    return found
+
+
+@pytest.mark.parametrize("role", sorted({*PERSONAL, *SHORT}))
+def test_the_service_understands_its_table(role: str, tmp_path: Path) -> None:
+    """
+    Every name and value in the file is one of the service's settings, and arrives there.
+    """
+    file = tmp_path / "kettle.toml"
+    file.write_text(render(SHORT))
+    loaded = settings_of(role).load(role, environ={}, toml_path=file)
+    for name, value in SHORT.get(role, {}).items():
+        assert value == getattr(loaded, name)
+
+
+@pytest.mark.parametrize("role", sorted(PERSONAL))
+def test_a_personal_pool_differs_from_production(role: str) -> None:
+    """
+    A setting is in the file because it is not the default; one that is the default has no place there.
+    """
+    defaults = settings_of(role)()
+    assert [] == [line.name for line in PERSONAL[role] if line.value == getattr(defaults, line.name)]
+
+
+def test_a_claim_outlives_missed_renewals() -> None:
+    """
+    In each pool a claim survives at least three lost renewals, and a lost job waits longer than its lease.
+    """
+    for lines in ({line.name: line.value for line in PERSONAL["schedd"]}, SHORT["schedd"]):
+        interval, lease, margin = lines["alive_interval"], lines["lease"], lines["lease_margin"]
+        assert isinstance(interval, float)
+        assert isinstance(lease, float)
+        assert isinstance(margin, float)
+        assert lease >= 4 * interval
+        assert margin > 0
