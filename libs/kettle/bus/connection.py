@@ -228,7 +228,7 @@ class Connection:
         elif "authorization violation" in text.lower() and not self._connected.is_set():
             raise BusUnavailableError("NATS does not accept our credentials") from error
         elif isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
-            _logger.warning("NATS: %s", error or type(error).__name__)
+            _logger.warning("NATS: %s", str(error) or type(error).__name__)
         else:
             self.fail(error)
 

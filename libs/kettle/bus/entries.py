@@ -3,7 +3,7 @@ Reads a bucket: what is there, then every change, also over a bucket that was lo
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from kettle.bus.jetstream import NANOSECONDS
@@ -42,7 +42,7 @@ class _Known:
         return [KeyChange(key, None, 0) for key in sorted(missing)]
 
 
-async def watch(reader: Reader, *, prefix: str) -> AsyncIterator[KeyChange | None]:
+async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | None, None]:
     """
     See `Bus.watch`; `prefix` is what stands before the key in a subject.
     """
@@ -76,7 +76,7 @@ def _change(delivery: Delivery, prefix: str) -> KeyChange:
     message = delivery.message
     headers = message.headers
     # KV-Operation: somebody deleted it; Nats-Marker-Reason: the server did, at its expiry.
-    deleted = bool(headers) and ("KV-Operation" in headers or "Nats-Marker-Reason" in headers)
+    deleted = headers is not None and ("KV-Operation" in headers or "Nats-Marker-Reason" in headers)
     return KeyChange(
         message.subject.removeprefix(prefix), None if deleted else message.data, delivery.sequence
     )

@@ -109,7 +109,7 @@ class KeyLeases:
             raise ValueError(f"a lease of {ttl} seconds is too short; at least {SHORTEST_S}")
         present: KeyChange | None = None
         backoff = Backoff()
-        async with aclosing(self._bus.watch(self._bucket, key)) as changes:  # type: ignore[type-var]
+        async with aclosing(self._bus.watch(self._bucket, key)) as changes:
             async for change in changes:
                 present = change or present
                 while present is None or present.value is None:
@@ -131,7 +131,7 @@ async def _entry(bus: Bus, bucket: str, key: str) -> KeyChange | None:
     What is there now: an entry, the mark of a deletion, or nothing.
     """
     found: KeyChange | None = None
-    async with aclosing(bus.watch(bucket, key)) as changes:  # type: ignore[type-var]
+    async with aclosing(bus.watch(bucket, key)) as changes:
         async for change in changes:
             if change is None:
                 break

@@ -3,7 +3,7 @@ The bus over NATS with JetStream.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
@@ -210,7 +210,7 @@ class NatsBus:
         batch: int = 256,
         after: int = 0,
         ephemeral: bool = False,
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch, None]:
         """
         See `Bus.consume`.
         """
@@ -267,7 +267,7 @@ class NatsBus:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(expect)
         await self._drop_when_full(self._connection.publish(entry_subject(bucket, key), b"", headers=headers))
 
-    async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
+    async def watch(self, bucket: str, keys: str = ">") -> AsyncGenerator[KeyChange | None, None]:
         """
         See `Bus.watch`.
         """

@@ -11,7 +11,7 @@ Errors:
     └── WrongSequenceError   a guarded append or update found another sequence than it expected
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -139,7 +139,8 @@ class Bus(Protocol):
         ...
 
     async def failure(self) -> None:
-        """Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
+        """
+        Wait for what no retry mends, and raise it: a handler that failed, a connection that was closed for good.
 
         A service awaits it beside its own loops, so that it stops instead of going on half alive.
         """
@@ -190,7 +191,7 @@ class Bus(Protocol):
         batch: int = 256,
         after: int = 0,
         ephemeral: bool = False,
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch, None]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
 
@@ -225,8 +226,9 @@ class Bus(Protocol):
         """Withdraw an entry (if its revision is `expect`), unconfirmed; watchers see it at once."""
         ...
 
-    def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        """All present entries, then None once, then every change.
+    def watch(self, bucket: str, keys: str = ">") -> AsyncGenerator[KeyChange | None, None]:
+        """
+        All present entries, then None once, then every change.
 
         After a lost bucket, all over again (with its None): entries that nobody sends again within the bucket's
         time to live are then reported as deleted.

@@ -7,7 +7,7 @@ if it is durable, acknowledged. So nothing is skipped, order holds, and what com
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -96,7 +96,7 @@ class Reader:
         self.generation = 0
         """Raised whenever the stream turned out to be another one of the same name."""
 
-    async def batches(self) -> AsyncIterator[list[Delivery]]:
+    async def batches(self) -> AsyncGenerator[list[Delivery], None]:
         """
         Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
         """

@@ -99,7 +99,7 @@ def seen_by(account: Account, *paths: Path) -> Generator[tuple[list[Path], list[
     """
     The paths under which a server of the account can reach some things, and the descriptors that it needs for it.
 
-    They may lie below a directory that the account cannot enter, such as `/root` or a private temporary one.  An open
+    They may lie below a directory that the account cannot enter, such as the home of root or a private temporary one.  An open
     descriptor leads to them all the same, and opens nothing to anybody else.
     """
     fds: list[int] = []
@@ -121,7 +121,7 @@ def reachable_tree(binaries: Path, account: Account) -> Path:
     """
     The `bin` directory of a PostgreSQL tree, as the account can reach it.
 
-    A tree below `/root` cannot be reached by anybody else, and opening `/root` is out of the question, so what the
+    A tree below the home of root cannot be reached by anybody else, and opening that is out of the question, so what the
     server needs of the tree is copied, once per version, to where programs keep what can be made again.
     """
     if not account.changed or _open_to_all(binaries / "postgres"):

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError

@@ -13,7 +13,7 @@ import msgspec
 
 from kettle.jobs.ad import Status, apply, ended, job_ad
 from kettle.wire.ads.types import Ad
-from kettle.wire.events import ClusterSubmitted, JobCompleted, JobEvent, JobVacated, Usage, decode
+from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobEvent, JobVacated, Usage, decode
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 
@@ -58,13 +58,13 @@ class Spent(msgspec.Struct):
     slot_time: int = 0
     cpu: int = 0
 
-    def __iadd__(self, other: "Spent") -> "Spent":
+    def add(self, other: "Spent") -> None:
+        """Add what another attempt has used."""
         self.jobs_completed += other.jobs_completed
         self.attempts += other.attempts
         self.wall += other.wall
         self.slot_time += other.slot_time
         self.cpu += other.cpu
-        return self
 
 
 class Changes(msgspec.Struct):
@@ -113,24 +113,23 @@ class Past:
         changes, self.changes = self.changes, Changes()
         return changes
 
-    def feed(self, frame: Frame) -> None:
-        """Fold one frame. Raises UnknownJobError, UnknownEventError."""
-        for entry in frame.entries:
-            kind = entry.stream.partition("/")[0]
-            if kind == "job":
-                self._job(frame, entry)
-            elif kind == "cluster":
-                event = decode(entry.data)
-                if isinstance(event, ClusterSubmitted):
+    def feed(self, frame: Frame, decoded: Sequence[Event]) -> None:
+        """Fold one frame; `decoded` are its events. Raises UnknownJobError."""
+        for entry, event in zip(frame.entries, decoded, strict=True):
+            match event:
+                case ClusterSubmitted():
                     submission = Submission(frame.at, event)
                     self._clusters[event.cluster] = submission
                     self._live[event.cluster] = len(event.rows)
                     self.changes.submitted[event.cluster] = submission
+                case _ if entry.stream.startswith("job/"):
+                    self._job(frame, entry, cast("JobEvent", event))
+                case _:
+                    pass
 
-    def _job(self, frame: Frame, entry: Entry) -> None:
+    def _job(self, frame: Frame, entry: Entry, event: JobEvent) -> None:
         job = JobId.parse(entry.stream.removeprefix("job/"))
         ad = self._ad(job)
-        event = cast("JobEvent", decode(entry.data))
         apply(ad, event, frame.at)
         owner = str(ad["Owner"])
         match event:
@@ -160,7 +159,9 @@ class Past:
         if ad is None:
             submission = self._clusters.get(job.cluster)
             if submission is None or job.proc >= len(submission.event.rows):
-                raise UnknownJobError(f"{self._schedd}: an event of job {job}, which was never submitted or has left")
+                raise UnknownJobError(
+                    f"{self._schedd}: an event of job {job}, which was never submitted or has left"
+                )
             ad = job_ad(submission.event, submission.at, job.proc, schedd=self._schedd)
             for happened in self._stored.pop(job, ()):
                 apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
@@ -168,8 +169,7 @@ class Past:
         return ad
 
     def _spend(self, owner: str, spent: Spent) -> None:
-        total = self.changes.spent.setdefault(owner, Spent())
-        total += spent
+        self.changes.spent.setdefault(owner, Spent()).add(spent)
 
     def _forget(self, job: JobId) -> None:
         """A cluster whose beginning was not seen here is forgotten by whoever stored it."""

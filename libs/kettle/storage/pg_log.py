@@ -2,7 +2,7 @@
 The event log in PostgreSQL: an append is one guarded statement, and its lost answer is resolved by repeating it.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -21,8 +21,8 @@ AHEAD: Final = 1 << 22
 PAGE_ROWS: Final = 1_000
 WORKING_SET_VERSION: Final = 1
 
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 class PgLog:

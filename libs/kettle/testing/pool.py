@@ -26,7 +26,7 @@ from kettle import pool
 from kettle.client import Client
 from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.personal import Tables, Value
-from kettle.runtime import make_lifeline
+from kettle.runtime import Lifeline, make_lifeline
 
 _WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.01
@@ -67,11 +67,17 @@ class ThrowawayPool:
     The running pool of one test.
     """
 
-    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, home: Path, *, environ: Mapping[str, str], settings: Tables, lifeline: Lifeline
+    ) -> None:
         self.home = home
         self.environ = environ
+        self._settings = settings
+        self._lifeline = lifeline
         self.client: Client
         """Connected as the person who runs the test."""
+        self.left: list[str] = []
+        """After the end of the pool: what was still there of it."""
         self._pool_id = ""
         self._elsewhere: list[Path] = []
 
@@ -105,6 +111,12 @@ class ThrowawayPool:
         if pid := self.pid(name):
             os.kill(pid, number)
         return pid
+
+    def kill_master(self) -> None:
+        """
+        SIGKILL for the master: everything dies with it.
+        """
+        os.kill(self.state.pid, signal.SIGKILL)
 
     async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
         """
@@ -158,9 +170,9 @@ class ThrowawayPool:
         status, out, err = await self.kettle("log", "check")
         return Audit(status == 0, out + err)
 
-    def leftovers(self) -> list[str]:
+    def _leftovers(self) -> list[str]:
         """
-        After the end of the pool: processes that still run, and files that only a running pool needs.
+        Processes of the pool, and files that only a running pool needs.
         """
         execute = self.home / "execute"
         alive = [
@@ -170,13 +182,16 @@ class ThrowawayPool:
         sandboxes = list(execute.iterdir()) if execute.is_dir() else []
         return alive + [str(path) for path in (*files, *sandboxes, *self._elsewhere) if os.path.lexists(path)]
 
-    async def start(self, settings: Tables) -> None:
+    async def start(self) -> None:
         """
-        Bring it up, or up again after `stop`.
+        Bring it up, or up again.
         """
-        self._lifeline = make_lifeline()
         started = await asyncio.to_thread(
-            pool.up, self.home, settings=settings, environ=self.environ, lifeline_fd=self._lifeline.read_fd
+            pool.up,
+            self.home,
+            settings=self._settings,
+            environ=self.environ,
+            lifeline_fd=self._lifeline.read_fd,
         )
         self._pool_id = started.state.pool_id
         links = [self.home / "run", self.home / "postgres" / "socket"]
@@ -187,7 +202,7 @@ class ThrowawayPool:
         Bring it down; its data stay.
         """
         await asyncio.to_thread(pool.down, self.home, deadline_s=_WITHIN_S)
-        self._lifeline.close()
+        self.left = self._leftovers()
 
 
 @asynccontextmanager
@@ -214,13 +229,16 @@ async def throwaway_pool(
     )
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
-    running = ThrowawayPool(directory / f"pool-{secrets.token_hex(3)}", clean)
+    home = directory / f"pool-{secrets.token_hex(3)}"
+    lifeline = make_lifeline()
+    running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
     try:
-        await running.start(tables)
+        await running.start()
         async with Client.connect(home=running.home) as running.client:
             yield running
     finally:
         await running.stop()
+        lifeline.close()
         await asyncio.to_thread(_keep_logs, running.home)
 
 

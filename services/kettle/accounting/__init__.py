@@ -1,4 +1,5 @@
-"""Accounting: the past of all queues of the pool.
+"""
+Accounting: the past of all queues of the pool.
 
 Owns      tables in the schema `accounting`: history, usage
 Consumes  the frames of every shard `schedd.*`

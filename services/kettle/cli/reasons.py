@@ -49,7 +49,9 @@ def answer(report: WhyReport, *, now: float) -> Answer:
             return Answer(
                 job=str(report.job),
                 status=status,
-                sentences=[f"Job {report.job} is {status}{f': {explanation.reason}' if explanation.reason else ''}."],
+                sentences=[
+                    f"Job {report.job} is {status}{f': {explanation.reason}' if explanation.reason else ''}."
+                ],
             )
 
 
@@ -57,7 +59,9 @@ def _gone(report: WhyReport) -> Answer:
     last = list(timeline.lines(report.events))[-1:]
     said = [f"Job {report.job} has left the queue: it {line.sentence}." for line in last]
     status = last[0].name if last else "unknown"
-    return Answer(job=str(report.job), status=status, sentences=said or [f"Nothing is recorded of job {report.job}."])
+    return Answer(
+        job=str(report.job), status=status, sentences=said or [f"Nothing is recorded of job {report.job}."]
+    )
 
 
 def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
@@ -116,7 +120,9 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         )
         said.extend(_wanted(never, ad))
     else:
-        said.append(f"The last negotiation ({when}) looked at {counted(slots, 'slot')}: {_stripped(rejection.reason)}.")
+        said.append(
+            f"The last negotiation ({when}) looked at {counted(slots, 'slot')}: {_stripped(rejection.reason)}."
+        )
         if not rejection.clauses:
             said.append("It waits for its turn.")
     return Answer(
@@ -139,7 +145,10 @@ def _wanted(clauses: Sequence[Clause], ad: Ad) -> list[str]:
         if name.startswith("Request") and name in text
     ]
     said = [f"The job asks for {', '.join(asked)}."] if asked else []
-    return [*said, "Unless such a machine joins the pool the job waits for ever: submit it anew with what the slots offer."]
+    return [
+        *said,
+        "Unless such a machine joins the pool the job waits for ever: submit it anew with what the slots offer.",
+    ]
 
 
 def _quoted(clauses: Sequence[Clause]) -> str:

@@ -119,7 +119,9 @@ class Screen:
 
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         for title in titles:
-            table.add_column(title, justify="right" if title in right else "left", no_wrap=title != titles[-1])
+            table.add_column(
+                title, justify="right" if title in right else "left", no_wrap=title != titles[-1]
+            )
         for index, row in enumerate(rows):
             style = STYLES.get(styles[index], "") if styles and self.colour else ""
             table.add_row(*(Text(_text(cell)) for cell in row), style=style)

@@ -82,7 +82,10 @@ def _sentence(event: Event, *, since_start: float | None) -> tuple[str, str]:
             return _completed(event, since_start)
         case JobHeld():
             by = f" by {event.by}" if event.by else ""
-            return f"held{by}: {event.reason} (code {event.code}{f'.{event.subcode}' if event.subcode else ''})", "held"
+            return (
+                f"held{by}: {event.reason} (code {event.code}{f'.{event.subcode}' if event.subcode else ''})",
+                "held",
+            )
         case JobReleased():
             return _said("released", event.by, event.reason), "good"
         case JobRemoved():

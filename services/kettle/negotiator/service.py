@@ -36,22 +36,14 @@ class Negotiator:
         self._wake = asyncio.Event()
 
     async def watch_slots(self) -> None:
-        """Follow the slots' ads; for ever."""
-        known: set[str] = set()
+        """
+        Follow the slots' ads; for ever.
+        """
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
-            if change is None:
-                known = self._drop_unseen(known)
-            else:
-                key = change.key.removeprefix("Machine.")
-                known.add(key)
-                self._pool.slot(key, _decode_ad(change.value) if change.value is not None else None)
-            self._wake.set()
-
-    def _drop_unseen(self, seen: set[str]) -> set[str]:
-        """A watch that starts all over lists everything that is there: the rest is gone."""
-        for key in [key for key in self._pool.slots if key not in seen]:
-            self._pool.slot(key, None)
-        return set()
+            if change is not None:
+                ad = _decode_ad(change.value) if change.value is not None else None
+                self._pool.slot(change.key.removeprefix("Machine."), ad)
+                self._wake.set()
 
     async def watch_secrets(self) -> None:
         """Follow the slots' capabilities; for ever."""

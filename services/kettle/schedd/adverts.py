@@ -43,6 +43,8 @@ class Adverts:
         self._urgent = asyncio.Event()
         self._stale = asyncio.Event()
         self._published: dict[str, bytes] = {}
+        self._refreshed = float("-inf")
+        bus.on_return(self._repeat)
 
     def note(self, event: Event) -> None:
         """Something was recorded."""
@@ -50,18 +52,26 @@ class Adverts:
         if isinstance(event, ClusterSubmitted | JobReleased | JobVacated | JobHeld):
             self._urgent.set()
 
+    def _repeat(self) -> None:
+        """The bus came back, perhaps without what was on it: ads are kept in its memory only."""
+        self._refreshed = float("-inf")
+        self._stale.set()
+        self._urgent.set()
+
     async def run(self) -> None:
-        """Publish what has changed, and everything again each interval; for ever."""
-        refreshed = 0.0
+        """
+        Publish what has changed, and everything again each interval; for ever.
+        """
         while True:
             now = time.monotonic()
-            if everything := now - refreshed >= self._settings.ad_interval:
-                refreshed = now
+            everything = now - self._refreshed >= self._settings.ad_interval
+            if everything:
+                self._refreshed = now
             self._urgent.clear()
             self._stale.clear()
             await self._publish(everything=everything)
             await asyncio.sleep(self._settings.ad_floor)
-            await self._something_new(refreshed + self._settings.ad_interval - now)
+            await self._something_new(self._refreshed + self._settings.ad_interval - now)
 
     async def _something_new(self, limit: float) -> None:
         try:

@@ -1,4 +1,6 @@
+import asyncio
 import os
+import signal
 from pathlib import Path
 
 import asyncpg
@@ -19,6 +21,23 @@ async def test_pair_starts_and_leaves_nothing(directory: Path, template: Path) -
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_pair_works_under_uvloop(directory: Path, template: Path) -> None:
+    """
+    The other event loop starts, restarts and stops the servers just the same.
+    """
+    uvloop = pytest.importorskip("uvloop")
+
+    async def restart() -> None:
+        async with servers(directory, template=template) as pair:
+            for server in (pair.postgres, pair.nats):
+                os.kill(server.pid, signal.SIGKILL)
+                assert -signal.SIGKILL == await server.wait()
+                await server.start()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(restart())
 
 
 async def test_tests_do_not_see_each_other(directory: Path, template: Path) -> None:

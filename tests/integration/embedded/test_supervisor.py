@@ -129,7 +129,7 @@ async def test_programs_may_lie_where_only_root_can_go(
     directory: Path, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    With everything installed below a directory that is closed to others, such as `/root`, the servers run all the same,
+    With everything installed below a directory that is closed to others, such as the home of root, the servers run all the same,
     and the directory stays closed.
     """
     closed = directory / "closed"
@@ -185,7 +185,7 @@ def test_as_an_ordinary_user_the_servers_are_theirs(theirs: Path, supervise: Sup
 
 def interpreter_for_all() -> str:
     """
-    A Python of our version that another account can execute; the usual one may lie below `/root`.
+    A Python of our version that another account can execute; the usual one may lie in the home of root.
     """
     candidates = [sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"]
     for candidate in candidates:

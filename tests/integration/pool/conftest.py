@@ -40,6 +40,7 @@ class DummyPool:
         for role in roles:
             package = top / "dummies" / "kettle" / role
             package.mkdir(parents=True)
+            (package / "__init__.py").touch()  # else the real service of this name would be found first
             shutil.copyfile(Path(__file__).with_name("dummy_service.py"), package / "__main__.py")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KETTLE_")}
         self.environ = inherited | {

@@ -1,0 +1,136 @@
+"""
+What each role may do on the bus: the subjects on which it may publish and to which it may subscribe.
+
+Everybody asks only under its own identity and hears only its own inbox, so who asks can be read from a command's
+subject. A service also answers what it is asked, which the server allows per request (`allow_responses`).
+JetStream's interface is opened call by call, for the streams and buckets that the role needs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kettle.wire.commands import accounting, collector, negotiator, schedd
+from kettle.wire.identity import Identity
+from kettle.wire.subjects import Subjects
+
+SHARDS: Final[Mapping[str, Sequence[str]]] = {
+    "schedd": ("schedd.schedd",),
+    "collector": ("collector",),
+    "negotiator": ("negotiator",),
+    "accounting": ("accounting",),
+}
+"""The shards that each role owns in a personal pool; a larger one names its own."""
+
+_ADS: Final[Mapping[str, Sequence[str]]] = {
+    "schedd": ("Scheduler", "Submitter"),
+    "startd": ("Machine", "StartD"),
+    "collector": ("Collector",),
+    "negotiator": ("Negotiator",),
+    "accounting": ("Accounting",),
+    "master": ("DaemonMaster",),
+}
+_FOLLOWS_EVENTS: Final = ("shadow", "accounting")
+_FOLLOWS_ADS: Final = ("collector", "negotiator")
+_ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "schedd": (("startd", "*"), ("shadow", "look_after")),
+    "shadow": (("startd", "*"), ("schedd", "sync"), ("schedd", "report")),
+    "startd": (("shadow", "fetch_input"),),
+    "negotiator": (("schedd", "matched"),),
+    "user": tuple(
+        (endpoint.role, endpoint.verb)
+        for endpoint in (
+            *schedd.FOR_USERS,
+            *collector.ENDPOINTS,
+            *negotiator.ENDPOINTS,
+            *accounting.ENDPOINTS,
+        )
+    ),
+}
+_API: Final = "$JS.API"
+
+
+def permissions(
+    role: str, subjects: Subjects, identity: Identity, *, shards: Mapping[str, Sequence[str]] = SHARDS
+) -> tuple[list[str], list[str]]:
+    """
+    Where `identity` may publish, and to what it may subscribe; `role` is a service's, or `user` for a person.
+
+    `shards`: the names of the shards that each role owns.
+    """
+    publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
+    subscribe = [f"_INBOX_{identity.token}.>"]
+    if identity.kind == "user":
+        return publish, subscribe
+    publish += [
+        *_writes_ads(role, subjects),
+        *_owns_shards(role, subjects, shards),
+        *_moves_work(role, subjects),
+    ]
+    if role in _FOLLOWS_EVENTS:
+        for names in shards.values():
+            for shard in names:
+                publish += _reads(subjects.event_stream(shard), subjects.events(shard))
+    if role in _FOLLOWS_ADS:
+        publish += _reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
+    publish.append(_notices(subjects, role))
+    subscribe += [subjects.commands_to(role), _notices(subjects, "*")]
+    subscribe += ["$SRV.*", f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
+    return publish, subscribe
+
+
+def _writes_ads(role: str, subjects: Subjects) -> list[str]:
+    granted = _makes(f"KV_{subjects.ads}")
+    granted += [f"$KV.{subjects.ads}.{ad_type}.>" for ad_type in _ADS.get(role, ())]
+    private = subjects.private_ads
+    if role in {"startd", "negotiator"}:
+        granted += _makes(f"KV_{private}")
+    if role == "startd":
+        granted.append(f"$KV.{private}.>")
+    if role == "negotiator":
+        granted += _reads(f"KV_{private}", f"$KV.{private}.>")
+    return granted
+
+
+def _owns_shards(role: str, subjects: Subjects, shards: Mapping[str, Sequence[str]]) -> list[str]:
+    granted: list[str] = []
+    for shard in shards.get(role, ()):
+        granted += [subjects.events(shard), *_makes(subjects.event_stream(shard))]
+    if granted:
+        leases = subjects.leases
+        granted += [*_makes(f"KV_{leases}"), f"$KV.{leases}.>", *_reads(f"KV_{leases}", f"$KV.{leases}.>")]
+    return granted
+
+
+def _moves_work(role: str, subjects: Subjects) -> list[str]:
+    match role:
+        case "startd":
+            return [*_makes(subjects.work_stream), subjects.work_all]
+        case "shadow":
+            return [*_makes(subjects.work_stream), *_reads(subjects.work_stream, subjects.work_all)]
+        case _:
+            return []
+
+
+def _makes(stream: str) -> list[str]:
+    """
+    Look at a stream, and make it if it is not there.
+    """
+    return [f"{_API}.STREAM.INFO.{stream}", f"{_API}.STREAM.CREATE.{stream}"]
+
+
+def _reads(stream: str, subject: str) -> list[str]:
+    """
+    Read some subjects of a stream: the server compares them with the filter of the consumer that is made.
+    """
+    return [
+        f"{_API}.STREAM.INFO.{stream}",
+        f"{_API}.CONSUMER.CREATE.{stream}.*.{subject}",
+        f"{_API}.CONSUMER.INFO.{stream}.*",
+        f"{_API}.CONSUMER.DELETE.{stream}.*",
+        f"{_API}.CONSUMER.MSG.NEXT.{stream}.*",
+        f"$JS.ACK.{stream}.>",
+    ]
+
+
+def _notices(subjects: Subjects, kind: str) -> str:
+    return subjects.notice(kind, "x").removesuffix("x") + "*"

@@ -1,0 +1,100 @@
+"""
+The entry point: which subcommand, and what becomes of its errors.
+"""
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from kettle.cli.commands import COMMANDS, GROUPS
+from kettle.cli.errors import CommandError, UsageError
+from kettle.cli.screen import Screen
+
+_HEAD = """\
+usage: kettle COMMAND [ARGUMENTS]
+
+Kettle runs as much work as possible on as many machines as possible.
+"""
+_TAIL = """
+first steps:
+  kettle up                      start a pool on this machine
+  kettle submit job.sub          send it jobs
+  kettle wait 1                  wait for cluster 1
+  kettle why 1.0                 ask why a job does not run
+  kettle down                    stop the pool; nothing is lost
+
+Each command explains itself: kettle COMMAND --help
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run one command; the exit status is 0 for done, 1 for refused or failed, 2 for a mistake in what was typed.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in {"-h", "--help", "help"}:
+        if len(words) > 1 and words[1] in COMMANDS:
+            words = [words[1], "--help"]
+        else:
+            print(_overview())
+            return 0 if words else 2
+    name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, list(COMMANDS), n=1)
+        hint = f"did you mean kettle {close[0]}?" if close else "see kettle --help"
+        print(f"kettle: there is no command '{name}'; {hint}", file=sys.stderr)
+        return 2
+    return _run(name, rest)
+
+
+def _overview() -> str:
+    lines = [_HEAD]
+    for group, commands in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:<9} {says}" for name, says in commands.items()), ""]
+    return "\n".join(lines).rstrip("\n") + "\n" + _TAIL.rstrip("\n")
+
+
+def _run(name: str, words: list[str]) -> int:
+    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    parser = argparse.ArgumentParser(
+        prog=f"kettle {name}",
+        description=module.HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.arguments(parser)
+    arguments = parser.parse_args(words)
+    screen = Screen(as_json=getattr(arguments, "json", False))
+    try:
+        status = _guarded(module, arguments, screen, name)
+        screen.out.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not try to flush it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, name: str) -> int:
+    from kettle.client import ClientError, PoolUnreachableError, SubmitError
+
+    try:
+        return int(module.run(arguments, screen))
+    except UsageError as error:
+        screen.trouble(f"kettle {name}: {error}")
+        return 2
+    except PoolUnreachableError as error:
+        hint = "start it with: kettle up" if name == "status" else "see what runs with: kettle status"
+        screen.trouble(f"kettle {name}: {error}; {hint}")
+    except (CommandError, ClientError, SubmitError) as error:
+        screen.trouble(f"kettle {name}: {error}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

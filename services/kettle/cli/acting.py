@@ -1,0 +1,82 @@
+"""
+What `hold`, `release` and `rm` have in common: they differ in one word.
+"""
+
+import argparse
+from collections import Counter
+
+from kettle.cli.errors import CommandError, UsageError
+from kettle.cli.options import job_options, json_option, pool_options, selection, with_pool
+from kettle.cli.screen import Screen
+from kettle.cli.spans import counted
+from kettle.client import Client, Select
+from kettle.wire.commands.schedd import Acted, Action, JobOutcome, Outcome
+
+_LISTED = 20
+_PAST = {"hold": "held", "release": "released", "remove": "removed"}
+_WRONG_STATUS = {"hold": "cannot be held", "release": "is not held", "remove": "cannot be removed"}
+
+
+def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
+    """
+    What the three take.
+    """
+    job_options(parser, verb=verb)
+    parser.add_argument("--all", action="store_true", help="all of your jobs")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="goes on record")
+    json_option(parser)
+    pool_options(parser)
+
+
+def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
+    """
+    Do it, and tell what became of each job; 1 if it was possible for none.
+    """
+    select = selection(arguments)
+    if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
+        raise UsageError("which jobs?  Name them by id, --owner or --constraint, or say --all")
+
+    async def do(pool: Client) -> Acted:
+        mine = Select(owners=[pool.pool.user], constraint=select.constraint) if arguments.all else select
+        return await pool.act(action, mine, arguments.reason)
+
+    acted = with_pool(arguments, do)
+    if screen.as_json:
+        screen.json(
+            [{"job": str(one.job), "outcome": one.outcome, "status": one.status} for one in acted.outcomes]
+        )
+    else:
+        _tell(acted.outcomes, action, screen)
+    counts: Counter[Outcome] = Counter(one.outcome for one in acted.outcomes)
+    if counts["done"] or counts["already_done"]:
+        return 0
+    if not acted.outcomes:
+        what = " ".join(map(str, arguments.ids)) or "the selection"
+        raise CommandError(f"no job in the queue matches {what}; see what is there with: kettle q --all")
+    return 1
+
+
+def _tell(outcomes: list[JobOutcome], action: Action, screen: Screen) -> None:
+    done = [one for one in outcomes if one.outcome == "done"]
+    already = [one for one in outcomes if one.outcome == "already_done"]
+    for group, word in ((done, ""), (already, "already ")):
+        if len(group) > _LISTED:
+            screen.say(f"{counted(len(group), 'job')} {word}{_PAST[action]}.")
+        else:
+            for one in group:
+                screen.say(f"Job {one.job} {word}{_PAST[action]}.")
+    failed = [one for one in outcomes if one.outcome not in {"done", "already_done"}]
+    for one in failed[:_LISTED]:
+        screen.trouble(_failure(one, action))
+    if len(failed) > _LISTED:
+        screen.trouble(f"... and {len(failed) - _LISTED} more.")
+
+
+def _failure(one: JobOutcome, action: Action) -> str:
+    match one.outcome:
+        case "not_found":
+            return f"Job {one.job} is not in the queue; if it has ended, kettle history {one.job} shows it."
+        case "denied":
+            return f"Job {one.job} is not yours."
+        case _:
+            return f"Job {one.job} {_WRONG_STATUS[action]}: it is {one.status}."

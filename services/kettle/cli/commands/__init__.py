@@ -1,0 +1,34 @@
+"""
+The subcommands: a module is imported when its command is typed, so that none pays for another's imports.
+
+Each module has `HELP` (what it does, with examples), `arguments(parser)` and `run(arguments, screen) -> exit status`.
+"""
+
+from typing import Final
+
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "your jobs": {
+        "submit": "send jobs to the pool",
+        "q": "the jobs in the queue",
+        "wait": "wait until jobs have ended",
+        "why": "why a job is where it is",
+        "events": "what happened to a job",
+        "history": "jobs that have left the queue",
+        "hold": "keep jobs from running",
+        "release": "let held jobs run again",
+        "rm": "take jobs out of the queue",
+    },
+    "the pool": {
+        "up": "start the pool of this machine",
+        "down": "stop it",
+        "status": "what the pool consists of and does",
+        "demo": "see all of it work, in a pool that is thrown away",
+    },
+    "for those who run a pool": {
+        "run": "be one service of a pool",
+        "log": "audit the event log",
+        "version": "which Kettle this is",
+    },
+}
+
+COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}

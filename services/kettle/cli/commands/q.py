@@ -1,0 +1,117 @@
+"""
+`kettle q`: the queue.
+"""
+
+import argparse
+import time
+from typing import Final
+
+from kettle.cli.jobs import QUEUE_ATTRIBUTES, QUEUE_TITLES, RIGHT, queue_row, total_line
+from kettle.cli.options import job_options, json_option, pool_options, selection, with_pool
+from kettle.cli.screen import Screen, plain
+from kettle.client import Client
+from kettle.client.progress import status_of
+from kettle.wire.ads.types import Ad, Expr
+
+HELP: Final = """\
+The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that have ended are in kettle history.
+
+examples:
+  kettle q                                    your jobs
+  kettle q 12                                 cluster 12
+  kettle q --all                              everybody's
+  kettle q --held                             those that wait for somebody, with the reason
+  kettle q --constraint 'RequestMemory > 4096'
+  kettle q 12.0 --long                        everything that is known of a job
+  kettle q --attributes ClusterId,ProcId,RemoteHost
+  kettle q --json | jq '.[].JobStatus'
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    job_options(parser, verb="show only")
+    parser.add_argument("--all", action="store_true", help="everybody's jobs")
+    parser.add_argument("--held", action="store_true", help="only held jobs, and why they are held")
+    parser.add_argument("--long", action="store_true", help="whole job ads")
+    parser.add_argument(
+        "--attributes", default="", metavar="A,B,...", help="these attributes, one job per line"
+    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="at most so many jobs")
+    json_option(parser)
+    pool_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Show the jobs; finding none is no failure.
+    """
+    chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
+    whole = arguments.long or (screen.as_json and not chosen)
+    select = selection(arguments)
+    if arguments.held:
+        held = "JobStatus == 5"
+        constraint = f"({select.constraint}) && {held}" if select.constraint else held
+        select = type(select)(
+            jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
+        )
+
+    async def ask(pool: Client) -> list[Ad]:
+        mine = select
+        if (
+            not (arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint)
+            and pool.pool.user
+        ):
+            mine = type(select)(owners=[pool.pool.user], constraint=select.constraint)
+        projection = [] if whole else chosen or list(QUEUE_ATTRIBUTES)
+        return await pool.jobs(mine, projection=projection, limit=arguments.limit)
+
+    ads = with_pool(arguments, ask)
+    if screen.as_json:
+        screen.json([plain(ad) for ad in ads])
+    elif arguments.long:
+        show_long(ads, screen)
+    elif chosen:
+        screen.table(chosen, [[_cell(ad, name) for name in chosen] for ad in ads])
+    else:
+        _show(ads, screen, held=arguments.held)
+    return 0
+
+
+def _show(ads: list[Ad], screen: Screen, *, held: bool) -> None:
+    now = time.time()
+    rows = [queue_row(ad, now) for ad in ads]
+    titles = list(QUEUE_TITLES)
+    if held:
+        titles.append("HELD BECAUSE")
+        rows = [[*row, str(ad.get("HoldReason", ""))] for row, ad in zip(rows, ads, strict=True)]
+    statuses = [status_of(ad) for ad in ads]
+    screen.table(titles, rows, styles=statuses, right=RIGHT)
+    screen.say()
+    screen.say(total_line(statuses))
+
+
+def show_long(ads: list[Ad], screen: Screen) -> None:
+    """
+    Whole ads, each followed by an empty line.
+    """
+    from kettle.classad import ClassAd, write_long
+
+    for ad in ads:
+        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.say()
+
+
+def _cell(ad: Ad, name: str) -> str:
+    value = next((value for key, value in ad.items() if key.lower() == name.lower()), None)
+    match value:
+        case None:
+            return "undefined"
+        case Expr(expr=text):
+            return text
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

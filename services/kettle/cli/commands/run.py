@@ -1,0 +1,55 @@
+"""
+`kettle run ROLE`: be one service of a pool.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from typing import Final
+
+from kettle.cli.errors import CommandError
+from kettle.cli.screen import Screen
+
+HELP: Final = """\
+Be one service of a pool, in this process, until SIGTERM.  This is what a container, systemd or a master starts; for
+a pool on this machine, kettle up starts all of them.  Settings come from the environment and from kettle.toml: a name
+that is not known is refused.
+
+roles:
+  master       starts and watches the others on one machine
+  schedd       the job queue of one access point
+  shadow       looks after running jobs on the submit side
+  startd       the policy and the slots of one machine
+  starter      runs one job (started by the startd)
+  collector    answers questions about the pool
+  negotiator   matches jobs with slots
+  accounting   what was used, by whom, and the history
+
+examples:
+  KETTLE_NATS_URL=nats://bus.example.org:4222 kettle run startd
+"""
+
+ROLES: Final = ("master", "schedd", "shadow", "startd", "starter", "collector", "negotiator", "accounting")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    parser.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Run the service; its exit status is ours.
+    """
+    del screen
+    name = f"kettle.{arguments.role}.__main__"
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise CommandError(f"this installation cannot run a {arguments.role}: {error}") from error
+    sys.argv = [f"kettle run {arguments.role}", *arguments.rest]
+    return int(module.main() or 0)

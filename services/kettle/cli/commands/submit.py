@@ -1,0 +1,98 @@
+"""
+`kettle submit`: from a submit file to jobs in the queue.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from kettle.cli.errors import UsageError
+from kettle.cli.options import json_option, pool_options, with_pool
+from kettle.cli.screen import Screen, plain
+from kettle.cli.spans import counted
+from kettle.client import Submission, prepare
+from kettle.wire.commands.schedd import Submitted
+
+HELP: Final = """\
+Send jobs to the pool.  What a submit file says is checked here, before anything is recorded; when the command returns,
+the jobs are on record and cannot be lost.
+
+A submit file names a program, what it needs, and how often it runs:
+
+    executable            = simulate.sh
+    arguments             = --seed $(Process)
+    transfer_input_files  = parameters.json
+    output                = out.$(Process)
+    error                 = err.$(Process)
+    log                   = sweep.log
+    request_cpus          = 1
+    request_memory        = 512 MB
+    queue 100
+
+Instead of a number, one job for each item:  queue name in (a b c)   or   queue x, y from points.txt
+
+examples:
+  kettle submit sweep.sub
+  kettle submit sweep.sub seed=7 request_memory=2GB     macros and commands the file may use, set beforehand
+  kettle submit --dry-run sweep.sub                     show the jobs, send nothing
+  generate | kettle submit -                            a submit file from standard input
+"""
+
+_GIVEN: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=\s*(.*)", re.DOTALL)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    parser.add_argument("file", metavar="FILE", help="the submit file; - for standard input")
+    parser.add_argument(
+        "given", nargs="*", metavar="NAME=VALUE", help="set before the file is read; the file may override it"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
+    json_option(parser)
+    pool_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Submit, or show.
+    """
+    given: dict[str, str] = {}
+    for word in arguments.given:
+        match = _GIVEN.fullmatch(word)
+        if match is None:
+            raise UsageError(f"'{word}' is not NAME=VALUE")
+        name = f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]
+        given[name] = match[2]
+    if arguments.file == "-":
+        submission = prepare(sys.stdin.read(), given=given, source="standard input", submit_method=0)
+    else:
+        submission = prepare(Path(arguments.file), given=given, submit_method=0)
+    if arguments.dry_run:
+        return _show(submission, screen)
+
+    submitted: Submitted = with_pool(arguments, lambda pool: pool.submit(submission))
+    if screen.as_json:
+        screen.json({"cluster": submitted.cluster, "count": submitted.count})
+    else:
+        screen.say(f"{submitted.count} job(s) submitted to cluster {submitted.cluster}.")
+    return 0
+
+
+def _show(submission: Submission, screen: Screen) -> int:
+    if screen.as_json:
+        screen.json([plain(submission.job(proc)) for proc in range(submission.count)])
+        return 0
+    from kettle.classad import ClassAd, write_long
+
+    screen.note(f"{counted(submission.count, 'job')} would be submitted.")
+    screen.say(write_long(ClassAd.from_wire(submission.ad)).rstrip())
+    for proc, row in enumerate(submission.rows):
+        own = dict(zip(submission.columns, row, strict=True))
+        screen.say(f"\n# job {proc}")
+        if own:
+            screen.say(write_long(ClassAd.from_wire(own)).rstrip())
+    return 0

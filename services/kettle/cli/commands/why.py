@@ -1,0 +1,74 @@
+"""
+`kettle why`: why a job is where it is.
+"""
+
+import argparse
+import time
+from typing import Final
+
+import msgspec
+
+from kettle.cli.errors import UsageError
+from kettle.cli.options import json_option, pool_options, with_pool
+from kettle.cli.reasons import Answer, answer
+from kettle.cli.screen import Screen
+from kettle.client import ClientError, job_id
+
+HELP: Final = """\
+Why a job waits, is held, or runs where it runs: from the record of the queue and of the last negotiation, not guessed.
+For a job that no machine takes, the table shows which clause of whose Requirements refuses how many slots.
+
+examples:
+  kettle why 12.3
+  kettle why 12 --json             12 means job 12.0
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    parser.add_argument("job", metavar="JOB", help="CLUSTER.PROC, as in 12.3")
+    json_option(parser)
+    pool_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Ask and tell.
+    """
+    try:
+        job = job_id(arguments.job)
+    except ClientError as error:
+        raise UsageError(str(error)) from error
+    report = with_pool(arguments, lambda pool: pool.why(job))
+    told = answer(report, now=time.time())
+    if screen.as_json:
+        screen.json(msgspec.to_builtins(told))
+    else:
+        show(told, screen)
+    return 0
+
+
+def show(told: Answer, screen: Screen) -> None:
+    """
+    The sentences, then the clauses as a table.
+    """
+    first, *others = told.sentences
+    screen.say(screen.paint(first, "strong"))
+    for sentence in others:
+        screen.say(sentence)
+    if told.clauses:
+        screen.say()
+        rows = [
+            (
+                f"{clause.refuses} of {told.slots}",
+                "the job's" if clause.side == "job" else "the slot's",
+                clause.text,
+            )
+            for clause in told.clauses
+        ]
+        styles = ["bad" if clause.refuses >= told.slots else "" for clause in told.clauses]
+        screen.table(
+            ("SLOTS REFUSED", "BY", "CLAUSE"), rows, styles=styles, right=frozenset({"SLOTS REFUSED"})
+        )

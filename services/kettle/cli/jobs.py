@@ -1,0 +1,99 @@
+"""
+Job ads as rows of a table.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+
+from kettle.cli.screen import Cell
+from kettle.cli.spans import clock, run_time
+from kettle.client.progress import id_of, status_of
+from kettle.submit.quoting import split_v2
+from kettle.submit.errors import QuotingError
+from kettle.wire.ads.types import Ad
+
+QUEUE_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "PRI", "SIZE", "CMD")
+QUEUE_ATTRIBUTES: Final = (
+    "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage",
+    "ImageSize", "RemoteWallClockTime", "JobCurrentStartDate", "HoldReason",
+)  # fmt: skip
+HISTORY_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "ENDED", "EXIT", "CMD")
+RIGHT: Final = frozenset({"ID", "RUN_TIME", "PRI", "SIZE", "EXIT"})
+
+_LETTERS: Final = {"idle": "I", "running": "R", "removed": "X", "completed": "C", "held": "H"}
+_TOTALS: Final = ("completed", "removed", "idle", "running", "held")
+
+
+def queue_row(ad: Ad, now: float) -> list[Cell]:
+    """
+    A job as `condor_q -nobatch` shows it.
+    """
+    ran = number(ad, "RemoteWallClockTime")
+    if status_of(ad) == "running" and (start := number(ad, "JobCurrentStartDate")):
+        ran += now - start
+    return [
+        str(id_of(ad)),
+        str(ad.get("Owner", "?")),
+        clock(number(ad, "QDate")),
+        run_time(ran),
+        _LETTERS[status_of(ad)],
+        int(number(ad, "JobPrio")),
+        f"{number(ad, 'MemoryUsage') or number(ad, 'ImageSize') / 1024:.1f}",
+        command_line(ad),
+    ]
+
+
+def history_row(ad: Ad) -> list[Cell]:
+    """
+    A job that has left the queue.
+    """
+    ended = number(ad, "CompletionDate") or number(ad, "EnteredCurrentStatus")
+    return [
+        str(id_of(ad)),
+        str(ad.get("Owner", "?")),
+        clock(number(ad, "QDate")),
+        run_time(number(ad, "RemoteWallClockTime")),
+        _LETTERS[status_of(ad)],
+        clock(ended) if ended else "",
+        exit_text(ad),
+        command_line(ad),
+    ]
+
+
+def exit_text(ad: Ad) -> str:
+    """
+    How a job ended, if it ended by itself.
+    """
+    if isinstance(ad.get("ExitSignal"), int):
+        return f"signal {ad['ExitSignal']}"
+    code = ad.get("ExitCode")
+    return str(code) if isinstance(code, int) and status_of(ad) == "completed" else ""
+
+
+def command_line(ad: Ad) -> str:
+    """
+    The program's name and its arguments.
+    """
+    words = str(ad.get("Arguments") or ad.get("Args") or "")
+    try:
+        words = " ".join(split_v2(words)) if ad.get("Arguments") else words
+    except QuotingError:
+        pass
+    return f"{PurePath(str(ad.get('Cmd', ''))).name} {words}".strip()
+
+
+def total_line(statuses: Sequence[str]) -> str:
+    """
+    The last line of `condor_q`.
+    """
+    counts = ", ".join(f"{statuses.count(status)} {status}" for status in _TOTALS)
+    return f"Total for query: {len(statuses)} jobs; {counts}, 0 suspended"
+
+
+def number(ad: Ad, name: str) -> float:
+    """
+    A numeric attribute, 0 if it is something else.
+    """
+    value = ad.get(name, 0)
+    return value if isinstance(value, int | float) else 0.0

@@ -1,0 +1,92 @@
+"""
+What several subcommands take, and how they reach the pool.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from kettle.client import Client, ClientError, Select, select
+from kettle.cli.errors import UsageError
+
+T = TypeVar("T")
+
+
+def pool_options(parser: argparse.ArgumentParser) -> None:
+    """
+    Which pool, and how long to wait for it.
+    """
+    group = parser.add_argument_group("pool")
+    home_option(group)
+    group.add_argument(
+        "--patience",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long to go on asking a pool that does not answer (default: 30)",
+    )
+
+
+def home_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:  # noqa: SLF001 - it has no other name
+    """
+    The directory of the pool.
+    """
+    parser.add_argument(
+        "--home",
+        type=Path,
+        metavar="DIR",
+        help="the pool's directory (default: $KETTLE_HOME, else ~/.kettle)",
+    )
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """
+    Output for programs.
+    """
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def job_options(parser: argparse.ArgumentParser, *, verb: str) -> None:
+    """
+    Which jobs.
+    """
+    parser.add_argument(
+        "ids", nargs="*", metavar="ID", help=f"{verb} CLUSTER or CLUSTER.PROC, as in 12 or 12.3"
+    )
+    parser.add_argument(
+        "--owner",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the jobs of this person; may be repeated",
+    )
+    parser.add_argument(
+        "--constraint",
+        default="",
+        metavar="EXPR",
+        help="only jobs for whose ad this ClassAd expression is true, as in 'RequestMemory > 2048'",
+    )
+
+
+def selection(arguments: argparse.Namespace) -> Select:
+    """
+    The jobs that were named; raises UsageError for what is no id.
+    """
+    try:
+        return select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
+    except ClientError as error:
+        raise UsageError(str(error)) from error
+
+
+def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[T]]) -> T:
+    """
+    Connect, work, disconnect.
+    """
+
+    async def connected() -> T:
+        async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:
+            return await work(pool)
+
+    return asyncio.run(connected())

@@ -1,0 +1,122 @@
+"""
+A real master over real servers, with a dummy in the place of a service.
+"""
+
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import msgspec
+import pytest
+
+from kettle import pool
+from kettle.client.pool_file import PoolFile
+from kettle.runtime import make_lifeline
+
+from .conftest import DummyPool, eventually
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[DummyPool]:
+    lifeline = make_lifeline()
+    dummy = DummyPool(tmp_path, lifeline, ["collector"])
+    for variable in ("KETTLE_NATS_URL", "KETTLE_DATABASE_URL", "KETTLE_MASTER_MIGRATE"):
+        del dummy.environ[variable]
+    try:
+        yield dummy
+    finally:
+        pool.down(dummy.home, deadline_s=10.0)
+        lifeline.close()
+
+
+def private(path: Path) -> bool:
+    return not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+async def query(dsn: str, question: str) -> object:
+    connection = await asyncpg.connect(dsn, timeout=10)
+    try:
+        return await connection.fetchval(question)
+    finally:
+        await connection.close()
+
+
+async def test_both_servers_come_up_and_come_back(served: DummyPool) -> None:
+    """
+    NATS and PostgreSQL are started with a schema, and after SIGKILL they are back at the same address with their data.
+    """
+    state = served.up(MASTER_THROWAWAY="true").state
+    assert await query(state.database_url, "SELECT count(*) FROM log.migration") != 0
+    for name in ("nats", "postgres"):
+        killed = served.pid(name)
+        os.kill(killed, signal.SIGKILL)
+        assert eventually(lambda name=name, killed=killed: served.pid(name) not in {0, killed})
+    assert await query(state.database_url, "SELECT count(*) FROM log.migration") != 0
+    assert served.daemon("collector").starts == 1
+
+
+def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
+    """
+    Whatever gives access to the pool can be read by its owner alone, and everybody has a key of their own.
+    """
+    served.up(MASTER_THROWAWAY="true")
+    keys = {path.stem: path for path in (served.home / "credentials").glob("*.nk")}
+    assert {"collector", "user"} == set(keys)
+    assert keys["user"].read_text() != keys["collector"].read_text()
+    files = [
+        *keys.values(),
+        served.home / "pool.json",
+        served.home / "state.json",
+        served.home / "kettle.toml",
+    ]
+    assert [] == [path for path in files if not private(path)]
+    found = PoolFile.load(served.home)
+    assert str(keys["user"]) == found.credentials
+    assert found.user
+
+
+def test_only_what_needs_the_database_is_told_where_it_is(served: DummyPool, tmp_path: Path) -> None:
+    """
+    The collector gets the database's URL; a shadow would not.
+    """
+    package = tmp_path / "dummies" / "kettle"
+    (package / "shadow").mkdir()
+    for file in (package / "collector").iterdir():
+        (package / "shadow" / file.name).write_bytes(file.read_bytes())
+    served.environ["KETTLE_MASTER_DAEMON_LIST"] = '["collector", "shadow"]'
+    served.up(MASTER_THROWAWAY="true")
+    told = {
+        role: {
+            part.split(b"=")[0]
+            for part in Path(f"/proc/{served.pid(role)}/environ").read_bytes().split(b"\0")
+        }
+        for role in ("collector", "shadow")
+    }
+    assert b"KETTLE_DATABASE_URL" in told["collector"]
+    assert b"KETTLE_DATABASE_URL" not in told["shadow"]
+
+
+def test_data_survive_a_restart_of_the_pool(served: DummyPool) -> None:
+    """
+    `down` and `up` again: the same keys, the same pool, at a home that says nothing of its past sockets.
+    """
+    first = served.up()
+    key = (served.home / "credentials" / "user.nk").read_text()
+    pool.down(served.home)
+    assert not (served.home / "pool.json").exists()
+    second = served.up()
+    assert first.state.pool_id == second.state.pool_id
+    assert (served.home / "credentials" / "user.nk").read_text() == key
+
+
+def test_the_state_is_json(served: DummyPool) -> None:
+    """
+    What runs can be read by any program, in the order in which it was started.
+    """
+    served.up(MASTER_THROWAWAY="true")
+    state = msgspec.json.decode((served.home / "state.json").read_bytes())
+    assert {"nats", "postgres", "collector"} == {daemon["name"] for daemon in state["daemons"]}
+    assert state["daemons"][-1]["name"] == "collector"

@@ -1,0 +1,203 @@
+"""
+`make bench`: how fast this is on the machine it runs on, as JSON on standard output.
+
+Each figure is the median of several rounds, with the range seen.  `calibration` says, from the same run, how fast the
+machine was: compare ratios between machines, not seconds.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.client import Client, select
+from kettle.embedded import EmbeddedPostgres
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+sys.path.insert(0, str(Path(__file__).parent))
+import append  # a neighbour: this directory is no package
+
+SLOTS: Final = 8
+TRUE: Final = "executable = /bin/true\nqueue {count}\n"
+SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
+
+
+def say(text: str) -> None:
+    """Progress, away from the figures."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
+    """Median, range and number of the values."""
+    sample = sorted(values)
+    return {
+        "median": round(statistics.median(sample), digits),
+        "min": round(sample[0], digits),
+        "max": round(sample[-1], digits),
+        "n": len(sample),
+    }
+
+
+def calibrate() -> dict[str, Any]:
+    """What the machine does in a second: starting processes, and turning a bare Python loop."""
+
+    def spawns() -> float:
+        began, count = time.perf_counter(), 200
+        for _ in range(count):
+            subprocess.run(["/bin/true"], check=True)
+        return count / (time.perf_counter() - began)
+
+    def loops() -> float:
+        began, count = time.perf_counter(), 2_000_000
+        for _ in range(count):
+            pass
+        return count / (time.perf_counter() - began) / 1e6
+
+    return {
+        "spawns_per_second": summary((spawns() for _ in range(5)), 0),
+        "loop_turns_per_us": summary((loops() for _ in range(5)), 1),
+        "processors": os.cpu_count(),
+        "load_1m": round(os.getloadavg()[0], 2),
+    }
+
+
+async def finished(client: Client, cluster: int) -> None:
+    """Wait for a cluster; a job that does not succeed makes the figure worthless."""
+    progress = await client.wait(select(cluster), through_hold=False)
+    if progress.failed or progress.stuck:
+        raise SystemExit(f"cluster {cluster} did not succeed: {progress}")
+
+
+async def latency(client: Client, rounds: int) -> dict[str, Any]:
+    """From the submission of one job to the news of its end, on an idle pool."""
+    samples: list[float] = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        submitted = await client.submit(TRUE.format(count=1))
+        await finished(client, submitted.cluster)
+        samples.append((time.perf_counter() - began) * 1000)
+    samples.sort()
+    return {
+        "p50_ms": round(statistics.median(samples), 1),
+        "p99_ms": round(samples[min(len(samples) - 1, int(len(samples) * 0.99))], 1),
+        "min_ms": round(samples[0], 1),
+        "n": len(samples),
+    }
+
+
+async def throughput(client: Client, jobs: int, rounds: int) -> dict[str, Any]:
+    """Jobs per second from submission to the end of the last."""
+    rates: list[float] = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        submitted = await client.submit(TRUE.format(count=jobs))
+        await finished(client, submitted.cluster)
+        rates.append(jobs / (time.perf_counter() - began))
+        say(f"  {rates[-1]:.0f} jobs/s")
+    return {"jobs_per_second": summary(rates, 1), "jobs": jobs, "slots": SLOTS}
+
+
+def proportional_kib(pid: int) -> int:
+    """The memory of a process, shared pages divided among those who share them, KiB."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time of processes and of their reaped children, seconds."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    total = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += sum(int(fields[i]) for i in (11, 12, 13, 14))
+    return total / ticks
+
+
+async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
+    """Proportional set size of each service, and what one more running job costs."""
+    before = {d.name: proportional_kib(d.pid) for d in pool.state.daemons if d.pid}
+    startd_before = set(descendants(pool.pid("startd")))
+    submitted = await pool.client.submit(SLEEP.format(count=jobs))
+    async for progress in pool.client.watch(select(submitted.cluster)):
+        if progress.running == jobs:
+            break
+    new = set(descendants(pool.pid("startd"))) - startd_before
+    per_job = sum(proportional_kib(pid) for pid in new) / jobs
+    after = {d.name: proportional_kib(d.pid) for d in pool.state.daemons if d.pid}
+    await pool.client.remove(select(submitted.cluster))
+    await pool.client.wait(select(submitted.cluster))
+    return {
+        "per_service_mib": {name: round(kib / 1024, 1) for name, kib in sorted(before.items())},
+        "per_running_job_mib": round(per_job / 1024, 2),
+        "services_per_running_job_kib": round(sum(after[n] - before[n] for n in before) / jobs, 1),
+        "running_jobs": jobs,
+    }
+
+
+async def events(directory: Path) -> dict[str, Any]:
+    """Events appended per second by one owner to a real database."""
+    async with EmbeddedPostgres(directory / "append") as postgres:
+        return await append.measure(postgres.dsn)
+
+
+async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """All figures."""
+    report: dict[str, Any] = {"calibration": calibrate()}
+    say("appending events")
+    report["append"] = await events(directory)
+    async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:
+        say("warming up")
+        submitted = await pool.client.submit(TRUE.format(count=20))
+        await finished(pool.client, submitted.cluster)
+        say("latency of one job")
+        report["latency"] = await latency(pool.client, arguments.latency_rounds)
+        say("throughput")
+        pids = {d.name: d.pid for d in pool.state.daemons if d.pid}
+        before = {name: cpu_seconds([pid]) for name, pid in pids.items()}
+        report["throughput"] = await throughput(pool.client, arguments.jobs, arguments.rounds)
+        total = arguments.jobs * arguments.rounds
+        report["throughput"]["cpu_ms_per_job"] = {
+            name: round((cpu_seconds([pid]) - before[name]) * 1000 / total, 2) for name, pid in pids.items()
+        }
+    async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
+        say("memory")
+        report["memory"] = await memory(pool, arguments.running)
+    report["calibration_after"] = calibrate()
+    return report
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--latency-rounds", type=int, default=50)
+    parser.add_argument("--running", type=int, default=50)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
+        report = asyncio.run(bench(arguments, Path(directory)))
+    print(json.dumps(report, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

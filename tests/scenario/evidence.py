@@ -1,0 +1,119 @@
+"""
+Jobs that testify: what really ran, and whether two attempts of one job ever lived at the same time.
+
+The log says what the system believes.  These jobs write down what happened, outside of anything that the system
+manages: each run holds a lock for as long as it lives, and one that finds it taken says so.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kettle.client.watching import JobEvent
+from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
+
+FACTOR = 7
+
+_WITNESS = """\
+#!/bin/sh
+# witness DIRECTORY NAME SECONDS: testify in DIRECTORY, live for SECONDS, leave NAME * FACTOR in result.NAME
+umask 0
+exec 9>>"$1/lock.$2"
+flock -n 9 || echo "$2" >>"$1/overlaps"
+echo "$2" >>"$1/runs"
+sleep "$3"
+read -r factor <factor
+echo $(($2 * factor)) >"result.$2"
+echo "this is $2"
+"""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """
+    Where the witnesses write, and where their input is and their output comes.
+    """
+
+    directory: Path
+    work: Path
+
+    def sweep(self, seconds: Sequence[float]) -> str:
+        """
+        The description of one witness for each entry, which lives that long.
+        """
+        script = self.work / "witness.sh"
+        script.write_text(_WITNESS)
+        script.chmod(0o755)
+        (self.work / "factor").write_text(f"{FACTOR}\n")
+        return f"""\
+executable = witness.sh
+arguments = {self.directory} $(Process) $(seconds)
+transfer_input_files = factor
+transfer_output_files = result.$(Process)
+output = out.$(Process)
+error = err.$(Process)
+request_cpus = 1
+request_memory = 16
+request_disk = 1024
+queue seconds in ({" ".join(f"{each:.2f}" for each in seconds)})
+"""
+
+    def runs(self) -> Counter[int]:
+        """
+        How often each job has begun.
+        """
+        return self._noted("runs")
+
+    def overlaps(self) -> Counter[int]:
+        """
+        The jobs of which a second attempt began while the first one lived.
+        """
+        return self._noted("overlaps")
+
+    def wrong_results(self, jobs: int) -> list[int]:
+        """
+        The jobs whose output files are not there, or not what they should be.
+        """
+        return [
+            number
+            for number in range(jobs)
+            if f"{number * FACTOR}\n" != _text(self.work / f"result.{number}")
+            or f"this is {number}\n" != _text(self.work / f"out.{number}")
+        ]
+
+    def _noted(self, name: str) -> Counter[int]:
+        return Counter(int(line) for line in _text(self.directory / name).split())
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def flaws(events: Iterable[JobEvent]) -> list[str]:
+    """
+    What is wrong with the recorded life of one job: attempts that overlap, ends without or after the end.
+    """
+    running = 0
+    completed = 0
+    found: list[str] = []
+    for recorded in events:
+        if completed and not isinstance(recorded.event, JobCompleted):
+            found.append(f"{type(recorded.event).__name__} after the end")
+        match recorded.event:
+            case JobAssigned(attempt=attempt):
+                if running:
+                    found.append(f"attempt {attempt} began while {running} was not over")
+                running = attempt
+            case JobVacated(attempt=attempt) | JobCompleted(attempt=attempt):
+                completed += isinstance(recorded.event, JobCompleted)
+                if attempt != running:
+                    found.append(f"attempt {attempt} ended while {running or 'none'} was running")
+                running = 0
+            case JobHeld() | JobRemoved():
+                running = 0
+            case _:
+                pass
+    if completed != 1:
+        found.append(f"completed {completed} times")
+    return found

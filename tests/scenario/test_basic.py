@@ -1,0 +1,200 @@
+"""
+One personal pool and the things that people do with it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import Client, job_id, select
+from kettle.client.watching import JobEvent
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events import JobAssigned, JobCompleted, JobHeld
+from kettle.wire.events.cycle import Rejection
+from kettle.wire.jobs import JobId
+
+WITHIN_S = 60.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    async with throwaway_pool(tmp_path_factory.mktemp("basic"), cpus=2, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None, int | None]]:
+    """
+    Wait for a cluster; how each of its jobs ended.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        progress = await client.wait(select(cluster))
+    return {
+        job.proc: (state.status, state.exit_code, state.exit_signal) for job, state in progress.jobs.items()
+    }
+
+
+async def until(client: Client, cluster: int, status: str) -> None:
+    """
+    Wait until all jobs of a cluster have one status.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        async for progress in client.watch(select(cluster)):
+            if {status} == set(progress.counts):
+                return
+    raise AssertionError(f"the jobs ended and were never {status}")
+
+
+def happened(events: list[JobEvent]) -> list[str]:
+    return [type(each.event).__name__ for each in events]
+
+
+async def refused(client: Client, job: JobId) -> Rejection:
+    """
+    Wait until a negotiation has refused a job; what it said.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            verdict = (await client.why(job)).verdict
+            if verdict is not None and verdict.rejection is not None:
+                return verdict.rejection
+            await asyncio.sleep(0.05)
+
+
+async def test_exit_codes(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    How a program ends is how its job ends: with its code, or with the signal that killed it.
+    """
+    script = tmp_path / "end.sh"
+    script.write_text('#!/bin/sh\n[ "$1" = kill ] && kill -9 $$\nexit "$1"\n')
+    script.chmod(0o755)
+    submitted = await pool.client.submit(
+        "executable = end.sh\narguments = $(how)\nqueue how in (0 1 77 kill)\n", cwd=tmp_path
+    )
+    assert {
+        0: ("completed", 0, None),
+        1: ("completed", 1, None),
+        2: ("completed", 77, None),
+        3: ("completed", None, 9),
+    } == await ended(pool.client, submitted.cluster)
+
+
+async def test_files_in_and_out(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Input files are in the sandbox, output files come back, and standard output and error too.
+    """
+    (tmp_path / "words").write_text("b\na\n")
+    (tmp_path / "sorting.sh").write_text(
+        "#!/bin/sh\nsort words >sorted\ncat\necho oh >&2\nmkdir extra; echo x >new\n"
+    )
+    (tmp_path / "sorting.sh").chmod(0o755)
+    (tmp_path / "in.txt").write_text("from stdin\n")
+    submitted = await pool.client.submit(
+        "executable = sorting.sh\ntransfer_input_files = words\ninput = in.txt\noutput = out\nerror = err\n"
+        "queue\n",
+        cwd=tmp_path,
+    )
+    assert {0: ("completed", 0, None)} == await ended(pool.client, submitted.cluster)
+    assert (tmp_path / "sorted").read_text() == "a\nb\n"
+    assert (tmp_path / "new").read_text() == "x\n"
+    assert (tmp_path / "out").read_text() == "from stdin\n"
+    assert (tmp_path / "err").read_text() == "oh\n"
+
+
+async def test_a_bad_executable_is_held_with_the_reason(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A program that cannot be run holds its job, which says why; released, it is tried again.
+    """
+    script = tmp_path / "broken.sh"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    submitted = await pool.client.submit("executable = broken.sh\nqueue\n", cwd=tmp_path)
+    await until(pool.client, submitted.cluster, "held")
+    (ad,) = await pool.client.jobs(select(submitted.cluster))
+    assert "broken.sh" in str(ad["HoldReason"])
+    assert ad["HoldReasonCode"] == 6
+    await pool.client.release(select(submitted.cluster))
+    await until(pool.client, submitted.cluster, "held")
+    held = [each.event for each in await pool.client.events(job_id(f"{submitted.cluster}.0"))]
+    assert len([event for event in held if isinstance(event, JobHeld)]) == 2
+    await pool.client.remove(select(submitted.cluster))
+    assert {0: ("removed", None, None)} == await ended(pool.client, submitted.cluster)
+
+
+async def test_hold_release_remove(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A running job that is held stops, runs anew when it is released, and stops for ever when it is removed.
+    """
+    submitted = await pool.client.submit("executable = /bin/sleep\narguments = 600\nqueue\n", cwd=tmp_path)
+    cluster = select(submitted.cluster)
+    await until(pool.client, submitted.cluster, "running")
+    await pool.client.hold(cluster, "a look at it")
+    await until(pool.client, submitted.cluster, "held")
+    (ad,) = await pool.client.jobs(cluster)
+    assert "a look at it" in str(ad["HoldReason"])
+    await pool.client.release(cluster)
+    await until(pool.client, submitted.cluster, "running")
+    acted = await pool.client.remove(cluster)
+    assert ["done"] == [outcome.outcome for outcome in acted.outcomes]
+    assert {0: ("removed", None, None)} == await ended(pool.client, submitted.cluster)
+    again = await pool.client.remove(cluster)
+    assert "done" not in [outcome.outcome for outcome in again.outcomes]
+
+
+async def test_a_claim_is_used_again(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Twenty short jobs on two CPUs need far fewer claims than jobs.
+    """
+    submitted = await pool.client.submit("executable = /bin/true\nqueue 20\n", cwd=tmp_path)
+    how = await ended(pool.client, submitted.cluster)
+    assert {("completed", 0, None)} == set(how.values())
+    claims = {
+        each.event.claim
+        for proc in range(20)
+        for each in await pool.client.events(job_id(f"{submitted.cluster}.{proc}"))
+        if isinstance(each.event, JobAssigned)
+    }
+    assert 1 <= len(claims) <= 8
+
+
+async def test_an_impossible_request_is_explained(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A request that no machine can meet is accepted, and `why` names the clause and how many slots it refuses.
+    """
+    submitted = await pool.client.submit(
+        'executable = /bin/true\nrequirements = TARGET.Machine == "elsewhere"\nqueue\n', cwd=tmp_path
+    )
+    job = job_id(f"{submitted.cluster}.0")
+    rejection = await refused(pool.client, job)
+    assert rejection.slots >= 1
+    assert [
+        "elsewhere" in clause.text for clause in rejection.clauses if clause.refuses == rejection.slots
+    ] == [True]
+    await pool.client.remove(select(submitted.cluster))
+
+
+async def test_the_events_tell_the_life_of_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    From the record alone one sees what happened to a job, in order.
+    """
+    submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
+    await ended(pool.client, submitted.cluster)
+    events = await pool.client.events(job_id(f"{submitted.cluster}.0"))
+    assert ["ClusterSubmitted", "JobAssigned", "JobStarted", "JobCompleted"] == happened(events)
+    last = events[-1].event
+    assert isinstance(last, JobCompleted)
+    assert last.usage.wall > 0
+
+
+async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
+    """
+    After all of this the audit finds nothing.
+    """
+    audit = await pool.log_check()
+    assert audit.clean, audit.said

@@ -1,0 +1,155 @@
+"""
+Everything that a pool consists of is killed while it works: what was promised happens all the same.
+"""
+
+import asyncio
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kettle.client import Progress, select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.jobs import JobId
+
+from .evidence import Evidence, flaws
+
+JOBS = 200
+WITHIN_S = 150.0
+
+
+class Watched:
+    """
+    The jobs of one cluster, followed while something else happens.
+    """
+
+    def __init__(self) -> None:
+        self.cluster = 0
+        self.progress = Progress({})
+        self._changed = asyncio.Event()
+
+    @property
+    def left(self) -> int:
+        return self.progress.total - self.progress.counts["completed"]
+
+    async def submit(self, pool: ThrowawayPool, evidence: Evidence, seconds: list[float]) -> None:
+        submitted = await pool.client.submit(evidence.sweep(seconds), cwd=evidence.work)
+        self.cluster = submitted.cluster
+
+    async def follow(self, pool: ThrowawayPool) -> None:
+        async for progress in pool.client.watch(select(self.cluster)):
+            self.progress = progress
+            self._changed.set()
+
+    async def some_completed(self, number: int) -> None:
+        while self.progress.counts["completed"] < number:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs: int) -> None:
+    """
+    Every job completed, once, with the right output; no two attempts overlapped; the log is sound.
+    """
+    assert {"completed": jobs} == dict(watched.progress.counts)
+    assert [] == list(watched.progress.bad())
+    assert {} == evidence.overlaps()
+    assert [] == evidence.wrong_results(jobs)
+    assert set(range(jobs)) == set(evidence.runs())
+    found = {
+        proc: wrong
+        for proc in range(jobs)
+        if (wrong := flaws(await pool.client.events(JobId(watched.cluster, proc))))
+    }
+    assert {} == found
+    audit = await pool.log_check()
+    assert audit.clean, audit.said
+
+
+@pytest.mark.parametrize("seed", [1])
+async def test_every_part_is_killed_once(
+    tmp_path: Path, template: Path, evidence: Evidence, seed: int
+) -> None:
+    """
+    200 jobs complete although schedd, shadow, startd, NATS and PostgreSQL are killed one after the other.
+    """
+    chance = random.Random(seed)
+    seconds = [chance.uniform(0.3, 0.8) for _ in range(JOBS)]
+    watched = Watched()
+    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool, asyncio.timeout(WITHIN_S):
+        await watched.submit(pool, evidence, seconds)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watched.follow(pool))
+            await watched.some_completed(5)
+            for name in ("schedd", "shadow", "startd", "nats", "postgres"):
+                await asyncio.sleep(chance.uniform(0.2, 1.0))
+                assert watched.left, f"too late to kill the {name}"
+                killed = pool.kill(name)
+                await pool.restarted(name, after=killed)
+        await check(pool, evidence, watched, JOBS)
+    assert [] == pool.left
+
+
+@pytest.mark.parametrize("seed", [1])
+async def test_all_parts_are_killed_at_once(
+    tmp_path: Path, template: Path, evidence: Evidence, seed: int
+) -> None:
+    """
+    Jobs complete although everything but the master dies in the same moment.
+    """
+    chance = random.Random(seed)
+    jobs = 40
+    watched = Watched()
+    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool, asyncio.timeout(WITHIN_S):
+        await watched.submit(pool, evidence, [chance.uniform(0.3, 0.8) for _ in range(jobs)])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watched.follow(pool))
+            await watched.some_completed(3)
+            killed = {daemon.name: pool.kill(daemon.name) for daemon in pool.state.daemons}
+            for name, pid in killed.items():
+                await pool.restarted(name, after=pid)
+            assert watched.left
+        await check(pool, evidence, watched, jobs)
+    assert [] == pool.left
+
+
+async def test_the_whole_pool_is_killed(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+    """
+    A pool whose master is killed, and with it everything, goes on where it was when it is brought up again.
+    """
+    jobs = 24
+    watched = Watched()
+    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool, asyncio.timeout(WITHIN_S):
+        await watched.submit(pool, evidence, [0.5] * jobs)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watched.follow(pool))
+            await watched.some_completed(3)
+            pool.kill_master()
+            await pool.start()
+            assert watched.left
+        await check(pool, evidence, watched, jobs)
+    assert [] == pool.left
+
+
+async def test_jetstream_lost(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+    """
+    JetStream's directory is deleted while the pool works: the streams are made again, and nothing is lost.
+    """
+    jobs = 40
+    watched = Watched()
+    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool, asyncio.timeout(WITHIN_S):
+        await watched.submit(pool, evidence, [0.5] * jobs)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watched.follow(pool))
+            await watched.some_completed(3)
+            shutil.rmtree(pool.home / "nats" / "data" / "jetstream", ignore_errors=True)
+            killed = pool.kill("nats")
+            await pool.restarted("nats", after=killed)
+            assert watched.left
+        await check(pool, evidence, watched, jobs)
+        again = Watched()
+        await again.submit(pool, evidence, [0.0] * 4)
+        await again.follow(pool)
+        assert {"completed": 4} == dict(again.progress.counts)
+    assert [] == pool.left
