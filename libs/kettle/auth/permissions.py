@@ -29,7 +29,10 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
     "accounting": ("Accounting",),
     "master": ("DaemonMaster",),
 }
-_FOLLOWS_EVENTS: Final = ("shadow", "accounting")
+_FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
+    "shadow": ("schedd",),
+    "accounting": ("schedd", "collector", "negotiator"),
+}
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "schedd": (("startd", "*"), ("shadow", "look_after")),
@@ -60,16 +63,16 @@ def permissions(
     publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
     subscribe = [f"_INBOX_{identity.token}.>"]
     if identity.kind == "user":
-        return publish, subscribe
+        # Whoever may look at the queue may follow it: frames pass by live, their stream stays closed to people.
+        return publish, [*subscribe, subjects.events_all]
     publish += [
         *_writes_ads(role, subjects),
         *_owns_shards(role, subjects, shards),
         *_moves_work(role, subjects),
     ]
-    if role in _FOLLOWS_EVENTS:
-        for names in shards.values():
-            for shard in names:
-                publish += _reads(subjects.event_stream(shard), subjects.events(shard))
+    for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
+        for shard in shards.get(owner, ()):
+            publish += _reads(subjects.event_stream(shard), subjects.events(shard))
     if role in _FOLLOWS_ADS:
         publish += _reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
     publish.append(_notices(subjects, role))

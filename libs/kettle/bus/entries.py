@@ -7,46 +7,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from kettle.bus.jetstream import NANOSECONDS
+from kettle.bus.known import Known
 from kettle.bus.ports import KeyChange
 from kettle.bus.reader import Delivery, Reader
-
-
-class _Known:
-    """
-    The keys that the watcher was told of, and those of a lost bucket that nobody has sent again yet.
-    """
-
-    def __init__(self) -> None:
-        self.keys: set[str] = set()
-        self._missing: set[str] = set()
-        self._until = 0.0
-
-    def lost(self) -> None:
-        self._missing |= self.keys
-        self.keys = set()
-
-    def wait(self, seconds: float) -> None:
-        self._until = asyncio.get_running_loop().time() + seconds
-
-    def note(self, change: KeyChange) -> None:
-        self._missing.discard(change.key)
-        if change.value is None:
-            self.keys.discard(change.key)
-        else:
-            self.keys.add(change.key)
-
-    def gone(self) -> list[KeyChange]:
-        if not self._missing or asyncio.get_running_loop().time() < self._until:
-            return []
-        missing, self._missing = self._missing, set()
-        return [KeyChange(key, None, 0) for key in sorted(missing)]
 
 
 async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | None, None]:
     """
     See `Bus.watch`; `prefix` is what stands before the key in a subject.
     """
-    known = _Known()
+    known, loop = Known(), asyncio.get_running_loop()
     complete, consumers, generation, target = False, 0, 0, 0
     async with aclosing(reader.batches()) as batches:
         async for deliveries in batches:
@@ -55,8 +25,7 @@ async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | No
                 consumers, target = reader.consumers, began.state.last_seq
                 if reader.generation != generation:
                     complete, generation = False, reader.generation
-                    known.lost()
-                    known.wait(float(began.config.get("max_age", 0)) / NANOSECONDS)
+                    known.lost(loop.time() + float(began.config.get("max_age", 0)) / NANOSECONDS)
                 if not complete and not reader.pending:
                     complete = True
                     yield None
@@ -68,7 +37,7 @@ async def watch(reader: Reader, *, prefix: str) -> AsyncGenerator[KeyChange | No
                     complete = True
                     yield None
             if complete:
-                for change in known.gone():
+                for change in known.gone(loop.time()):
                     yield change
 
 

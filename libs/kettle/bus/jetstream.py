@@ -153,6 +153,12 @@ class JetStream:
         except _ExistsError:
             return await self.stream(name), False
 
+    async def delete_stream(self, name: str) -> None:
+        """
+        Remove a stream with everything in it; raises NotFoundError.
+        """
+        await self._call(f"STREAM.DELETE.{name}", b"")
+
     async def consumer(self, stream: str, name: str) -> ConsumerInfo:
         """
         Look at a consumer; raises NotFoundError.

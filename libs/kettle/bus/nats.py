@@ -188,6 +188,12 @@ class NatsBus:
         except NotFoundError:
             return None
 
+    async def delete_stream(self, stream: str) -> None:
+        """
+        Remove a stream: what an operator does to one that lies; it is made again and refilled from the log.
+        """
+        await self._jetstream.delete_stream(stream)
+
     async def append(
         self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
     ) -> int:

@@ -5,9 +5,10 @@ The asynchronous client: a person's jobs in one pool.
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +21,6 @@ from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
 from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent, decoded
-from kettle.submit import Submission
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands import accounting, collector, negotiator, schedd
 from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
@@ -43,6 +43,9 @@ from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.identity import user
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
+
+if TYPE_CHECKING:
+    from kettle.submit import Submission
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
@@ -93,7 +96,7 @@ class Client:
         home: Path | None = None,
         environ: Mapping[str, str] | None = None,
         patience: float = PATIENCE_S,
-    ) -> AsyncIterator["Client"]:
+    ) -> AsyncGenerator["Client", None]:
         """
         Connect to the pool that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
 
@@ -129,7 +132,7 @@ class Client:
 
     async def submit(
         self,
-        description: str | Path | Submission,
+        description: "str | Path | Submission",
         *,
         given: Mapping[str, str] | None = None,
         cwd: Path | None = None,
@@ -144,10 +147,10 @@ class Client:
         Raises:
             SubmitError: the description is refused; nothing was recorded.
         """
-        if isinstance(description, Submission):
-            submission = description
-        else:
+        if isinstance(description, str | Path):
             submission = await asyncio.to_thread(prepare, description, given=given, cwd=cwd, source=source)
+        else:
+            submission = description
         request = Submit(
             id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
         )

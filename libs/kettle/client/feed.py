@@ -6,7 +6,7 @@ gaps, so the next one tells; and where none comes for a while, the reader is tol
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -86,7 +86,7 @@ class Feed:
             tail.put(None)
 
     @contextmanager
-    def tail(self) -> Iterator[Tail]:
+    def tail(self) -> Generator[Tail, None, None]:
         """
         A reader, from now on.
         """

@@ -6,9 +6,12 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kettle.client.errors import ClientError
-from kettle.submit import Site, Submission, expand, parse
+
+if TYPE_CHECKING:
+    from kettle.submit import Site, Submission
 
 
 def prepare(
@@ -19,7 +22,7 @@ def prepare(
     environ: Mapping[str, str] | None = None,
     source: str | None = None,
     submit_method: int = 2,
-) -> Submission:
+) -> "Submission":
     """
     The jobs of a description, a text or the path of a file; nothing is sent.
 
@@ -29,6 +32,8 @@ def prepare(
         SubmitError: the description is refused.
         ClientError: the file cannot be read.
     """
+    from kettle.submit import Site, expand, parse
+
     cwd = Path.cwd() if cwd is None else cwd
     if isinstance(description, Path):
         source = source or str(description)
@@ -52,7 +57,7 @@ def prepare(
     )
 
 
-def _automatic(site: Site, source: str, now: float) -> dict[str, str]:
+def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:
     local = time.localtime(now)
     return {
         "ARCH": site.arch,

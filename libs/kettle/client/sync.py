@@ -9,18 +9,20 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kettle.client.asking import PATIENCE_S
 from kettle.client.client import Client, WhyReport
 from kettle.client.pool_file import PoolFile
 from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent
-from kettle.submit import Submission
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.accounting import OwnerUsage
 from kettle.wire.commands.schedd import Acted, Select, Submitted
 from kettle.wire.jobs import JobId
+
+if TYPE_CHECKING:
+    from kettle.submit import Submission
 
 T = TypeVar("T")
 
@@ -92,7 +94,7 @@ class SyncClient:
 
     def submit(
         self,
-        description: str | Path | Submission,
+        description: "str | Path | Submission",
         *,
         given: Mapping[str, str] | None = None,
         cwd: Path | None = None,

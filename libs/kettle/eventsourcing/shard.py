@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
-from kettle.eventsourcing.log import Answered, Log, LogError, Tenure
+from kettle.eventsourcing.log import Answered, FencedError, Log, LogError, Tenure
 from kettle.wire.events import Event, encode, tag_of
 from kettle.wire.frames import Entry, Frame
 
@@ -201,6 +201,19 @@ class Shard:
             raise
         finally:
             self._fail(LogError(f"the owner of {self.name} stopped; whether this was recorded is unknown"))
+
+    async def guard(self, interval: float) -> None:
+        """
+        Look every `interval` seconds whether the shard is still ours, for an owner that has nothing to write.
+
+        Raises FencedError when it is not; for ever otherwise.
+        """
+        while True:
+            await asyncio.sleep(interval)
+            now = await self._log.tenure(self.name)
+            if now is None or now.epoch != self.tenure.epoch:
+                owner = now.owner if now is not None else "nobody"
+                raise FencedError(f"{self.name} belongs to {owner} now")
 
     def _entry(self, stream: str, event: Event, meta: bytes) -> Entry:
         version = self._versions.get(stream, 0) + 1

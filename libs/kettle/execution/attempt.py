@@ -2,7 +2,6 @@
 What a startd tells a starter, what a starter leaves behind for it, and how both call it.
 """
 
-import hashlib
 from typing import Final
 
 import msgspec
@@ -36,6 +35,8 @@ class AttemptId(msgspec.Struct, frozen=True, array_like=True):
         """
         claim = safe(self.claim)
         if len(claim) > _NAME_BYTES:
+            import hashlib  # rarely needed, and a starter pays for every page
+
             claim = hashlib.sha256(claim.encode()).hexdigest()[:32]
         return f"{claim}_{self.job.cluster}.{self.job.proc}_{self.attempt}"
 
@@ -100,6 +101,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the last report of this claim: the numbers of a claim's reports never repeat."""
     account: Account | None = None
     cgroups: CgroupLayout | None = None
+    home: str = ""
+    """Home directory of a job that runs as the startd's own user."""
     kill_timeout: float = 30.0
     """Seconds between the soft kill signal and SIGKILL; a job may ask for fewer."""
     monitor_interval: float = 5.0

@@ -1,16 +1,16 @@
 """
 Control groups: one group per attempt for tracking, killing, limiting and measuring, where the machine allows it.
 
-Three layouts are known: v2 alone; v1 alone; and hybrid, where an empty v2 tree tracks and kills (`cgroup.kill`) while
-v1 hierarchies limit memory and count CPU.  Our groups are made below the group that we are in ourselves: that is the
-part of the tree that was given to us.
+One hierarchy is used, because each costs a job a millisecond: the v2 tree if it limits memory, else v1's memory
+hierarchy, else whatever at least tracks.  Our groups are made below the group that we are in ourselves: that is the part
+of the tree that was given to us.
 """
 
 import contextlib
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,21 +21,14 @@ _REMOVE_PAUSE_S: Final = 0.002
 
 class CgroupLayout(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Directories below which groups can be made; an empty one means that the machine does not offer this.
+    Where groups can be made.
     """
 
-    track: str
-    """Its groups know their processes."""
-    memory: str = ""
-    cpu: str = ""
-    memory_v2: bool = False
-
-    @property
-    def parents(self) -> list[str]:
-        """
-        Each directory once.
-        """
-        return list(dict.fromkeys(path for path in (self.track, self.memory, self.cpu) if path))
+    parent: str
+    """The directory below which each attempt has its group."""
+    origin: str
+    """The group of the startd itself, to which a starter returns."""
+    kind: Literal["v2", "memory", "tracking"]
 
 
 def probe_cgroups(name: str) -> CgroupLayout | None:
@@ -45,20 +38,29 @@ def probe_cgroups(name: str) -> CgroupLayout | None:
     mounts, own = _mounts(), _own_groups()
     unified = _make(mounts.get(""), own.get(""), name)
     if unified and "memory" in _controllers(unified):
-        return CgroupLayout(track=unified, memory=unified, cpu=unified, memory_v2=True)
-    memory = _make(mounts.get("memory"), own.get("memory"), name)
-    cpu = _make(mounts.get("cpuacct"), own.get("cpuacct"), name)
-    track = unified or _make(mounts.get("pids"), own.get("pids"), name) or memory
-    return CgroupLayout(track=track, memory=memory, cpu=cpu) if track else None
+        return _layout(unified, "v2", mounts[""] + own[""])
+    for controller, kind in (("memory", "memory"), ("pids", "tracking"), ("cpuacct", "tracking")):
+        if path := _make(mounts.get(controller), own.get(controller), name):
+            if unified:
+                _rmdir(unified)
+            return _layout(path, "memory" if kind == "memory" else "tracking", mounts[controller] + own[controller])
+    return _layout(unified, "tracking", mounts[""] + own[""]) if unified else None
+
+
+def _layout(parent: str, kind: Literal["v2", "memory", "tracking"], origin: str) -> CgroupLayout:
+    return CgroupLayout(parent=parent, origin=origin, kind=kind)
 
 
 def remove_layout(layout: CgroupLayout) -> None:
     """
     Remove our own group; what still has members stays.
     """
-    for path in layout.parents:
-        with contextlib.suppress(OSError):
-            os.rmdir(path)  # noqa: PTH106 - a control group is not a directory tree
+    _rmdir(layout.parent)
+
+
+def _rmdir(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(path)  # noqa: PTH106 - a control group is not a directory tree
 
 
 def _mounts() -> dict[str, str]:
@@ -125,52 +127,51 @@ def _controllers(path: str) -> list[str]:
 
 class Cgroup:
     """
-    The group of one attempt, in each hierarchy of the layout.
+    The group of one attempt.
     """
 
     def __init__(self, layout: CgroupLayout, name: str) -> None:
-        self._layout = layout
-        self._track = f"{layout.track}/{name}"
-        self._memory = f"{layout.memory}/{name}" if layout.memory else ""
-        self._cpu = f"{layout.cpu}/{name}" if layout.cpu else ""
-        self._paths = [f"{parent}/{name}" for parent in layout.parents]
+        self._v2 = layout.kind == "v2"
+        self._origin = layout.origin
+        self._path = f"{layout.parent}/{name}"
+        self.limits_memory = layout.kind != "tracking"
+        """Whether the kernel enforces the limit."""
 
     def make(self, *, memory_mib: int) -> None:
         """
         Make the group; its processes together may not have more than `memory_mib` resident (0: no limit).
         """
-        for path in self._paths:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(path)  # noqa: PTH102 - as above
-        if self._memory and memory_mib > 0:
-            names = (
-                ("memory.max", "memory.swap.max")
-                if self._layout.memory_v2
-                else ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
-            )
-            for name, limit in zip(names, (memory_mib * MIB, self._swap(memory_mib)), strict=True):
-                with contextlib.suppress(FileNotFoundError):  # swap may not be accounted for
-                    _write(f"{self._memory}/{name}", str(limit))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._path)  # noqa: PTH102 - as above
+        if not self.limits_memory or memory_mib <= 0:
+            return
+        limit = memory_mib * MIB
+        # No swap beyond the limit, where swap is accounted for: v2 counts it alone, v1 both together.
+        self._set("memory.max" if self._v2 else "memory.limit_in_bytes", limit)
+        self._set(*(("memory.swap.max", 0) if self._v2 else ("memory.memsw.limit_in_bytes", limit)))
 
-    def _swap(self, memory_mib: int) -> int:
-        """
-        No swap beyond the limit: v2 counts swap alone, v1 both together.
-        """
-        return 0 if self._layout.memory_v2 else memory_mib * MIB
+    def _set(self, name: str, value: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            _write(f"{self._path}/{name}", str(value))
 
     def join(self) -> None:
         """
         Put the calling process into the group.
         """
-        for path in self._paths:
-            _write(f"{path}/cgroup.procs", "0")
+        _write(f"{self._path}/cgroup.procs", "0")
+
+    def leave(self) -> None:
+        """
+        Put the calling process back to where the startd is.
+        """
+        _write(f"{self._origin}/cgroup.procs", "0")
 
     def pids(self) -> list[int]:
         """
         Everything in the group, groups below it included.
         """
         found: list[int] = []
-        for path in (self._track, *_below(self._track)):
+        for path in (self._path, *_below(self._path)):
             with contextlib.suppress(OSError), open(f"{path}/cgroup.procs", "rb") as file:  # noqa: PTH123 - hot
                 found += [int(pid) for pid in file.read().split()]
         return [pid for pid in found if pid > 0]
@@ -180,7 +181,7 @@ class Cgroup:
         SIGKILL everything in the group; not all of it need be gone when this returns.
         """
         try:
-            _write(f"{self._track}/cgroup.kill", "1")
+            _write(f"{self._path}/cgroup.kill", "1")
         except OSError:
             for pid in self.pids():
                 with contextlib.suppress(ProcessLookupError):
@@ -190,51 +191,32 @@ class Cgroup:
         """
         Remove the emptied group; whether it is gone.  The kernel takes a moment to forget a process.
         """
-        return all([_remove(path) for path in self._paths])
-
-    @property
-    def limits_memory(self) -> bool:
-        """
-        Whether the kernel enforces the limit.
-        """
-        return bool(self._memory)
+        return _remove(self._path)
 
     def oom_kills(self) -> int:
         """
         How many processes of the group the kernel has killed for want of memory.
         """
-        name = "memory.events" if self._layout.memory_v2 else "memory.oom_control"
-        return _table(f"{self._memory}/{name}").get("oom_kill", 0) if self._memory else 0
+        return _table(f"{self._path}/{'memory.events' if self._v2 else 'memory.oom_control'}").get("oom_kill", 0)
 
     def memory_peak_kib(self) -> int:
         """
         The most that was ever charged to the group, page cache included; 0 if it is not known.
         """
-        name = "memory.peak" if self._layout.memory_v2 else "memory.max_usage_in_bytes"
-        return _number(f"{self._memory}/{name}") // 1024 if self._memory else 0
+        return _number(f"{self._path}/{'memory.peak' if self._v2 else 'memory.max_usage_in_bytes'}") // 1024
 
     def resident_kib(self) -> int:
         """
         Anonymous memory of the group now; 0 if it is not known.
         """
-        if not self._memory:
-            return 0
-        table = _table(f"{self._memory}/memory.stat")
-        return table.get("anon" if self._layout.memory_v2 else "total_rss", 0) // 1024
+        return _table(f"{self._path}/memory.stat").get("anon" if self._v2 else "total_rss", 0) // 1024
 
     def cpu_seconds(self) -> tuple[float, float]:
         """
         User and system time of everything that was ever in the group; zeros if they are not known.
         """
-        if not self._cpu:
-            return 0.0, 0.0
-        if self._layout.memory_v2:
-            table = _table(f"{self._cpu}/cpu.stat")
-            return table.get("user_usec", 0) / 1e6, table.get("system_usec", 0) / 1e6
-        return (
-            _number(f"{self._cpu}/cpuacct.usage_user") / 1e9,
-            _number(f"{self._cpu}/cpuacct.usage_sys") / 1e9,
-        )
+        table = _table(f"{self._path}/cpu.stat") if self._v2 else {}
+        return table.get("user_usec", 0) / 1e6, table.get("system_usec", 0) / 1e6
 
 
 def _write(path: str, text: str) -> None:

@@ -2,8 +2,6 @@
 The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
 """
 
-import os
-import pwd
 from collections.abc import Mapping
 from typing import Final
 
@@ -34,7 +32,7 @@ def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, 
     scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": sandbox}
     return {
         "PATH": PATH,
-        "HOME": _home(spec, sandbox),
+        "HOME": spec.home or sandbox,  # an account that exists only for its slot has no other
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
@@ -46,18 +44,6 @@ def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, 
         "_CONDOR_JOB_PIDS": "",
         **{name: value for name, value in ours.items() if name.startswith(_MARK)},
     }
-
-
-def _home(spec: JobSpec, sandbox: str) -> str:
-    """
-    An account that exists only for its slot has no home but the sandbox.
-    """
-    if spec.account is not None:
-        return sandbox
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        return sandbox
 
 
 def _own(job: JobAd) -> dict[str, str]:

@@ -10,19 +10,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-_SET_PDEATHSIG: Final = 1
 _SET_CHILD_SUBREAPER: Final = 36
 _CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE_KIB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 
 _prctl: Final = ctypes.CDLL(None, use_errno=True).prctl
-
-
-def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """
-    Have the kernel send us `number` when our parent dies.  It is forgotten at a change of credentials: call it after.
-    """
-    _prctl(_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def become_subreaper() -> None:

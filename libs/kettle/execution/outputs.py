@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.jobad import JobAd
-from kettle.execution.sandbox import Mark, Sandbox
+from kettle.execution.sandbox import Mark, Sandbox, acting_as
 from kettle.wire.work import OutputFile
 
 STDOUT: Final = "_condor_stdout"
@@ -45,7 +45,7 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark]) -> Results:
     found: list[OutputFile] = []
     missing: list[str] = []
     room = INLINE_BYTES
-    with sandbox.as_account():
+    with acting_as(sandbox.account):
         for path, name in _wanted(sandbox, job, before, missing):
             file = _take(sandbox, path, name, room)
             if file is None:

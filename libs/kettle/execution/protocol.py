@@ -55,7 +55,6 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
     id: AttemptId
     pid: int
-    start_time: int
     report: Report | None = None
 
 

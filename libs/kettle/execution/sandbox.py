@@ -109,26 +109,27 @@ class Sandbox:
         """
         remove_tree(self.path)
 
-    @contextlib.contextmanager
-    def as_account(self) -> Iterator[None]:
-        """
-        With the job's rights instead of ours.  For the whole process: only where there is one thread.
-        """
-        if self.account is None:
-            yield
-            return
-        uid, gid = os.geteuid(), os.getegid()
-        os.setegid(self.account.gid)
-        os.seteuid(self.account.uid)
-        try:
-            yield
-        finally:
-            os.seteuid(uid)
-            os.setegid(gid)
-
     def _own(self, path: str) -> None:
         if self.account is not None:
             os.chown(path, self.account.uid, self.account.gid)
+
+
+@contextlib.contextmanager
+def acting_as(account: Account | None) -> Iterator[None]:
+    """
+    With the account's rights instead of ours.  For the whole process: only where there is one thread.
+    """
+    if account is None:
+        yield
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    os.setegid(account.gid)
+    os.seteuid(account.uid)
+    try:
+        yield
+    finally:
+        os.seteuid(uid)
+        os.setegid(gid)
 
 
 def remove_tree(path: str) -> None:

@@ -24,12 +24,12 @@ from kettle.pool import processes
 from kettle.pool.errors import StartFailedError
 from kettle.pool.home import Home, open_home
 from kettle.pool.lock import MasterLock, holder
+from kettle.pool.logs import log_tail
 from kettle.pool.personal import Tables, write_settings
 from kettle.pool.roster import MasterState, read_state
 from kettle.runtime import lifeline
 
 UP_S: Final = 60.0
-_TAIL_LINES: Final = 15
 _NOT_INHERITED: Final = frozenset({"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", lifeline.VARIABLE})
 
 Progress = Callable[[str], None]
@@ -121,7 +121,7 @@ def _told(
     return variables | {lifeline.VARIABLE: str(lifeline_fd)}, [lock.fd, lifeline_fd]
 
 
-def _start(  # noqa: PLR0917 - used once, above
+def _start(
     home: Home, ears: "_Ears", variables: Mapping[str, str], fds: list[int], progress: Progress, until: float
 ) -> MasterState:
     log = _log(home)
@@ -231,27 +231,6 @@ def ending(status: int) -> str:
     How a process ended, in words.
     """
     return f"status {status}" if status >= 0 else signal.Signals(-status).name
-
-
-def log_tail(log: Path, after: int) -> str:
-    """
-    The last lines that were written after the offset, the fields of JSON lines that a person wants first.
-    """
-    try:
-        with log.open("rb") as file:
-            file.seek(after)
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(_readable(line) for line in lines[-_TAIL_LINES:])
-
-
-def _readable(line: str) -> str:
-    try:
-        entry = msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError:
-        return line
-    return f"{entry.get('level', '')}: {entry.get('role', '')}: {entry.get('msg', line)}"
 
 
 def _log(home: Home) -> Path:

@@ -52,6 +52,13 @@ class Subjects:
         """The frames of one shard of the log."""
         return f"{self._prefix}.evt.{token(shard)}"
 
+    @property
+    def events_all(self) -> str:
+        """
+        Filter: the frames of every shard.
+        """
+        return f"{self._prefix}.evt.*"
+
     def event_stream(self, shard: str) -> str:
         """The JetStream stream that holds `events(shard)`; its sequence is the frame number."""
         return f"{self._asset}_EVT_{key(shard).replace('=', '_')}"

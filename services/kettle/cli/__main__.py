@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(words) > 1 and words[1] in COMMANDS:
             words = [words[1], "--help"]
         else:
-            print(_overview())
+            sys.stdout.write(_overview() + "\n")
             return 0 if words else 2
     name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, list(COMMANDS), n=1)
         hint = f"did you mean kettle {close[0]}?" if close else "see kettle --help"
-        print(f"kettle: there is no command '{name}'; {hint}", file=sys.stderr)
+        sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
         return 2
     return _run(name, rest)
 
@@ -81,7 +81,7 @@ def _run(name: str, words: list[str]) -> int:
 
 
 def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, name: str) -> int:
-    from kettle.client import ClientError, PoolUnreachableError, SubmitError
+    from kettle.client import ClientError, PoolUnreachableError
 
     try:
         return int(module.run(arguments, screen))
@@ -91,7 +91,7 @@ def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, 
     except PoolUnreachableError as error:
         hint = "start it with: kettle up" if name == "status" else "see what runs with: kettle status"
         screen.trouble(f"kettle {name}: {error}; {hint}")
-    except (CommandError, ClientError, SubmitError) as error:
+    except (CommandError, ClientError) as error:
         screen.trouble(f"kettle {name}: {error}")
     return 1
 

@@ -9,8 +9,6 @@ from typing import Final
 from kettle.cli.screen import Cell
 from kettle.cli.spans import clock, run_time
 from kettle.client.progress import id_of, status_of
-from kettle.submit.quoting import split_v2
-from kettle.submit.errors import QuotingError
 from kettle.wire.ads.types import Ad
 
 QUEUE_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "PRI", "SIZE", "CMD")
@@ -75,11 +73,7 @@ def command_line(ad: Ad) -> str:
     """
     The program's name and its arguments.
     """
-    words = str(ad.get("Arguments") or ad.get("Args") or "")
-    try:
-        words = " ".join(split_v2(words)) if ad.get("Arguments") else words
-    except QuotingError:
-        pass
+    words = ad.get("Arguments") or ad.get("Args") or ""
     return f"{PurePath(str(ad.get('Cmd', ''))).name} {words}".strip()
 
 

@@ -4,14 +4,27 @@ What several subcommands take, and how they reach the pool.
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from kettle.client import Client, ClientError, Select, select
 from kettle.cli.errors import UsageError
+from kettle.client import Client, ClientError, Select, select
 
 T = TypeVar("T")
+
+
+class Arguments(Protocol):
+    """
+    A parser, or a group of its arguments.
+    """
+
+    def add_argument(self, *names: str, type: type, metavar: str, help: str) -> object:  # noqa: A002 - argparse's words
+        """
+        See argparse.
+        """
+        ...
 
 
 def pool_options(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +42,7 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def home_option(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:  # noqa: SLF001 - it has no other name
+def home_option(parser: Arguments) -> None:
     """
     The directory of the pool.
     """
@@ -84,6 +97,8 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[
     """
     Connect, work, disconnect.
     """
+    # The bus's driver would load aiohttp for WebSockets, which we do not use: three quarters of its loading time.
+    sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]  # None means: is not to be had
 
     async def connected() -> T:
         async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:

@@ -166,6 +166,7 @@ class BringUp:
             nats_url=self.nats_url,
             credentials=self._credentials(PERSON),
             user=login_name(),
+            database_url=self.database_url,
         ).save(self._home.path)
 
     def _say(self, what: str) -> None:

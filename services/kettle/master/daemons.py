@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.pool.logs import log_tail
 
 _LOG_LIMIT: Final = 16 << 20
 
@@ -67,6 +68,12 @@ class Daemon(Protocol):
         """
         ...
 
+    def last_words(self) -> str:
+        """
+        The end of what the process wrote since it was started.
+        """
+        ...
+
 
 class Service:
     """
@@ -87,6 +94,7 @@ class Service:
         self._cwd = cwd
         self._fds = tuple(fds)
         self._process: asyncio.subprocess.Process | None = None
+        self._said = 0
 
     @property
     def pid(self) -> int:
@@ -104,6 +112,7 @@ class Service:
         has started itself, such as a starter, sees the end of the lifeline.
         """
         output = _open_log(self._log)
+        self._said = self._log.stat().st_size
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *_dying_with_us(),
@@ -149,6 +158,12 @@ class Service:
         except TimeoutError:
             self.kill()
             await self.wait()
+
+    def last_words(self) -> str:
+        """
+        The end of the log since the last start.
+        """
+        return log_tail(self._log, self._said)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
@@ -199,6 +214,12 @@ class Server:
         End the server; it has its own sequence of signals and times.
         """
         await self._server.stop()
+
+    def last_words(self) -> str:
+        """
+        Nothing: the error with which a server does not start has them.
+        """
+        return ""
 
 
 def _dying_with_us() -> list[str]:

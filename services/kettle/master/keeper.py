@@ -29,8 +29,9 @@ class StartGivenUpError(Exception):
     A service did not become ready while the pool was being started, and trying on is of no use.
     """
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} {why} while the pool was being started.")
+    def __init__(self, name: str, why: str, last_words: str) -> None:
+        said = f"  It said:\n{last_words}" if last_words else ""
+        super().__init__(f"{name} {why} while the pool was being started.{said}")
 
 
 class Keeper:
@@ -169,9 +170,11 @@ class Keeper:
         if self.ready.is_set():
             return
         if isinstance(verdict, Leave):
-            raise StartGivenUpError(self.name, f"{verdict.reason} (status {status})")
+            raise StartGivenUpError(
+                self.name, f"{verdict.reason} (status {status})", self.daemon.last_words()
+            )
         if failures >= self._settings.start_attempts:
-            raise StartGivenUpError(self.name, f"ended {failures} times{self._why}")
+            raise StartGivenUpError(self.name, f"ended {failures} times{self._why}", self.daemon.last_words())
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

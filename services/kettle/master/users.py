@@ -6,6 +6,7 @@ import os
 import pwd
 from collections.abc import Iterable
 
+from kettle.auth.permissions import permissions
 from kettle.embedded import Permissions
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
@@ -35,7 +36,5 @@ def bus_users(pool: str, roles: Iterable[str]) -> dict[str, Permissions]:
 
 
 def _allowed(name: str, subjects: Subjects, identity: Identity) -> Permissions:
-    from kettle.auth.permissions import permissions
-
     publish, subscribe = permissions(name, subjects, identity)
-    return Permissions(publish=publish, subscribe=subscribe)
+    return Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")

@@ -16,6 +16,8 @@ from kettle.wire.commands.negotiator import WHY
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
+GUARD: Final = 1.0
+"""Seconds between looks whether the shard is still ours."""
 
 
 async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
@@ -29,6 +31,7 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     await record.recall(log, settings.remembered)
     negotiator = Negotiator(bus, subjects, record, settings)
     rt.loop(shard.run(), name="commit")
+    rt.loop(shard.guard(GUARD), name="guard")
     rt.loop(relay(bus, log, shard, subjects), name="relay")
     rt.loop(negotiator.watch_slots(), name="slots")
     rt.loop(negotiator.watch_secrets(), name="secrets")

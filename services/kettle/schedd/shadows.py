@@ -13,6 +13,7 @@ from typing import Final
 
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
+from kettle.runtime import Telemetry
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
@@ -40,12 +41,20 @@ class Shadows:
     """The shadows of this schedd."""
 
     def __init__(
-        self, bus: Bus, queue: Queue, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, interval: float
+        self,
+        bus: Bus,
+        queue: Queue,
+        secrets: ClaimSecrets,
+        tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
+        *,
+        interval: float,
     ) -> None:
         self._bus = bus
         self._queue = queue
         self._secrets = secrets
         self._tasks = tasks
+        self._telemetry = telemetry
         self._interval = interval
         self._seen: dict[str, float] = {}
         self._keeper: dict[JobId, str] = {}
@@ -71,6 +80,12 @@ class Shadows:
         if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
             return None
         assignment = self.assignment(job)
+        parent = {"traceparent": assignment.trace}
+        with self._telemetry.span("schedd.assign", parent=parent, job=str(job), attempt=assignment.attempt):
+            return self._give(assignment, shadow)
+
+    def _give(self, assignment: Assignment, shadow: str) -> Assignment:
+        job = assignment.job
         if shadow:
             self._keeper[job] = shadow
             return assignment

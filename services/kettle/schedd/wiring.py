@@ -26,6 +26,8 @@ from kettle.wire.commands import schedd as commands
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
+GUARD: Final = 1.0
+"""Seconds between looks whether the shard is still ours."""
 
 
 async def serve(rt: Runtime, settings: ScheddSettings) -> None:
@@ -43,11 +45,12 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     )
     ledger = Ledger(shard, queue, checkpointer)
     rt.loop(shard.run(), name="commit")
+    rt.loop(shard.guard(GUARD), name="guard")
     rt.loop(checkpointer.run(), name="checkpoint")
     rt.loop(relay(bus, log, shard, subjects), name="relay")
     async with asyncio.TaskGroup() as tasks:
         secrets = ClaimSecrets.at(settings.key_path)
-        shadows = Shadows(bus, queue, secrets, tasks, interval=settings.sync_interval)
+        shadows = Shadows(bus, queue, secrets, tasks, rt.telemetry, interval=settings.sync_interval)
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
         adverts = Adverts(bus, subjects, queue, claims, settings)
         ledger.on_change(adverts.note)

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt
 from kettle.shadow.inputs import Inputs, read_piece
 from kettle.shadow.reporter import Reporter
@@ -31,12 +32,18 @@ class Shadow:
     """All attempts that this process looks after."""
 
     def __init__(
-        self, bus: Bus, subjects: Subjects, settings: ShadowSettings, tasks: asyncio.TaskGroup
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        settings: ShadowSettings,
+        tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
     ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
         self._tasks = tasks
+        self._telemetry = telemetry
         self._workers = Workers(bus, settings, tasks)
         self._inputs = Inputs(inline_bytes=settings.inline_bytes, cache_bytes=settings.cache_bytes)
         self.reporter = Reporter(bus, settings, self.start)
@@ -64,9 +71,20 @@ class Shadow:
                 return
             known[1].cancel()
         attempt = Attempt(assignment, self._settings.name, self._inputs, self._workers, self.reporter)
-        task = self._tasks.create_task(attempt.run(), name=f"job {assignment.job}")
+        task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
         self._attempts[assignment.job] = (attempt, task)
         task.add_done_callback(lambda _: self._over(assignment.job, attempt))
+
+    async def _follow(self, attempt: Attempt) -> None:
+        assignment = attempt.assignment
+        with self._telemetry.span(
+            "shadow.attempt",
+            parent={"traceparent": assignment.trace},
+            job=str(assignment.job),
+            attempt=assignment.attempt,
+            slot=assignment.slot,
+        ):
+            await attempt.run()
 
     def _over(self, job: JobId, attempt: Attempt) -> None:
         known = self._attempts.get(job)

@@ -30,7 +30,7 @@ async def serve(rt: Runtime, settings: ShadowSettings) -> None:
         )
     )
     async with asyncio.TaskGroup() as tasks:
-        shadow = Shadow(bus, subjects, settings, tasks)
+        shadow = Shadow(bus, subjects, settings, tasks, rt.telemetry)
         await bus.serve(
             "shadow",
             settings.name,

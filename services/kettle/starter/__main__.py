@@ -4,9 +4,14 @@ The zygote: `python -m kettle.starter SOCKET LIFELINE`, numbers of inherited des
 
 import socket
 import sys
+from types import ModuleType
+from typing import cast
 
-from kettle.execution.zygote import serve
-from kettle.starter.starter import run_starter
+# msgspec takes this module if it is installed and does as well without it; each starter would copy its five megabytes.
+sys.modules["typing_extensions"] = cast("ModuleType", None)
+
+from kettle.execution.zygote import serve  # noqa: E402 - after the line above
+from kettle.starter.starter import run_starter  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:

@@ -73,7 +73,7 @@ class Line:
         if self._socket is None:
             return False
         try:
-            self._socket.sendall(frame(message))
+            self._socket.sendall(frame(message), socket.MSG_NOSIGNAL)
         except OSError:
             self._lose()
             return False

@@ -14,7 +14,7 @@ from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd, long_form
-from kettle.execution.linux import become_subreaper, boottime, start_time
+from kettle.execution.linux import become_subreaper, boottime
 from kettle.execution.outputs import STDERR, STDOUT, collect
 from kettle.execution.process import LaunchError, Program, launch
 from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said
@@ -120,7 +120,6 @@ class Starter:
             stdout=stdout,
             stderr=stdout if out and out == err else stderr,
             account=self._spec.account,
-            core_bytes=int(job.number("CoreSize") or 0),
         )
 
     def _begin(self, pid: int) -> None:
@@ -293,5 +292,4 @@ class Starter:
         )
 
     def _hello(self) -> Hello:
-        pid = os.getpid()
-        return Hello(self._spec.id, pid, start_time(pid) or 0, self._started)
+        return Hello(self._spec.id, os.getpid(), self._started)

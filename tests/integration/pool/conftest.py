@@ -42,9 +42,13 @@ class DummyPool:
             package.mkdir(parents=True)
             (package / "__init__.py").touch()  # else the real service of this name would be found first
             shutil.copyfile(Path(__file__).with_name("dummy_service.py"), package / "__main__.py")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KETTLE_")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("KETTLE_") or name.endswith("_BIN")
+        }
         self.environ = inherited | {
-            "PYTHONPATH": str(top / "dummies"),
+            "PYTHONPATH": os.pathsep.join([str(top / "dummies"), os.environ.get("PYTHONPATH", "")]),
             "KETTLE_NATS_URL": "nats://127.0.0.1:1",
             "KETTLE_DATABASE_URL": "postgresql://nowhere/nothing",
             "KETTLE_MASTER_MIGRATE": "false",
@@ -68,6 +72,9 @@ class DummyPool:
         state = pool.state(self.home)
         daemon = state.daemon(name) if state else None
         return daemon.pid if daemon and daemon.status == "running" else 0
+
+    def runs_anew(self, name: str, killed: int) -> bool:
+        return self.pid(name) not in {0, killed}
 
     def daemon(self, name: str) -> pool.DaemonState:
         state = pool.state(self.home)

@@ -191,6 +191,14 @@ def test_wrong_settings_end_the_start_at_once(dummies: DummyPool) -> None:
         dummies.up(TEST_FAILS="78")
 
 
+def test_a_misspelt_setting_of_a_service_is_named(dummies: DummyPool) -> None:
+    """
+    The sentence of a service about its settings reaches the person, too.
+    """
+    with pytest.raises(pool.StartFailedError, match="KETTLE_FIRST_SHRAD"):
+        dummies.up(FIRST_SHRAD="3")
+
+
 def test_a_misspelt_setting_of_the_master_is_named(dummies: DummyPool) -> None:
     """
     The sentence of the master about its own settings reaches the person.

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -25,6 +26,9 @@ def served(tmp_path: Path) -> Iterator[DummyPool]:
     dummy = DummyPool(tmp_path, lifeline, ["collector"])
     for variable in ("KETTLE_NATS_URL", "KETTLE_DATABASE_URL", "KETTLE_MASTER_MIGRATE"):
         del dummy.environ[variable]
+    # The settings that a personal pool starts with are those of the real services.
+    (tmp_path / "empty.toml").touch()
+    dummy.environ["KETTLE_CONFIG"] = str(tmp_path / "empty.toml")
     try:
         yield dummy
     finally:
@@ -53,7 +57,7 @@ async def test_both_servers_come_up_and_come_back(served: DummyPool) -> None:
     for name in ("nats", "postgres"):
         killed = served.pid(name)
         os.kill(killed, signal.SIGKILL)
-        assert eventually(lambda name=name, killed=killed: served.pid(name) not in {0, killed})
+        assert eventually(partial(served.runs_anew, name, killed))
     assert await query(state.database_url, "SELECT count(*) FROM log.migration") != 0
     assert served.daemon("collector").starts == 1
 
@@ -70,7 +74,6 @@ def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
         *keys.values(),
         served.home / "pool.json",
         served.home / "state.json",
-        served.home / "kettle.toml",
     ]
     assert [] == [path for path in files if not private(path)]
     found = PoolFile.load(served.home)

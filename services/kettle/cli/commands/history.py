@@ -6,9 +6,9 @@ import argparse
 from typing import Final
 
 from kettle.cli.commands.q import show_long
+from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
 from kettle.cli.options import json_option, pool_options, with_pool
-from kettle.cli.errors import UsageError
 from kettle.cli.screen import Screen, plain
 from kettle.client import ClientError, select
 from kettle.client.progress import status_of

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 def _show(ads: list[Ad], screen: Screen, *, held: bool) -> None:
     now = time.time()
     rows = [queue_row(ad, now) for ad in ads]
-    titles = list(QUEUE_TITLES)
+    titles: list[str] = list(QUEUE_TITLES)
     if held:
         titles.append("HELD BECAUSE")
         rows = [[*row, str(ad.get("HoldReason", ""))] for row, ad in zip(rows, ads, strict=True)]

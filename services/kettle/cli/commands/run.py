@@ -4,7 +4,6 @@
 
 import argparse
 import importlib
-import importlib.util
 import sys
 from typing import Final
 

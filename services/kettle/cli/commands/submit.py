@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kettle.cli.errors import UsageError
+from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
-from kettle.client import Submission, prepare
+from kettle.client import Submission, SubmitError, prepare
 from kettle.wire.commands.schedd import Submitted
 
 HELP: Final = """\
@@ -67,10 +67,13 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             raise UsageError(f"'{word}' is not NAME=VALUE")
         name = f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]
         given[name] = match[2]
-    if arguments.file == "-":
-        submission = prepare(sys.stdin.read(), given=given, source="standard input", submit_method=0)
-    else:
-        submission = prepare(Path(arguments.file), given=given, submit_method=0)
+    try:
+        if arguments.file == "-":
+            submission = prepare(sys.stdin.read(), given=given, source="standard input", submit_method=0)
+        else:
+            submission = prepare(Path(arguments.file), given=given, submit_method=0)
+    except SubmitError as error:
+        raise CommandError(str(error)) from error
     if arguments.dry_run:
         return _show(submission, screen)
 

@@ -135,7 +135,7 @@ class _Quiet:
         return
 
 
-class _Bar:
+class Bar:
     """
     A progress bar on standard error.
     """
@@ -171,5 +171,5 @@ class _Bar:
         self._bar.update(self._task, total=progress.total, completed=progress.done, counts=", ".join(said))
 
 
-def _bar(screen: Screen) -> _Quiet | _Bar:
-    return _Bar() if not screen.as_json and screen.err.isatty() else _Quiet()
+def _bar(screen: Screen) -> _Quiet | Bar:
+    return Bar() if not screen.as_json and screen.err.isatty() else _Quiet()

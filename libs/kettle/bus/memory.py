@@ -1,0 +1,300 @@
+"""
+The bus in memory: the same promises as over NATS, without a server, for tests and simulation.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from kettle.bus.memory_server import PAYLOAD_LIMIT, MemoryServer, matches
+from kettle.bus.ports import (
+    Batch,
+    BucketSpec,
+    BusError,
+    KeyChange,
+    Message,
+    NoResponderError,
+    RefusedError,
+    Rep,
+    ReplyTimeoutError,
+    Req,
+    Served,
+    StreamSpec,
+)
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity
+from kettle.wire.subjects import Subjects
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class MemoryBus:
+    """
+    One identity's connection to a `MemoryServer`.
+    """
+
+    def __init__(self, server: MemoryServer, *, subjects: Subjects, identity: Identity) -> None:
+        self.subjects = subjects
+        self.identity = identity
+        self._server = server
+        self._tasks: set[asyncio.Task[bytes]] = set()
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._listeners: list[Callable[[], None]] = []
+        self._specs: dict[str, StreamSpec | BucketSpec] = {}
+        self._services: dict[str, Served[Any, Any]] = {}
+        server.remade.append(self._remake)
+        server.connections.append(self)
+
+    def close(self) -> None:
+        """
+        Answer nothing any more.
+        """
+        self._server.connections.remove(self)
+        self._server.remade.remove(self._remake)
+        self._services.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._failure.cancel()
+
+    @property
+    def connected(self) -> bool:
+        """
+        See `Bus.connected`.
+        """
+        return True
+
+    @property
+    def payload_limit(self) -> int:
+        """
+        See `Bus.payload_limit`.
+        """
+        return PAYLOAD_LIMIT
+
+    async def failure(self) -> None:
+        """
+        See `Bus.failure`.
+        """
+        await self._failure
+
+    def on_return(self, listener: Callable[[], None]) -> None:
+        """
+        See `Bus.on_return`.
+        """
+        self._listeners.append(listener)
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
+        """
+        See `Bus.call`.
+        """
+        subject = self.subjects.command(endpoint.role, name, endpoint.verb, self.identity.token)
+        for connection in self._server.connections:
+            if (answer := connection.answer(subject, _encode(request))) is not None:
+                break
+        else:
+            raise NoResponderError(f"nobody answers {subject}")
+        try:
+            async with asyncio.timeout(deadline):
+                return endpoint.decode_reply(await asyncio.shield(answer))
+        except TimeoutError as error:
+            raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds") from error
+
+    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
+        """
+        See `Bus.serve`.
+        """
+        for one in served:
+            self._services[self.subjects.command(role, name, one.endpoint.verb, "*")] = one
+
+    def answer(self, subject: str, data: bytes) -> "asyncio.Future[bytes] | None":
+        """
+        What this connection answers to a command; None if it does not serve it.
+        """
+        for pattern, served in self._services.items():
+            if matches(pattern, subject):
+                task = asyncio.create_task(_handle(served, Identity.from_subject(subject), data))
+                self._tasks.add(task)
+                reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+                task.add_done_callback(partial(self._answered, reply))
+                return reply
+        return None
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        """
+        See `Bus.publish`.
+        """
+        self._server.publish(subject, data)
+
+    async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
+        """
+        See `Bus.listen`.
+        """
+        self._server.listeners.append((subject, listener))
+
+    async def ensure_stream(self, spec: StreamSpec) -> int:
+        """
+        See `Bus.ensure_stream`.
+        """
+        if spec.remake:
+            self._specs[spec.name] = spec
+        return self._server.make_stream(spec).last
+
+    async def last_sequence(self, stream: str) -> int | None:
+        """
+        See `Bus.last_sequence`.
+        """
+        found = self._server.streams.get(stream)
+        return found.last if found else None
+
+    async def append(
+        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+    ) -> int:
+        """
+        See `Bus.append`.
+        """
+        self._check(subject, data)
+        return self._server.stream_of(subject).append(subject, data, expect_last)
+
+    async def consume(
+        self,
+        stream: str,
+        durable: str,
+        *,
+        subject: str,
+        batch: int = 256,
+        after: int = 0,
+        ephemeral: bool = False,
+    ) -> AsyncGenerator[Batch, None]:
+        """
+        See `Bus.consume`.
+        """
+        reading, position = None, after
+        while True:
+            now = self._server.streams.get(stream)
+            if now is None:
+                await self._server.made.wait()
+                continue
+            if now is not reading:
+                position = (
+                    after if reading is None else 0
+                )  # another stream of the same name: from its beginning
+                position = position if ephemeral else now.acked.get(durable, position)
+                reading = now
+            if messages := now.after(position, subject, batch):
+                position = messages[-1].sequence
+                yield _Fetched(messages, now.acked, "" if ephemeral else durable)
+            else:
+                await now.changed.wait()
+
+    async def ensure_bucket(self, spec: BucketSpec) -> None:
+        """
+        See `Bus.ensure_bucket`.
+        """
+        self._specs[spec.name] = spec
+        self._server.make_bucket(spec)
+
+    async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        """
+        See `Bus.put`.
+        """
+        with suppress(NoResponderError):
+            self._server.put(bucket, key, value, ttl, None)
+
+    async def update(
+        self,
+        bucket: str,
+        key: str,
+        value: bytes,
+        *,
+        expect: int,
+        ttl: float | None = None,
+        deadline: float = 5.0,
+    ) -> int:
+        """
+        See `Bus.update`.
+        """
+        return self._server.put(bucket, key, value, ttl, expect)
+
+    async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
+        """
+        See `Bus.delete`.
+        """
+        with suppress(BusError):
+            self._server.put(bucket, key, None, None, expect)
+
+    async def watch(self, bucket: str, keys: str = ">") -> AsyncGenerator[KeyChange | None, None]:
+        """
+        See `Bus.watch`.
+        """
+        watcher = self._server.watch(bucket, keys)
+        try:
+            while True:
+                await watcher.filled.wait()
+                watcher.filled.clear()
+                changes, watcher.changes = watcher.changes, []
+                for change in changes:
+                    yield change
+        finally:
+            self._server.watchers[bucket].remove(watcher)
+
+    def _check(self, subject: str, data: bytes) -> None:
+        if len(data) > PAYLOAD_LIMIT:
+            raise RefusedError("too_large", f"a message of {len(data)} bytes for {subject}")
+
+    def _answered(self, reply: "asyncio.Future[bytes]", task: "asyncio.Task[bytes]") -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or reply.done():
+            return
+        match task.exception():
+            case None:
+                reply.set_result(task.result())
+            case RefusedError() as refusal:
+                reply.set_exception(refusal)
+                reply.exception()  # the caller may have given up
+            case error:
+                if not self._failure.done():
+                    self._failure.set_exception(error)
+
+    def _remake(self, name: str) -> None:
+        match self._specs.get(name):
+            case StreamSpec() as spec:
+                self._server.make_stream(spec)
+            case BucketSpec() as spec:
+                self._server.make_bucket(spec)
+            case None:
+                return
+        for listener in self._listeners:
+            listener()
+
+
+async def _handle(served: Served[Any, Any], caller: Identity, data: bytes) -> bytes:
+    endpoint = served.endpoint
+    try:
+        request = endpoint.decode_request(data)
+    except msgspec.MsgspecError as error:
+        raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+    return _encode(await served.handler(request, caller))
+
+
+class _Fetched:
+    """
+    A batch that remembers its acknowledgement in the stream.
+    """
+
+    def __init__(self, messages: Sequence[Message], acked: dict[str, int], durable: str) -> None:
+        self.messages = messages
+        self._acked = acked
+        self._durable = durable
+
+    async def ack(self) -> None:
+        """
+        See `Batch.ack`.
+        """
+        if self._durable:
+            last = self.messages[-1].sequence
+            self._acked[self._durable] = max(last, self._acked.get(self._durable, 0))

@@ -1,0 +1,156 @@
+"""
+One service of the pool inside a test, with real servers below it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kettle.bus.nats import NatsBus
+from kettle.eventsourcing.relay import relay
+from kettle.eventsourcing.shard import Shard
+from kettle.runtime import Runtime, Settings
+from kettle.runtime.service import S, Serve
+from kettle.storage import PgLog
+from kettle.storage.migrate import migrate
+from kettle.testing.embedded import Servers, servers
+from kettle.wire.events import Event
+from kettle.wire.identity import Identity, daemon
+from kettle.wire.subjects import Subjects
+
+T = TypeVar("T")
+
+POOL = "test"
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """
+    Servers, a database with an empty log, and the log.
+    """
+
+    servers: Servers
+    dsn: str
+    log: PgLog
+
+    @property
+    def subjects(self) -> Subjects:
+        """
+        The names of this pool on the bus.
+        """
+        return Subjects(POOL)
+
+    def settings(self, kind: type[S], **own: object) -> S:
+        """
+        Settings of a service that joins these servers.
+        """
+        joined: dict[str, object] = {
+            "pool": POOL,
+            "nats_url": self.servers.nats.url,
+            "nats_credentials": str(self.servers.nats.credentials("test")),
+            "database_url": self.dsn,
+        }
+        return msgspec.convert(joined | own, kind)
+
+    @asynccontextmanager
+    async def bus(self, identity: Identity | None = None) -> AsyncGenerator[NatsBus]:
+        """
+        A connection of the test's own.
+        """
+        shared = self.settings(Settings)
+        async with NatsBus.connect(
+            shared.nats_url,
+            subjects=self.subjects,
+            identity=identity or daemon("test"),
+            credentials=shared.nats_credentials,
+        ) as bus:
+            yield bus
+
+
+@asynccontextmanager
+async def backend(directory: Path, *, template: Path | None = None) -> AsyncGenerator[Backend]:
+    """
+    Throw-away servers with an empty log while the context lasts.
+    """
+    async with servers(directory, template=template) as pair, PgLog.connect(pair.postgres.dsn) as log:
+        await log.database.run(migrate)
+        yield Backend(pair, pair.postgres.dsn, log)
+
+
+@asynccontextmanager
+async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.0) -> AsyncGenerator[Runtime]:
+    """
+    A service in the test's own event loop: ready when the context begins, drained when it ends.
+
+    The service's failure is the test's.
+    """
+    rt = Runtime(role)
+    ready = asyncio.Event()
+
+    async def announced(runtime: Runtime, own: S) -> None:
+        announce = runtime.ready
+
+        def tell() -> None:
+            announce()
+            ready.set()
+
+        runtime.ready = tell  # type: ignore[method-assign]
+        await serve(runtime, own)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(rt.host(settings, announced), name=role)
+        async with asyncio.timeout(within):
+            await ready.wait()
+        try:
+            yield rt
+        finally:
+            rt.stop()
+
+
+async def eventually(look: Callable[[], Awaitable[T]], *, within: float = 10.0) -> T:
+    """
+    Look again until there is something true to see; that.
+    """
+    async with asyncio.timeout(within):
+        while not (seen := await look()):  # noqa: ASYNC110 - what is looked at may lie in another process
+            await asyncio.sleep(0.01)
+        return seen
+
+
+class Owner:
+    """
+    The owner of one shard, as a service would be: what it records is committed and put on the bus.
+    """
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    async def record(self, *changes: tuple[str, Event], at_us: int) -> int:
+        """
+        Events into one frame; its number, after the commit.
+        """
+        async with asyncio.timeout(10):
+            return await self.shard.record(changes, now_us=at_us)
+
+
+@asynccontextmanager
+async def owned(backend: Backend, name: str) -> AsyncGenerator[Owner]:
+    """
+    Own a shard while the context lasts.
+    """
+    async with backend.bus() as bus, Shard.own(backend.log, name, owner="test") as shard:
+        versions: dict[str, int] = {}
+        async for frame in backend.log.read(name):
+            versions.update((entry.stream, entry.version) for entry in frame.entries)
+        shard.adopt(versions)
+        async with asyncio.TaskGroup() as tasks:
+            loops = [
+                tasks.create_task(shard.run()),
+                tasks.create_task(relay(bus, backend.log, shard, backend.subjects)),
+            ]
+            yield Owner(shard)
+            for loop in loops:
+                loop.cancel()

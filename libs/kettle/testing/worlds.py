@@ -1,0 +1,159 @@
+"""
+The adapters of the bus behind one face: how to connect, let time pass, and take something away.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Bus
+from kettle.testing.embedded import Servers
+from kettle.wire.identity import Identity, daemon
+from kettle.wire.subjects import Subjects
+
+
+class World(Protocol):
+    """
+    One pool of its own.
+    """
+
+    subjects: Subjects
+
+    async def connect(self, identity: Identity = ...) -> Bus:
+        """
+        A connection of somebody.
+        """
+        ...
+
+    async def leave(self, bus: Bus) -> None:
+        """
+        The holder of a connection dies.
+        """
+        ...
+
+    async def passes(self, seconds: float) -> None:
+        """
+        Time passes for what lives on the bus.
+        """
+        ...
+
+    async def lose(self, stream: str) -> None:
+        """
+        The server loses a stream.
+        """
+        ...
+
+    async def lose_bucket(self, bucket: str) -> None:
+        """
+        The server loses a bucket.
+        """
+        ...
+
+
+class MemoryWorld:
+    """
+    A server in memory with a clock that moves when it is told.
+    """
+
+    def __init__(self) -> None:
+        self.subjects = Subjects(f"t{uuid.uuid4().hex[:8]}")
+        self._now = 0.0
+        self._server = MemoryServer(lambda: self._now)
+
+    async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+        return MemoryBus(self._server, subjects=self.subjects, identity=identity)
+
+    async def leave(self, bus: Bus) -> None:
+        """
+        See `World.leave`.
+        """
+        assert isinstance(bus, MemoryBus)
+        bus.close()
+
+    async def passes(self, seconds: float) -> None:
+        """
+        See `World.passes`.
+        """
+        self._now += seconds
+        self._server.expire()
+
+    async def lose(self, stream: str) -> None:
+        """
+        See `World.lose`.
+        """
+        self._server.lose(stream)
+
+    async def lose_bucket(self, bucket: str) -> None:
+        """
+        See `World.lose_bucket`.
+        """
+        self._server.lose(bucket)
+
+
+class NatsWorld:
+    """
+    A pool of its own on a real server.
+    """
+
+    def __init__(self, servers: Servers, stack: AsyncExitStack) -> None:
+        self.subjects = Subjects(f"t{uuid.uuid4().hex[:8]}")
+        self._servers = servers
+        self._stack = stack
+        self._exits: dict[Bus, AsyncExitStack] = {}
+
+    async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+        own = await self._stack.enter_async_context(AsyncExitStack())
+        bus = await own.enter_async_context(
+            NatsBus.connect(
+                self._servers.nats.url,
+                subjects=self.subjects,
+                identity=identity,
+                credentials=str(self._servers.nats.credentials("test")),
+                patience=10,
+            )
+        )
+        self._exits[bus] = own
+        return bus
+
+    async def leave(self, bus: Bus) -> None:
+        """
+        See `World.leave`.
+        """
+        await self._exits[bus].aclose()
+
+    async def passes(self, seconds: float) -> None:
+        """
+        See `World.passes`.
+        """
+        await asyncio.sleep(seconds)
+
+    async def lose(self, stream: str) -> None:
+        """
+        See `World.lose`.
+        """
+        bus = await self.connect()
+        assert isinstance(bus, NatsBus)
+        await bus.delete_stream(stream)
+
+    async def lose_bucket(self, bucket: str) -> None:
+        """
+        See `World.lose_bucket`.
+        """
+        await self.lose(f"KV_{bucket}")
+
+
+@asynccontextmanager
+async def world(kind: str, servers: Servers) -> AsyncIterator[World]:
+    """
+    A world of one kind, cleaned up at the end.
+    """
+    async with AsyncExitStack() as stack:
+        if kind == "memory":
+            yield MemoryWorld()
+        else:
+            yield NatsWorld(servers, stack)

@@ -1,0 +1,194 @@
+"""
+`kettle status`: what the pool consists of and does.
+"""
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kettle.cli.jobs import number
+from kettle.cli.options import json_option, pool_options, with_pool
+from kettle.cli.screen import Cell, Screen, plain
+from kettle.cli.spans import counted, run_time, size
+from kettle.client import Client, PoolUnreachableError, home_directory
+from kettle.wire.ads.types import Ad
+
+HELP: Final = """\
+What the pool consists of and does: the services of this machine's pool, the machines with their slots, the jobs.
+
+examples:
+  kettle status
+  kettle status --slots             every slot, dynamic ones too
+  kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
+  kettle status --json
+"""
+
+_SLOT_TITLES: Final = ("NAME", "ARCH", "OPSYS", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "IN STATE")
+_RIGHT: Final = frozenset({"CPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS"})
+_STYLES: Final = {
+    "running": "good",
+    "starting": "idle",
+    "waiting": "bad",
+    "stopping": "idle",
+    "stopped": "dim",
+    "left": "dim",
+}
+_SLOT_STYLES: Final = {"claimed": "running", "unclaimed": "", "drained": "idle", "owner": "dim"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
+    parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
+    parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")
+    json_option(parser)
+    pool_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Show it.
+    """
+    if arguments.ads:
+        ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=arguments.constraint))
+        _show_ads(ads, screen)
+        return 0
+    local = _local(arguments.home)
+
+    async def ask(pool: Client) -> tuple[str, list[Ad]]:
+        return pool.pool.pool, await pool.ads(constraint=arguments.constraint)
+
+    try:
+        name, ads = with_pool(arguments, ask)
+    except PoolUnreachableError:
+        if local is not None and not screen.as_json:
+            _show_services(local, screen)
+        raise
+    if screen.as_json:
+        screen.json({"pool": name, "master": msgspec.to_builtins(local), "ads": [plain(ad) for ad in ads]})
+        return 0
+    if local is None:
+        screen.say(screen.paint(f"Pool {name}.", "strong"))
+    else:
+        _show_services(local, screen)
+    _show_slots([ad for ad in ads if ad.get("MyType") == "Machine"], screen, every=arguments.slots)
+    _show_jobs([ad for ad in ads if ad.get("MyType") == "Scheduler"], screen)
+    return 0
+
+
+def _local(home: Path | None) -> Any:
+    """
+    The roster of the master of this machine's pool; None if there is none here.
+    """
+    from kettle.pool import PoolError, state
+
+    try:
+        return state(home or home_directory())
+    except PoolError:
+        return None
+
+
+def _show_ads(ads: Sequence[Ad], screen: Screen) -> None:
+    if screen.as_json:
+        screen.json([plain(ad) for ad in ads])
+        return
+    from kettle.classad import ClassAd, write_long
+
+    for ad in ads:
+        screen.say(write_long(ClassAd.from_wire(ad)).rstrip())
+        screen.say()
+
+
+def _show_services(master: Any, screen: Screen) -> None:
+    now = time.time()
+    up = run_time(now - master.started)
+    state = "is up" if master.ready else "is starting"
+    screen.say(
+        screen.paint(
+            f"Pool {master.pool} {state} on this machine since {up} (master: process {master.pid}).", "strong"
+        )
+    )
+    rows: list[Sequence[Cell]] = [
+        (
+            daemon.name,
+            daemon.status,
+            daemon.pid or "-",
+            run_time(now - daemon.since) if daemon.since else "-",
+            daemon.starts,
+            daemon.last_exit,
+        )
+        for daemon in master.daemons
+    ]
+    styles = [_STYLES.get(daemon.status, "") for daemon in master.daemons]
+    screen.say()
+    screen.table(
+        ("SERVICE", "STATUS", "PID", "UPTIME", "STARTS", "LAST EXIT"), rows, styles=styles, right=_RIGHT
+    )
+
+
+def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
+    screen.say()
+    if not ads:
+        screen.say("No machine has joined the pool.")
+        return
+    now = time.time()
+    shown = ads if every else [ad for ad in ads if ad.get("SlotType") != "Dynamic"]
+    dynamic = Counter(str(ad.get("Machine", "")) for ad in ads if ad.get("SlotType") == "Dynamic")
+    styles = [_SLOT_STYLES.get(str(ad.get("State", "")).lower(), "") for ad in shown]
+    screen.table(_SLOT_TITLES, [_slot(ad, now) for ad in shown], styles=styles, right=_RIGHT)
+    if dynamic and not every:
+        screen.say(
+            f"{counted(dynamic.total(), 'dynamic slot')} carved out of these; see them with: kettle status --slots"
+        )
+
+
+def _slot(ad: Ad, now: float) -> list[Cell]:
+    since = number(ad, "EnteredCurrentState")
+    return [
+        str(ad.get("Name", "?")),
+        str(ad.get("Arch", "?")),
+        str(ad.get("OpSys", "?")),
+        str(ad.get("State", "?")),
+        str(ad.get("Activity", "?")),
+        _of(ad, "Cpus", "TotalSlotCpus", _plain_number),
+        _of(ad, "Memory", "TotalSlotMemory", _mebibytes),
+        size(number(ad, "Disk")),
+        run_time(now - since) if since else "-",
+    ]
+
+
+def _of(ad: Ad, free: str, total: str, text: Callable[[float], str]) -> str:
+    """
+    What is left of what a partitionable slot has.
+    """
+    left, whole = number(ad, free), number(ad, total)
+    if ad.get("SlotType") != "Partitionable" or not whole:
+        return text(left)
+    return f"{text(left)} of {text(whole)} free"
+
+
+def _plain_number(number: float) -> str:
+    return f"{number:g}"
+
+
+def _mebibytes(mib: float) -> str:
+    return size(mib * 1024)
+
+
+def _show_jobs(ads: list[Ad], screen: Screen) -> None:
+    screen.say()
+    for ad in ads:
+        counts = ", ".join(
+            f"{int(number(ad, f'Total{status}Jobs'))} {status.lower()}"
+            for status in ("Idle", "Running", "Held")
+        )
+        screen.say(f"Jobs at {ad.get('Name', '?')}: {counts}.")
+    if not ads:
+        screen.say("No schedd answers for jobs at the moment.")

@@ -1,0 +1,105 @@
+"""
+Our job ads beside those that HTCondor 24.12 made of the same descriptions.
+"""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.classad import parse as parse_expression
+from kettle.classad import unparse
+from kettle.submit import CLUSTER, Site, SubmitError, expand, parse
+from kettle.submit.commands import is_known
+from kettle.wire.ads.types import Ad, Expr
+
+DATA = Path(__file__).parent / "data/submit-vectors.jsonl"
+HEAD = "universe = vanilla\nexecutable = /bin/sleep\n"
+IWD = Path("/home/somebody")
+SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="example.org", check_files=False)
+
+DIFFERENT = {
+    "env = A=1": "old syntax is always converted: one attribute for one meaning",
+    "when_to_transfer_output = NEVER": "refused: nobody would find out that it means nothing",
+    "when_to_transfer_output = ON_SUCCESS": "refused until success exit codes are carried out",
+    "job_lease_duration = 5": "agrees; listed because 24.12 also tells about the default, which is the schedd's here",
+    "+foo = undefined_ref + ": "agrees; the sentence is ours",
+    "My.Baz = [a=1;b={1,2}]": "the vector is in the layout for people",
+    "/etc/hostname": "DiskUsage of a file of the machine on which the vectors were made",
+}
+"""Parts of descriptions for which a difference is meant, and why."""
+
+
+class Vector(msgspec.Struct):
+    submit: str
+    changed: dict[str, str]
+
+
+def vectors() -> list[Vector]:
+    found = [msgspec.json.decode(line, type=Vector) for line in DATA.read_text().splitlines()]
+    return [vector for vector in found if all(is_known(name) for name in commands(vector.submit))]
+
+
+def commands(text: str) -> list[str]:
+    names = [line.partition("=")[0].strip() for line in text.splitlines() if "=" in line]
+    return [f"MY.{name[1:]}" if name.startswith("+") else name for name in names]
+
+
+def job_ad(text: str) -> Ad:
+    return expand(parse(text, source="job.sub", cwd=IWD, environ={}), SITE).job(0)
+
+
+def shown(value: object) -> str:
+    text = value.expr if isinstance(value, Expr) else unparse(value)  # type: ignore[arg-type]
+    return canonical(text.replace(CLUSTER, "1"))
+
+
+def canonical(text: str) -> str:
+    return unparse(parse_expression(text))
+
+
+def changes(ad: Ad, base: Ad) -> dict[str, str]:
+    new = {name: shown(value) for name, value in ad.items() if name not in base or base[name] != value}
+    return new | {name: "<absent>" for name in base if name not in ad}
+
+
+def agrees(vector: Vector) -> bool:
+    wanted = vector.changed
+    try:
+        ours = changes(job_ad(vector.submit), job_ad(f"{HEAD}queue\n"))
+    except SubmitError:
+        return "ERROR" in wanted
+    expected = {
+        name: text if text == "<absent>" else canonical(text.replace("$IWD", str(IWD)))
+        for name, text in wanted.items()
+        if name != "ERROR"
+    }
+    return ours == expected and "ERROR" not in wanted
+
+
+def test_enough_is_compared() -> None:
+    """
+    The choice of vectors by command leaves most of those that this version could know.
+    """
+    assert len(vectors()) >= 70
+
+
+@pytest.mark.parametrize("vector", vectors(), ids=lambda v: re.sub(r"\W+", "-", v.submit[len(HEAD) :])[:60])
+def test_job_ads_agree(vector: Vector) -> None:
+    """
+    The same description changes the same attributes to the same values, or is refused by both.
+    """
+    if any(part in vector.submit for part in DIFFERENT):
+        pytest.skip("a difference that is meant")
+    assert agrees(vector), vector.submit
+
+
+def test_every_meant_difference_exists() -> None:
+    """
+    The list of differences does not outlive its reasons.
+    """
+    for part, why in DIFFERENT.items():
+        matching = [vector for vector in vectors() if part in vector.submit]
+        assert matching, part
+        assert why.startswith("agrees") or not all(agrees(vector) for vector in matching), part

@@ -1,0 +1,27 @@
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from kettle.testing.embedded import Servers, server_directory, servers
+from kettle.testing.worlds import World
+from kettle.testing.worlds import world as open_world
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def real() -> AsyncIterator[Servers]:
+    """
+    One NATS and one PostgreSQL for all contract tests; each test has names of its own on them.
+    """
+    with server_directory() as directory:
+        async with servers(directory) as running:
+            yield running
+
+
+@pytest_asyncio.fixture(params=["memory", "nats"])
+async def world(request: pytest.FixtureRequest, real: Servers) -> AsyncIterator[World]:
+    """
+    A pool of its own, over each adapter of the bus.
+    """
+    async with open_world(request.param, real) as opened:
+        yield opened

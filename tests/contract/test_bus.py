@@ -1,0 +1,341 @@
+"""
+What every adapter of the bus promises: commands and streams. Buckets are in test_buckets.py.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+import pytest
+
+from kettle.bus.ports import (
+    Batch,
+    Bus,
+    NoResponderError,
+    RefusedError,
+    ReplyTimeoutError,
+    Served,
+    StreamSpec,
+    WrongSequenceError,
+)
+from kettle.testing.worlds import World
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity, daemon, user
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    number: int
+
+
+class Told(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Loose(msgspec.Struct, frozen=True):
+    number: str
+
+
+ASK = Endpoint("test", "ask", Ask, Told)
+WAIT = Endpoint("test", "wait", Ask, Told)
+LOOSE = Endpoint("test", "ask", Loose, Told)
+PATIENCE_S = 10.0
+
+
+async def tell(request: Ask, caller: Identity) -> Told:
+    return Told(f"{request.number} for {caller.kind} {caller.name}")
+
+
+async def take(
+    bus: Bus, stream: str, subject: str, count: int, *, durable: str = "d", after: int = 0
+) -> list[bytes]:
+    """
+    Read and acknowledge until `count` messages came.
+    """
+    got: list[bytes] = []
+    async with asyncio.timeout(PATIENCE_S):
+        async with aclosing(bus.consume(stream, durable, subject=subject, after=after)) as batches:
+            async for batch in batches:
+                got += [message.data for message in batch.messages]
+                await batch.ack()
+                if len(got) >= count:
+                    break
+    return got
+
+
+async def test_a_command_is_answered_and_its_caller_is_known(world: World) -> None:
+    """
+    The handler sees who asks, by the subject, for names of any spelling.
+    """
+    service, person = await world.connect(), await world.connect(user("jöe.x@site*"))
+    await service.serve("test", "näme with.dots", [Served(ASK, tell)], version="1.0.0")
+    assert Told("7 for user jöe.x@site*") == await person.call(ASK, "näme with.dots", Ask(7))
+    assert Told("8 for daemon test") == await service.call(ASK, "näme with.dots", Ask(8))
+
+
+async def test_a_refusal_arrives_with_its_code_and_sentence(world: World) -> None:
+    """
+    Whatever characters the sentence has.
+    """
+
+    async def refuse(_request: Ask, _caller: Identity) -> Told:
+        raise RefusedError("not_now", "säg's\nspäter: 7 %")
+
+    bus = await world.connect()
+    await bus.serve("test", "a", [Served(ASK, refuse)], version="1.0.0")
+    with pytest.raises(RefusedError) as refused:
+        await bus.call(ASK, "a", Ask(1))
+    assert ("not_now", "säg's\nspäter: 7 %") == (refused.value.code, str(refused.value))
+
+
+async def test_a_malformed_request_is_refused_at_the_edge(world: World) -> None:
+    """
+    The handler never sees it, and the sentence says what is wrong where.
+    """
+    bus = await world.connect()
+    await bus.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
+    with pytest.raises(RefusedError, match=r"Expected `int`, got `str` - at `\$.number`") as refused:
+        await bus.call(LOOSE, "a", Loose("x"))
+    assert "malformed" == refused.value.code
+
+
+async def test_nobody_there_is_told_apart_from_no_answer_in_time(world: World) -> None:
+    """
+    In the first case nothing happened, in the second nobody knows.
+    """
+
+    async def dawdle(_request: Ask, _caller: Identity) -> Told:
+        await asyncio.sleep(60)
+        return Told("late")
+
+    bus = await world.connect()
+    await bus.serve("test", "a", [Served(WAIT, dawdle)], version="1.0.0")
+    with pytest.raises(NoResponderError):
+        await bus.call(ASK, "a", Ask(1), deadline=PATIENCE_S)
+    with pytest.raises(ReplyTimeoutError):
+        await bus.call(WAIT, "a", Ask(1), deadline=0.1)
+
+
+async def test_commands_are_handled_side_by_side(world: World) -> None:
+    """
+    One that waits for a commit does not hold up the others.
+    """
+    all_there = asyncio.Barrier(20)
+
+    async def meet(request: Ask, _caller: Identity) -> Told:
+        await all_there.wait()
+        return Told(str(request.number))
+
+    bus, caller = await world.connect(), await world.connect()
+    await bus.serve("test", "a", [Served(ASK, meet)], version="1.0.0")
+    told = await asyncio.gather(*(caller.call(ASK, "a", Ask(i), deadline=PATIENCE_S) for i in range(20)))
+    assert [str(i) for i in range(20)] == [t.text for t in told]
+
+
+async def test_a_handler_that_breaks_is_a_failure(world: World) -> None:
+    """
+    The service learns of it and can stop; the caller is not told that nothing happened.
+    """
+
+    async def broken(_request: Ask, _caller: Identity) -> Told:
+        raise KeyError("bug")
+
+    bus, caller = await world.connect(), await world.connect()
+    await bus.serve("test", "a", [Served(ASK, broken)], version="1.0.0")
+    with pytest.raises(ReplyTimeoutError):
+        await caller.call(ASK, "a", Ask(1), deadline=0.2)
+    with pytest.raises(KeyError, match="bug"):
+        await asyncio.wait_for(bus.failure(), PATIENCE_S)
+
+
+async def test_a_notice_reaches_who_listens_now(world: World) -> None:
+    """
+    Wildcards are the listener's; nothing is stored.
+    """
+    teller, listener = await world.connect(), await world.connect()
+    heard: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    one = world.subjects.notice("schedd", "a")
+    everything = one.removesuffix("a") + "*"
+    await teller.publish(one, b"too early")
+    await listener.listen(everything, lambda subject, data: heard.put_nowait((subject, data)))
+    await teller.publish(world.subjects.notice("startd", "a"), b"another kind")
+    await teller.publish(one, b"now")
+    assert (one, b"now") == await asyncio.wait_for(heard.get(), PATIENCE_S)
+    assert heard.empty()
+
+
+async def test_what_is_too_large_is_refused(world: World) -> None:
+    """
+    A message beyond the server's limit is refused before it is sent.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    with pytest.raises(RefusedError) as refused:
+        await bus.append(subject, bytes(bus.payload_limit + 1))
+    assert "too_large" == refused.value.code
+
+
+def stream(world: World) -> tuple[str, str]:
+    return world.subjects.event_stream("x"), world.subjects.events("x")
+
+
+async def test_a_stream_counts_from_where_it_is_told(world: World) -> None:
+    """
+    So that the sequence can be the number of a frame.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    assert await bus.last_sequence(name) is None
+    with pytest.raises(NoResponderError):
+        await bus.append(subject, b"x")
+    assert 41 == await bus.ensure_stream(StreamSpec(name=name, subjects=[subject], first_sequence=42))
+    assert [42, 43] == [await bus.append(subject, b"x"), await bus.append(subject, b"x", expect_last=42)]
+    assert 43 == await bus.ensure_stream(StreamSpec(name=name, subjects=[subject], first_sequence=7))
+    assert 43 == await bus.last_sequence(name)
+
+
+async def test_a_guarded_append_wants_the_last_sequence(world: World) -> None:
+    """
+    Of many that expect the same one wins, and the error says what was expected.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    outcomes = await asyncio.gather(
+        *(bus.append(subject, bytes([i]), expect_last=0) for i in range(5)), return_exceptions=True
+    )
+    assert [1] == [o for o in outcomes if isinstance(o, int)]
+    assert [0] * 4 == [o.expected for o in outcomes if isinstance(o, WrongSequenceError)]
+
+
+async def test_guarded_appends_may_be_sent_at_once(world: World) -> None:
+    """
+    Those that are sent in order arrive in order.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    sequences = await asyncio.gather(*(bus.append(subject, b"%d" % i, expect_last=i) for i in range(200)))
+    assert list(range(1, 201)) == sequences
+    assert [b"%d" % i for i in range(200)] == await take(bus, name, subject, 200)
+
+
+async def test_a_durable_reader_goes_on_after_what_it_acknowledged(world: World) -> None:
+    """
+    Across connections; what was not acknowledged comes again, in order.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    for i in range(5):
+        await bus.append(subject, b"%d" % i)
+    first = await world.connect()
+    assert [b"1", b"2", b"3", b"4"] == await take(first, name, subject, 4, after=1)
+    await bus.append(subject, b"5")
+    await bus.append(subject, b"6")
+    async with aclosing(first.consume(name, "d", subject=subject)) as batches:
+        unacknowledged = await asyncio.wait_for(anext(batches), PATIENCE_S)
+    assert b"5" == unacknowledged.messages[0].data
+    await world.leave(first)
+    assert [b"5", b"6"] == await take(await world.connect(), name, subject, 2)
+
+
+async def test_a_reader_without_a_name_leaves_nothing_behind(world: World) -> None:
+    """
+    It reads what follows on the given sequence, each time anew.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    for i in range(1, 6):
+        await bus.append(subject, b"%d" % i)
+    for _ in range(2):
+        async with aclosing(bus.consume(name, "", subject=subject, after=3, ephemeral=True)) as batches:
+            assert [b"4", b"5"] == await collect(batches, 2)
+
+
+async def collect(batches: AsyncGenerator[Batch, None], count: int) -> list[bytes]:
+    got: list[bytes] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while len(got) < count:
+            got += [message.data for message in (await anext(batches)).messages]
+    return got
+
+
+async def test_only_the_wanted_subjects_are_read(world: World) -> None:
+    """
+    The filter is the reader's.
+    """
+    bus = await world.connect()
+    await bus.ensure_stream(StreamSpec(name=world.subjects.work_stream, subjects=[world.subjects.work_all]))
+    for schedd in ("a", "b", "a"):
+        await bus.append(world.subjects.work(schedd, "host.example.org"), schedd.encode())
+    assert [b"a", b"a"] == await take(bus, world.subjects.work_stream, world.subjects.work_of("a"), 2)
+
+
+async def test_a_reader_waits_for_a_stream_that_comes_later(world: World) -> None:
+    """
+    Services may start in any order.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    reading = asyncio.create_task(take(bus, name, subject, 1))
+    await asyncio.sleep(0.1)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    await bus.append(subject, b"x")
+    assert [b"x"] == await reading
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+async def test_a_stream_that_is_made_again_is_read_from_its_beginning(world: World, ephemeral: bool) -> None:
+    """
+    A reader in the middle of a lost stream goes over to its successor by itself.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    spec = StreamSpec(name=name, subjects=[subject], remake=False)
+    await bus.ensure_stream(spec)
+    await bus.append(subject, b"old")
+    async with aclosing(bus.consume(name, "d", subject=subject, ephemeral=ephemeral)) as batches:
+        assert [b"old"] == await collect(batches, 1)
+        await world.lose(name)
+        await bus.ensure_stream(spec)
+        await bus.append(subject, b"new")
+        assert [b"new"] == await collect(batches, 1)
+
+
+async def test_a_lost_stream_is_made_again_by_who_ensured_it(world: World) -> None:
+    """
+    A reader that misses it makes it, unless somebody refills it.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    await bus.append(subject, b"old")
+    async with aclosing(bus.consume(name, "d", subject=subject)) as batches:
+        assert [b"old"] == await collect(batches, 1)
+        await world.lose(name)
+        async with asyncio.timeout(PATIENCE_S):
+            while await bus.last_sequence(name) is None:
+                await asyncio.wait({reading := asyncio.ensure_future(anext(batches))}, timeout=0.1)
+                if not reading.done():
+                    break
+        async with asyncio.timeout(PATIENCE_S):
+            while await bus.last_sequence(name) is None:
+                await asyncio.sleep(0.02)
+        await bus.append(subject, b"new")
+        assert [b"new"] == [m.data for m in (await asyncio.wait_for(reading, PATIENCE_S)).messages]
+
+
+async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) -> None:
+    """
+    The same name as daemon and as person are two identities.
+    """
+    service = await world.connect()
+    await service.serve("test", "a", [Served(ASK, tell)], version="1.0.0")
+    told = [
+        (await (await world.connect(who)).call(ASK, "a", Ask(1))).text
+        for who in (daemon("alice"), user("alice"))
+    ]
+    assert ["1 for daemon alice", "1 for user alice"] == told

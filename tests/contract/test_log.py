@@ -1,0 +1,181 @@
+"""
+What every adapter of the log promises.
+"""
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from kettle.eventsourcing.log import Answered, FencedError, Log
+from kettle.eventsourcing.memory import MemoryLog
+from kettle.storage import PgLog
+from kettle.testing.embedded import Servers
+from kettle.wire.frames import Entry, Frame, encode
+
+
+@pytest_asyncio.fixture(params=["memory", "postgres"])
+async def log(request: pytest.FixtureRequest, real: Servers) -> AsyncIterator[Log]:
+    if request.param == "memory":
+        yield MemoryLog()
+        return
+    async with PgLog.connect(real.postgres.dsn, patience=10) as pg:
+        yield pg
+
+
+@pytest.fixture
+def shard() -> str:
+    return f"schedd.{uuid.uuid4().hex}"
+
+
+def frame(shard: str, number: int, position: int, *streams: str, epoch: int = 1) -> Frame:
+    entries = [
+        Entry(stream, i + 1, "job.removed/1", bytes([number, i]), b"" if i else b"trace")
+        for i, stream in enumerate(streams)
+    ]
+    return Frame(shard, epoch, number, position, 1_763_719_200_123_457 + number, entries)
+
+
+async def test_what_is_appended_is_read_back_byte_for_byte(log: Log, shard: str) -> None:
+    """
+    A frame rebuilt from the log equals the one appended, to the microsecond and the byte.
+    """
+    frames = [
+        frame(shard, 1, 1, "job/1.0", "job/1.1"),
+        frame(shard, 2, 3, "ä/€"),
+        frame(shard, 3, 4, "c", "d", "e"),
+    ]
+    await log.take(shard, owner="a")
+    for one in frames:
+        await log.append(one)
+    assert [encode(f) for f in frames] == [encode(f) async for f in log.read(shard)]
+    assert [2] == [f.number async for f in log.read(shard, after=1, until=2)]
+    assert [] == [f.number async for f in log.read(shard, after=3)]
+
+
+async def test_many_frames_are_read_in_order(log: Log, shard: str) -> None:
+    """
+    Frames come whole and in order, however reading is cut into pages.
+    """
+    await log.take(shard, owner="a")
+    position, expected = 1, []
+    for number in range(1, 30):
+        one = frame(shard, number, position, *(f"s/{i}" for i in range(number * 37 % 190 + 1)))
+        await log.append(one)
+        expected.append(encode(one))
+        position = one.head + 1
+    assert expected == [encode(f) async for f in log.read(shard)]
+    assert expected[10:20] == [encode(f) async for f in log.read(shard, after=10, until=20)]
+
+
+async def test_taking_over_raises_the_epoch_and_keeps_the_head(log: Log, shard: str) -> None:
+    """
+    The next owner begins where the last one ended.
+    """
+    first = await log.take(shard, owner="a")
+    await log.append(frame(shard, 1, 1, "x", "y"))
+    second = await log.take(shard, owner="b")
+    assert (1, 0, 0) == (first.epoch, first.head, first.frame)
+    assert (2, 2, 1, "b") == (second.epoch, second.head, second.frame, second.owner)
+    assert second == await log.tenure(shard)
+    assert second in await log.shards()
+
+
+@pytest.mark.parametrize(
+    ("number", "position", "epoch"),
+    [(2, 2, 1), (1, 1, 2), (3, 2, 2), (2, 3, 2), (2, 1, 2), (2, 2, 3)],
+    ids=[
+        "stale epoch",
+        "repeated",
+        "frame too far",
+        "position too far",
+        "position too near",
+        "epoch unknown",
+    ],
+)
+async def test_a_stale_owner_writes_nothing(
+    log: Log, shard: str, number: int, position: int, epoch: int
+) -> None:
+    """
+    Whoever is wrong about epoch, frame or head is fenced, and neither events nor answers are there afterwards.
+    """
+    await log.take(shard, owner="a")
+    await log.append(frame(shard, 1, 1, "x"))
+    await log.take(shard, owner="b")
+    before = await log.tenure(shard)
+    with pytest.raises(FencedError):
+        await log.append(
+            frame(shard, number, position, "x", epoch=epoch), [Answered(id="c", frame=number, reply=b"r")]
+        )
+    assert before == await log.tenure(shard)
+    assert [1] == [f.number async for f in log.read(shard)]
+    assert [] == await log.answers(shard, newest=10)
+
+
+async def test_nobody_appends_to_a_shard_that_nobody_took(log: Log, shard: str) -> None:
+    """
+    A shard exists once it has an owner.
+    """
+    with pytest.raises(FencedError):
+        await log.append(frame(shard, 1, 1, "x"))
+    assert await log.tenure(shard) is None
+    assert [] == [f async for f in log.read(shard)]
+    assert [] == await log.answers(shard, newest=1)
+
+
+async def test_answers_are_stored_with_the_events(log: Log, shard: str) -> None:
+    """
+    The newest answers are there for the next owner, oldest first; the first answer to an id stays.
+    """
+    await log.take(shard, owner="a")
+    for n in range(1, 6):
+        await log.append(frame(shard, n, n, "x"), [Answered(id=f"c{n}", frame=n, reply=bytes([n]))])
+    await log.append(frame(shard, 6, 6, "x"), [Answered(id="c5", frame=6, reply=b"another")])
+    expected = [Answered(id=f"c{n}", frame=n, reply=bytes([n])) for n in (3, 4, 5)]
+    assert expected == await log.answers(shard, newest=3)
+    await log.forget_answers(shard, keep=2)
+    assert expected[1:] == await log.answers(shard, newest=10)
+
+
+async def test_a_frame_without_entries_stores_only_answers(log: Log, shard: str) -> None:
+    """
+    A command that changed nothing has an answer and takes no frame number, under the same guard.
+    """
+    await log.take(shard, owner="a")
+    await log.append(frame(shard, 1, 1, "x"))
+    await log.append(frame(shard, 2, 2), [Answered(id="c", frame=1, reply=b"r")])
+    assert [Answered(id="c", frame=1, reply=b"r")] == await log.answers(shard, newest=9)
+    await log.append(frame(shard, 2, 2, "y"))
+    with pytest.raises(FencedError):
+        await log.append(frame(shard, 2, 2), [Answered(id="d", frame=1, reply=b"r")])
+    assert [1, 2] == [f.number async for f in log.read(shard)]
+
+
+async def test_a_stream_is_read_alone(log: Log, shard: str) -> None:
+    """
+    All events of one stream, each with its frame and position.
+    """
+    await log.take(shard, owner="a")
+    await log.append(frame(shard, 1, 1, "a", "b"))
+    await log.append(frame(shard, 2, 3, "b", "c"))
+    got = [
+        (f.number, position, f.entries[0].stream, f.entries[0].data)
+        for f, position in await log.stream(shard, "b")
+    ]
+    assert {(1, 2, "b", b"\x01\x01"), (2, 3, "b", b"\x02\x00")} == set(got)
+    assert [] == await log.stream(shard, "z")
+
+
+async def test_shards_do_not_touch_each_other(log: Log, shard: str) -> None:
+    """
+    Each shard has its own numbers, events and answers.
+    """
+    other = shard + "-other"
+    await log.take(shard, owner="a")
+    await log.take(other, owner="a")
+    await log.append(frame(shard, 1, 1, "x"), [Answered(id="c", frame=1, reply=b"1")])
+    await log.append(frame(other, 1, 1, "x"), [Answered(id="c", frame=1, reply=b"2")])
+    assert b"1" == (await log.answers(shard, newest=1))[0].reply
+    assert b"2" == (await log.answers(other, newest=1))[0].reply
+    assert [1] == [f.number async for f in log.read(other)]

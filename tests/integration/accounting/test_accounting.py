@@ -1,0 +1,167 @@
+import os
+import signal
+
+import pytest
+
+from kettle.accounting.settings import AccountingSettings
+from kettle.accounting.wiring import serve
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import RefusedError
+from kettle.testing.services import Backend, Owner, eventually, hosted, owned
+from kettle.wire.commands.accounting import (
+    QUERY_HISTORY,
+    QUERY_USAGE,
+    OwnerUsage,
+    QueryHistory,
+    QueryUsage,
+    UsageReport,
+)
+from kettle.wire.endpoint import Position
+from kettle.wire.events import (
+    ClusterSubmitted,
+    JobAssigned,
+    JobCompleted,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+from kettle.wire.jobs import JobId
+
+USAGE = Usage(wall=2.0, user_cpu=0.5, system_cpu=0.25)
+AT = 1_790_000_000_000_000
+
+
+def settings(backend: Backend) -> AccountingSettings:
+    return backend.settings(AccountingSettings, shard_poll=0.1, patience=3.0)
+
+
+def submitted(cluster: int, owner: str = "alice", count: int = 1) -> tuple[str, ClusterSubmitted]:
+    event = ClusterSubmitted(
+        cluster=cluster, owner=owner, ad={"RequestCpus": 2, "Cmd": "/bin/true"}, columns=[], rows=[[]] * count
+    )
+    return f"cluster/{cluster}", event
+
+
+async def run_job(owner: Owner, job: str, *, at: int = 0, tries: int = 1) -> int:
+    """Each attempt in frames of its own; all but the last are vacated."""
+    frame = 0
+    for attempt in range(1, tries + 1):
+        stream = f"job/{job}"
+        await owner.record(
+            (stream, JobAssigned(attempt=attempt, claim="c", slot="s@ep", startd="ep")), at_us=AT + at
+        )
+        end: JobCompleted | JobVacated = JobVacated(attempt=attempt, code=1004, reason="v", usage=USAGE)
+        if attempt == tries:
+            end = JobCompleted(attempt=attempt, exit_code=0, usage=USAGE)
+        frame = await owner.record(
+            (stream, JobStarted(attempt=attempt)), (stream, end), at_us=AT + at + 1_000_000
+        )
+    return frame
+
+
+async def history(bus: NatsBus, at_least: tuple[str, int] | None = None, **select: object) -> list[str]:
+    position = None if at_least is None else Position(*at_least)
+    request = QueryHistory(at_least=position, **select)  # type: ignore[arg-type]
+    answer = await bus.call(QUERY_HISTORY, "accounting", request)
+    return [f"{ad['ClusterId']}.{ad['ProcId']}" for ad in answer.jobs]
+
+
+async def usage(bus: NatsBus, *owners: str) -> UsageReport:
+    return await bus.call(QUERY_USAGE, "accounting", QueryUsage(owners=list(owners)))
+
+
+def used(owner: str, completed: int, attempts: int) -> OwnerUsage:
+    return OwnerUsage(
+        owner=owner,
+        jobs_completed=completed,
+        attempts=attempts,
+        wall=2.0 * attempts,
+        slot_time=4.0 * attempts,
+        cpu=0.75 * attempts,
+    )
+
+
+async def test_history_and_usage(backend: Backend) -> None:
+    """Jobs that have left are found by id, cluster and owner, newest first; usage is summed over all queues."""
+    async with (
+        owned(backend, "schedd.ap") as ap,
+        hosted("accounting", settings(backend), serve),
+        backend.bus() as bus,
+    ):
+        await ap.record(submitted(1, count=3), submitted(2, owner="bob"), at_us=AT)
+        await run_job(ap, "1.0", at=1, tries=2)
+        await run_job(ap, "2.0", at=2)
+        last = await ap.record(("job/1.2", JobRemoved(reason="r")), at_us=AT + 9_000_000)
+        assert ["1.2", "2.0", "1.0"] == await history(bus, ("schedd.ap", last))
+        assert ["1.2"] == await history(bus, limit=1)
+        assert ["2.0", "1.0"] == await history(bus, jobs=[JobId(1, 0)], owners=["bob"])
+        assert ["1.2", "1.0"] == await history(bus, clusters=[1])
+        assert [] == await history(bus, jobs=[JobId(1, 1)])
+        async with owned(backend, "schedd.second") as second:
+            await second.record(submitted(1, owner="bob"), at_us=AT)
+            last = await run_job(second, "1.0", at=3)
+            assert ["1.0", "2.0"] == await history(bus, ("schedd.second", last), owners=["bob"])
+        assert [used("alice", 1, 2), used("bob", 2, 2)] == (await usage(bus)).owners
+        assert [used("bob", 2, 2)] == (await usage(bus, "bob", "nobody")).owners
+        ad = (await bus.call(QUERY_HISTORY, "accounting", QueryHistory(jobs=[JobId(2, 0)]))).jobs[0]
+        assert (4, 0, "ap#2.0#1790000000", 2.0) == (
+            ad["JobStatus"], ad["ExitCode"], ad["GlobalJobId"], ad["RemoteWallClockTime"],
+        )  # fmt: skip
+
+
+async def test_what_is_not_there_yet(backend: Backend) -> None:
+    """A query for what has not been recorded waits for a while and is then refused."""
+    async with hosted("accounting", settings(backend), serve), backend.bus() as bus:
+        with pytest.raises(RefusedError, match=r"seen frame 0 of schedd\.ap and not yet 5") as refused:
+            await history(bus, ("schedd.ap", 5))
+        assert "behind" == refused.value.code
+
+
+async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:
+    """What was applied before a restart is not applied again; what was recorded meanwhile is; jobs go on in between."""
+    async with owned(backend, "schedd.ap") as ap, backend.bus() as bus:
+        await ap.record(submitted(1, count=2), at_us=AT)
+        async with hosted("accounting", settings(backend), serve):
+            seen = await run_job(ap, "1.0")
+            assigned = JobAssigned(attempt=1, claim="c", slot="s", startd="ep")
+            await ap.record(("job/1.1", assigned), at_us=AT)
+            assert ["1.0"] == await history(bus, ("schedd.ap", seen + 1))
+        last = await ap.record(("job/1.1", JobCompleted(attempt=1, exit_code=3, usage=USAGE)), at_us=AT + 9_000_000)
+        async with hosted("accounting", settings(backend), serve):
+            assert ["1.1", "1.0"] == await history(bus, ("schedd.ap", last))
+            assert [used("alice", 2, 2)] == (await usage(bus)).owners
+    left = await backend.log.database.run(
+        lambda c: c.fetchval(
+            "SELECT (SELECT count(*) FROM accounting.cluster_1) + (SELECT count(*) FROM accounting.job_1)"
+        )
+    )
+    assert 0 == left
+
+
+@pytest.mark.parametrize("server", ["nats", "postgres"])
+async def test_servers_that_restart(backend: Backend, server: str) -> None:
+    """History and usage are complete and nothing is counted twice when a server was killed and came back."""
+    async with (
+        owned(backend, "schedd.ap") as ap,
+        hosted("accounting", settings(backend), serve),
+        backend.bus() as bus,
+    ):
+        await ap.record(submitted(1, count=40), at_us=AT)
+        last = 0
+        victim = backend.servers.nats if server == "nats" else backend.servers.postgres
+        for proc in range(40):
+            if proc == 20:
+                os.kill(victim.pid, signal.SIGKILL)
+                await victim.wait()
+                await victim.start()
+            last = await run_job(ap, f"1.{proc}", at=proc)
+
+        async def complete() -> bool:
+            try:
+                return 40 == len(await history(bus, ("schedd.ap", last)))
+            except RefusedError:
+                return False
+
+        await eventually(complete, within=20)
+        assert [used("alice", 40, 40)] == (await usage(bus)).owners

@@ -1,0 +1,131 @@
+import asyncio
+import os
+import signal
+
+import msgspec
+import pytest
+
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import RefusedError
+from kettle.collector.settings import CollectorSettings
+from kettle.collector.wiring import serve
+from kettle.testing.services import Backend, eventually, hosted
+from kettle.wire.ads.daemon import SubmitterAd
+from kettle.wire.ads.types import Ad
+from kettle.wire.commands.collector import QUERY_ADS, Ads, QueryAds
+from kettle.wire.events import MachineJoined, MachineLeft, decode
+from kettle.wire.subjects import ad_key
+
+encode = msgspec.msgpack.encode
+
+
+def settings(backend: Backend, lifetime: float = 900.0) -> CollectorSettings:
+    return backend.settings(CollectorSettings, classad_lifetime=lifetime, housekeeping=0.05)
+
+
+async def put_slot(backend: Backend, bus: NatsBus, name: str, machine: str, memory: int = 1024) -> None:
+    ad: Ad = {
+        "Name": name,
+        "Machine": machine,
+        "MyType": "Machine",
+        "Memory": memory,
+        "TotalCpus": 4,
+        "ClaimId": "s",
+    }
+    await bus.put(backend.subjects.ads, ad_key("Machine", name), encode(ad))
+
+
+async def ask(bus: NatsBus, kind: str = "", constraint: str = "", **more: object) -> Ads:
+    return await bus.call(
+        QUERY_ADS, "collector", msgspec.convert({"type": kind, "constraint": constraint} | more, QueryAds)
+    )
+
+
+async def names(bus: NatsBus, kind: str = "Machine", constraint: str = "") -> list[object]:
+    return [ad["Name"] for ad in (await ask(bus, kind, constraint)).ads]
+
+
+async def recorded(backend: Backend) -> list[object]:
+    return [decode(e.data) async for frame in backend.log.read("collector") for e in frame.entries]
+
+
+async def test_ads_are_found(backend: Backend) -> None:
+    """Ads that were there before the collector and ads that come later are answered, cut down as asked."""
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@a", "a", 2048)
+        demand = SubmitterAd(name="alice", schedd="ap", idle=3, running=0, held=0, requests=[])
+        await bus.put(backend.subjects.ads, ad_key("Submitter", "alice"), encode(demand))
+        await eventually(lambda: _found(bus, "Submitter", 1))
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@b", "b")
+        await eventually(lambda: _found(bus, "Machine", 2))
+        assert ["slot1@a"] == await names(bus, constraint="Memory > 1024")
+        answer = await ask(bus, "Machine", "", projection=["memory"], limit=1)
+        assert [{"Memory": 2048, "MyType": "Machine"}] == answer.ads
+        assert ["Collector"] == [ad["MyType"] for ad in (await ask(bus, "Collector")).ads]
+
+
+async def _found(bus: NatsBus, kind: str, count: int) -> bool:
+    return len((await ask(bus, kind)).ads) == count
+
+
+async def test_a_bad_constraint(backend: Backend) -> None:
+    """What is no expression is refused with a sentence."""
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        with pytest.raises(RefusedError, match="the constraint is not an expression") as refused:
+            await ask(bus, "Machine", "Memory >")
+        assert "bad_constraint" == refused.value.code
+
+
+async def test_machines_come_and_go(backend: Backend) -> None:
+    """A machine joins with its first ad, leaves with its last one, and a restarted collector says nothing again."""
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@a", "a")
+        await put_slot(backend, bus, "slot2@a", "a")
+        await eventually(lambda: _found(bus, "Machine", 2))
+    joined = MachineJoined(machine="a", cpus=4, memory=1024)
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await eventually(lambda: _found(bus, "Machine", 2))
+        assert [joined] == await recorded(backend)
+        for name in ("slot1@a", "slot2@a"):
+            await bus.delete(backend.subjects.ads, ad_key("Machine", name))
+        await eventually(lambda: _count(backend, 2))
+        await put_slot(backend, bus, "slot1@a", "a")
+        await eventually(lambda: _count(backend, 3))
+    assert [joined, MachineLeft(machine="a", reason="drained"), joined] == await recorded(backend)
+    rows = await backend.log.stream("collector", "machine/a")
+    assert [1, 2, 3] == [frame.entries[0].version for frame, _ in rows]
+
+
+async def _count(backend: Backend, count: int) -> bool:
+    return len(await recorded(backend)) >= count
+
+
+async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
+    """It is not answered any more after its lifetime, and its machine has left."""
+    async with hosted("collector", settings(backend, lifetime=1.0), serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@a", "a")
+        await eventually(lambda: _count(backend, 2))
+        assert [] == await names(bus)
+    assert MachineLeft(machine="a", reason="expired") == (await recorded(backend))[1]
+
+
+@pytest.mark.parametrize("server", ["nats", "postgres"])
+async def test_servers_that_restart(backend: Backend, server: str) -> None:
+    """The collector goes on answering and recording after either server was killed and came back."""
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@a", "a")
+        await eventually(lambda: _count(backend, 1))
+        victim = backend.servers.nats if server == "nats" else backend.servers.postgres
+        os.kill(victim.pid, signal.SIGKILL)
+        await victim.wait()
+        await victim.start()
+        for number in range(100):
+            await put_slot(backend, bus, "slot1@b", "b", memory=1024 + number)
+            await asyncio.sleep(0.05)
+            if len(await recorded(backend)) > 1:
+                break
+        await eventually(lambda: _found(bus, "Machine", 2), within=20)
+    assert ["a", "b"] == [
+        event.machine for event in await recorded(backend) if isinstance(event, MachineJoined)
+    ]
