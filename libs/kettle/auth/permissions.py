@@ -23,7 +23,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
 
 _ADS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("Scheduler", "Submitter"),
-    "startd": ("Machine", "StartD"),
+    "startd": ("Machine", "StartDaemon"),
     "collector": ("Collector",),
     "negotiator": ("Negotiator",),
     "accounting": ("Accounting",),
@@ -32,6 +32,7 @@ _ADS: Final[Mapping[str, Sequence[str]]] = {
 _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
+    "audit": ("schedd", "collector", "negotiator"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
@@ -85,7 +86,7 @@ def _writes_ads(role: str, subjects: Subjects) -> list[str]:
     granted = _makes(f"KV_{subjects.ads}")
     granted += [f"$KV.{subjects.ads}.{ad_type}.>" for ad_type in _ADS.get(role, ())]
     private = subjects.private_ads
-    if role in {"startd", "negotiator"}:
+    if role in {"startd", "negotiator", "collector"}:
         granted += _makes(f"KV_{private}")
     if role == "startd":
         granted.append(f"$KV.{private}.>")

@@ -247,8 +247,7 @@ class MemoryServer:
 
     def _replay(self, bucket: Bucket, watcher: Watcher) -> None:
         for key, entry in sorted(bucket.entries.items(), key=lambda item: item[1].revision):
-            if entry.value is not None:
-                watcher.tell(KeyChange(key, entry.value, entry.revision))
+            watcher.tell(KeyChange(key, entry.value, entry.revision))
         watcher.tell(None)
 
     def _tell(self, bucket: str, change: KeyChange) -> None:

@@ -43,7 +43,9 @@ def probe_cgroups(name: str) -> CgroupLayout | None:
         if path := _make(mounts.get(controller), own.get(controller), name):
             if unified:
                 _rmdir(unified)
-            return _layout(path, "memory" if kind == "memory" else "tracking", mounts[controller] + own[controller])
+            return _layout(
+                path, "memory" if kind == "memory" else "tracking", mounts[controller] + own[controller]
+            )
     return _layout(unified, "tracking", mounts[""] + own[""]) if unified else None
 
 
@@ -80,7 +82,9 @@ def _mounts() -> dict[str, str]:
 
 
 def _own_groups() -> dict[str, str]:
-    lines = (line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines())
+    lines = (
+        line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    )
     return {controller: path for _, names, path in lines for controller in names.split(",")}
 
 
@@ -197,7 +201,9 @@ class Cgroup:
         """
         How many processes of the group the kernel has killed for want of memory.
         """
-        return _table(f"{self._path}/{'memory.events' if self._v2 else 'memory.oom_control'}").get("oom_kill", 0)
+        return _table(f"{self._path}/{'memory.events' if self._v2 else 'memory.oom_control'}").get(
+            "oom_kill", 0
+        )
 
     def memory_peak_kib(self) -> int:
         """

@@ -84,7 +84,11 @@ class JobAd:
         """
         Seconds that the job has after the soft kill signal; it may ask for fewer than `limit`.
         """
-        asked = [value for name in ("JobMaxVacateTime", "KillSigTimeout") if (value := self.number(name)) is not None]
+        asked = [
+            value
+            for name in ("JobMaxVacateTime", "KillSigTimeout")
+            if (value := self.number(name)) is not None
+        ]
         return max(0.0, min(limit, *asked)) if asked else limit
 
 

@@ -122,5 +122,3 @@ def receive(sock: socket.socket) -> bytes | None:
         return None
     except OSError:
         return b""
-
-

@@ -84,7 +84,9 @@ def join_arguments_v1(words: Iterable[str]) -> str:
     listed = list(words)
     for word in listed:
         if not word or any(char in word for char in BLANKS):
-            raise QuotingError(f"the argument {word!r} cannot be written in the old syntax, which has no quotes.")
+            raise QuotingError(
+                f"the argument {word!r} cannot be written in the old syntax, which has no quotes."
+            )
     return " ".join(listed)
 
 

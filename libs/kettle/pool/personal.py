@@ -57,6 +57,11 @@ PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("sync_interval", 2.0, "default 5"),
         Line("ad_interval", 10.0, "default 300"),
     ),
+    "startd": (
+        Line("update_interval", 5.0, "default 300"),
+        Line("kill_timeout", 10.0, "for a job to end when it is asked to, then it is killed; default 600"),
+        Line("report_repeat", 1.0, "before a final report that nobody confirmed is repeated; default 5"),
+    ),
 }
 
 _HEAD: Final = """\

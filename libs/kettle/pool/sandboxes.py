@@ -2,46 +2,43 @@
 Removing what jobs left in the pool's sandboxes, however they left it.
 """
 
-import os
-import shutil
-import stat
-from contextlib import suppress
 from pathlib import Path
 
+from kettle.execution.reports import load_all
+from kettle.execution.sandbox import remove_tree
+from kettle.pool.home import Home
 
-def sweep(execute: Path) -> list[Path]:
+
+def sweep(home: Home) -> list[Path]:
     """
-    Remove everything in the directory; what could not be removed.
+    Remove the sandboxes that nobody needs; what could not be removed.
+
+    A finished job whose report is not confirmed yet is still needed: its outputs lie there and nowhere else.
     """
     try:
-        found = sorted(execute.iterdir())
+        found = sorted(home.execute.iterdir())
     except FileNotFoundError:
         return []
-    return [path for path in found if not remove(path)]
+    wanted = _waiting(home)
+    return [path for path in found if path.name not in wanted and not remove(path)]
 
 
 def remove(path: Path) -> bool:
     """
-    Remove a tree even if a job has taken our permissions on parts of it; whether it is gone.
+    Remove a file or a tree even if a job has taken our permissions on parts of it; whether it is gone.
     """
-    if path.is_symlink() or not path.is_dir():
-        with suppress(OSError):
-            path.unlink()
-        return not os.path.lexists(path)
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        _reopen(path)
-        shutil.rmtree(path, ignore_errors=True)
-    return not path.exists()
+    try:
+        if path.is_symlink() or not path.is_dir():
+            path.unlink(missing_ok=True)
+        else:
+            remove_tree(str(path))
+    except OSError:
+        return False
+    return True
 
 
-def _reopen(path: Path) -> None:
-    # Top-down: a directory has to be open before what is in it can be seen.  Links are not followed.
-    with suppress(OSError):
-        path.chmod(stat.S_IRWXU)
-    for directory, directories, _files in os.walk(path):
-        for name in directories:
-            each = Path(directory, name)
-            if not each.is_symlink():
-                with suppress(OSError):
-                    each.chmod(stat.S_IRWXU)
+def _waiting(home: Home) -> frozenset[str]:
+    reports = home.path / "startd" / "reports"
+    if not reports.is_dir():
+        return frozenset()
+    return frozenset(stored.id.sandbox for stored in load_all(str(reports)) if stored.sandbox)

@@ -89,7 +89,7 @@ def remove_runtime_files(home: Home) -> None:
     if sockets.is_symlink() and sockets.readlink().name.startswith("kettle-pg-"):
         shutil.rmtree(sockets.readlink(), ignore_errors=True)
         sockets.unlink()
-    sweep(home.execute)
+    sweep(home)
 
 
 def _stop_master(home: Home, progress: Progress, deadline_s: float) -> bool:

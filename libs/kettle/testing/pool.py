@@ -49,6 +49,12 @@ SHORT: Final[Tables] = {
     },
     "collector": {"classad_lifetime": 10.0, "ad_interval": 2.0},
     "negotiator": {"interval": 2.0, "ad_interval": 2.0},
+    "startd": {
+        "update_interval": 1.0,
+        "kill_timeout": 2.0,
+        "shutdown_kill_timeout": 0.5,
+        "report_repeat": 0.3,
+    },
 }
 """Times with which a test that waits for a lease to end does not take long."""
 
@@ -223,7 +229,7 @@ async def throwaway_pool(
     """
     tables = _merged(
         SHORT,
-        {"startd": {"num_cpus": cpus, "memory_mib": memory_mib}},
+        {"startd": {"num_cpus": cpus, "memory": memory_mib}},
         {"master": {"postgres_template": str(template)}} if template else {},
         settings or {},
     )

@@ -1,10 +1,11 @@
 """Accounting's tables: frames in, rows out. The fold itself is `kettle.jobs.past`."""
 
+import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -22,6 +23,12 @@ QUERIES: Final[Mapping[str, str]] = load(SQL / "queries.sql")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _REMEMBERED: Final = 256
 """Submissions that are kept decoded: a cluster of many jobs is spoken of in frame after frame."""
+
+_INLINE: Final = 100
+"""Up to so many events are folded on the loop; more would hold it up for others, and go to a thread."""
+
+Statement: TypeAlias = tuple[str, list[list[object]]]
+"""The name of a query and its columns, after the shard."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Happened).decode
@@ -45,9 +52,12 @@ class Tables:
         jobs = touched(frame for frame, _ in frames)
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
         past = Past(shard.partition(".")[2], clusters, await _jobs(tx, shard, jobs))
-        for frame, decoded in frames:
-            past.feed(frame, decoded)
-        await self._write(tx, shard, past.take())
+        if sum(len(frame.entries) for frame, _ in frames) > _INLINE:
+            statements = await asyncio.to_thread(_statements, past, frames)
+        else:
+            statements = _statements(past, frames)
+        for name, columns in statements:
+            await tx.execute(QUERIES[name], shard, *columns)
 
     async def _clusters(self, tx: Tx, shard: str, wanted: set[int]) -> dict[int, Submission]:
         found: dict[int, Submission] = {}
@@ -67,29 +77,30 @@ class Tables:
             self._submissions.popitem(last=False)
         return found
 
-    async def _write(self, tx: Tx, shard: str, changes: Changes) -> None:
-        if changes.submitted:
-            await tx.execute(QUERIES["submit"], shard, *_columns(4, _submissions(changes)))
-        if changes.happened:
-            await tx.execute(QUERIES["happen"], shard, *_columns(3, _events(changes)))
-        if changes.departed:
-            await tx.execute(QUERIES["depart"], shard, *_columns(8, map(_history_row, changes.departed)))
-            gone = Counter(departed.job.cluster for departed in changes.departed)
-            await tx.execute(QUERIES["shrink"], shard, list(gone), list(gone.values()))
-            await tx.execute(QUERIES["forget"], shard, list(gone))
-        if changes.spent:
-            spent = (
-                (o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu)
-                for o, s in changes.spent.items()
-            )
-            await tx.execute(QUERIES["spend"], shard, *_columns(6, spent))
+
+def _statements(past: Past, frames: Sequence[tuple[Frame, list[Event]]]) -> list[Statement]:
+    """Fold, and say in SQL what changed: everything that takes time and needs no database."""
+    for frame, decoded in frames:
+        past.feed(frame, decoded)
+    changes = past.take()
+    gone = Counter(departed.job.cluster for departed in changes.departed)
+    spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
+    statements: list[Statement] = [
+        ("submit", _columns(_submissions(changes))),
+        ("happen", _columns(_events(changes))),
+        ("depart", _columns(map(_history_row, changes.departed))),
+        ("shrink", _columns(gone.items())),
+        ("forget", _columns((cluster,) for cluster in gone)),
+        ("spend", _columns(spent)),
+    ]
+    return [(name, columns) for name, columns in statements if columns]
 
 
 async def _jobs(tx: Tx, shard: str, jobs: Iterable[JobId]) -> dict[JobId, list[Happened]]:
-    clusters, procs = _columns(2, ((job.cluster, job.proc) for job in jobs))
-    if not clusters:
+    columns = _columns((job.cluster, job.proc) for job in jobs)
+    if not columns:
         return {}
-    rows = await tx.fetch(QUERIES["jobs"], shard, clusters, procs)
+    rows = await tx.fetch(QUERIES["jobs"], shard, *columns)
     return {JobId(row["cluster"], row["proc"]): _unpacked(row["happened"]) for row in rows}
 
 
@@ -131,7 +142,6 @@ def _history_row(departed: Departed) -> tuple[object, ...]:
     )
 
 
-def _columns(count: int, rows: Iterable[tuple[object, ...]]) -> list[list[object]]:
-    """Rows as the arrays that one statement takes."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return columns or [[] for _ in range(count)]
+def _columns(rows: Iterable[tuple[object, ...]]) -> list[list[object]]:
+    """Rows as the arrays that one statement takes; nothing for no rows."""
+    return [list(column) for column in zip(*rows, strict=True)]

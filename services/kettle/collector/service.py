@@ -20,6 +20,7 @@ from kettle.wire.subjects import Subjects, ad_key
 
 _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
+_PATIENCE_S: Final = 4.0
 _AT_ONCE: Final = 100
 """Ads that are looked at before others on the loop get their turn."""
 
@@ -55,6 +56,8 @@ class Collector:
             else:
                 known.add(change.key)
                 self._heard(change.key, change.value)
+                if len(known) % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
     def _heard(self, key: str, value: bytes) -> None:
         try:
@@ -108,7 +111,11 @@ class Collector:
         """Ads by type, constraint and projection; everybody may ask."""
         del caller
         constraint = _constraint(request.constraint)
-        await self.complete.wait()
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self.complete.wait()
+        except TimeoutError:
+            raise RefusedError("not_ready", "the collector has not read the ads yet; ask again") from None
         now = time.time()
         adverts = self._adverts.of_type(request.type)
         found: list[Ad] = []

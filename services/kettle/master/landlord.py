@@ -18,7 +18,7 @@ _log: Final = logging.getLogger(__name__)
 
 async def sweep(home: Home) -> None:
     """
-    End every process of the pool but ourselves, then empty the directory of sandboxes.
+    End every process of the pool but ourselves, then remove the sandboxes that nobody needs.
     """
     # Reading /proc and deleting trees takes longer than the event loop may be held.
     await asyncio.to_thread(_sweep, home)
@@ -30,5 +30,5 @@ def _sweep(home: Home) -> None:
         _log.warning("nobody had ended pid %d: %s", process.pid, process.command[:200])
     for process in processes.end_all(home.pool_id(), home.execute, but=us):
         _log.error("cannot end pid %d: %s", process.pid, process.command[:200])
-    for path in sandboxes.sweep(home.execute):
+    for path in sandboxes.sweep(home):
         _log.error("cannot remove %s", path)

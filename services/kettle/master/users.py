@@ -14,6 +14,9 @@ from kettle.wire.subjects import Subjects
 PERSON = "user"
 """The name of the person's credential."""
 
+AUDIT = "audit"
+"""The name of the credential with which `kettle log check` reads the frames."""
+
 
 def login_name() -> str:
     """
@@ -30,7 +33,7 @@ def bus_users(pool: str, roles: Iterable[str]) -> dict[str, Permissions]:
     By name of the credential, what its holder may do on the bus.
     """
     subjects = Subjects(pool)
-    identities: dict[str, Identity] = {role: daemon(role) for role in roles}
+    identities: dict[str, Identity] = {role: daemon(role) for role in (*roles, AUDIT)}
     identities[PERSON] = user(login_name())
     return {name: _allowed(name, subjects, identity) for name, identity in identities.items()}
 

@@ -49,7 +49,9 @@ def lost_lease() -> Ending:
     """
     Nobody renewed the claim's lease.
     """
-    return Ending(hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time")
+    return Ending(
+        hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time"
+    )
 
 
 def out_of_memory(limit_mib: int, used_kib: int) -> Ending:

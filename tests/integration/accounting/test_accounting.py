@@ -127,7 +127,9 @@ async def test_a_restart_counts_nothing_twice(backend: Backend) -> None:
             assigned = JobAssigned(attempt=1, claim="c", slot="s", startd="ep")
             await ap.record(("job/1.1", assigned), at_us=AT)
             assert ["1.0"] == await history(bus, ("schedd.ap", seen + 1))
-        last = await ap.record(("job/1.1", JobCompleted(attempt=1, exit_code=3, usage=USAGE)), at_us=AT + 9_000_000)
+        last = await ap.record(
+            ("job/1.1", JobCompleted(attempt=1, exit_code=3, usage=USAGE)), at_us=AT + 9_000_000
+        )
         async with hosted("accounting", settings(backend), serve):
             assert ["1.1", "1.0"] == await history(bus, ("schedd.ap", last))
             assert [used("alice", 2, 2)] == (await usage(bus)).owners

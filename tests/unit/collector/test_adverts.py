@@ -103,12 +103,13 @@ def test_what_is_no_ad_changes_nothing() -> None:
 
 
 def test_stale() -> None:
-    """An ad whose end the bus forgot to tell is dropped later than its lifetime, which it may state itself."""
+    """An ad whose end the bus forgot to tell is dropped later than its lifetime, which it may state shorter."""
     adverts = Adverts(lifetime=100.0)
-    adverts.put("Machine.a", encode({"Name": "a"}), NOW)
+    adverts.put("Machine.a", encode({"Name": "a", "ClassAdLifetime": 10}), NOW)
     adverts.put("Machine.b", encode({"Name": "b", "ClassAdLifetime": 1000}), NOW)
-    assert [] == adverts.stale(NOW + 120)
-    assert ["Machine.a"] == adverts.stale(NOW + 151)
+    assert [] == adverts.stale(NOW + 14)
+    assert ["Machine.a"] == adverts.stale(NOW + 149)
+    assert ["Machine.a", "Machine.b"] == adverts.stale(NOW + 151)
     assert adverts.drop("Machine.a") is not None
     assert adverts.drop("Machine.a") is None
     assert ["Machine.b"] == adverts.known()

@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from kettle.execution.attempt import StoredReport
+from kettle.execution.reports import store
 from kettle.pool import HomeRefusedError, open_home
 from kettle.pool.home import Home, existing_home, make_run, remove_run
 from kettle.pool.lock import MasterLock, holder, locked
 from kettle.pool.personal import PERSONAL, render
 from kettle.pool.processes import mark, of_pool
 from kettle.pool.sandboxes import sweep
+from kettle.wire.jobs import JobId
+from kettle.wire.work import Exited, Report
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:
@@ -130,7 +134,8 @@ def test_the_settings_file_is_toml() -> None:
     tables = tomllib.loads(
         render({"startd": {"name": 'a"b', "num_cpus": 4}, "master": {"backoff_unit": 7.5}})
     )
-    assert tables["startd"] == {"name": 'a"b', "num_cpus": 4}
+    assert tables["startd"]["name"] == 'a"b'
+    assert tables["startd"]["num_cpus"] == 4
     assert tables["master"]["backoff_unit"] == 7.5
     assert set(PERSONAL) <= set(tables)
 
@@ -146,9 +151,23 @@ def test_sandboxes_are_removed_however_they_were_left(tmp_path: Path) -> None:
     (inner.parent / "out").symlink_to(tmp_path)
     inner.chmod(0)
     inner.parent.chmod(0)
-    assert [] == sweep(tmp_path / "execute")
+    assert [] == sweep(Home(tmp_path))
     assert [] == list((tmp_path / "execute").iterdir())
     assert (tmp_path / "kept").exists()
+
+
+def test_outputs_that_nobody_has_yet_are_kept(tmp_path: Path) -> None:
+    """
+    The sandbox of a finished job stays as long as its report waits for confirmation.
+    """
+    report = Report(claim="c", attempt=1, sequence=2, job=JobId(7, 0), body=Exited(exit_code=0))
+    stored = StoredReport(schedd="schedd", secret="s", report=report, sandbox=True)
+    (tmp_path / "startd" / "reports").mkdir(parents=True)
+    store(str(tmp_path / "startd" / "reports"), stored)
+    (tmp_path / "execute" / stored.id.sandbox).mkdir(parents=True)
+    (tmp_path / "execute" / "dir_other").mkdir()
+    assert [] == sweep(Home(tmp_path))
+    assert [stored.id.sandbox] == [path.name for path in (tmp_path / "execute").iterdir()]
 
 
 def test_only_the_marked_are_found(tmp_path: Path) -> None:

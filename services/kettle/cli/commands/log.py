@@ -4,23 +4,23 @@
 
 import argparse
 import asyncio
-import importlib
-import os
-from typing import Any, Final
+from typing import Final
 
 from kettle.cli.errors import CommandError
 from kettle.cli.options import json_option, pool_options
 from kettle.cli.screen import Screen
-from kettle.client import PoolFile, home_directory
+from kettle.cli.spans import counted
+from kettle.client import home_directory
 
 HELP: Final = """\
-Audit the event log: positions and versions without gaps, and log, bus and projections agreeing with each other.  It
-only reads, so it may run beside a living pool.
+Audit the event log: positions and versions without gaps, attempts that do not overlap, and the log, the bus and everything
+derived from the log agreeing with each other.  It only reads, so it may run beside a living pool.
 
 The database is the pool's own, or KETTLE_DATABASE_URL.
 
 examples:
   kettle log check                  exit status 1 if anything is wrong
+  kettle log check --recent         only the newest frames of each shard, without the folds
 """
 
 
@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     parser.add_argument("what", choices=("check",), metavar="check", help="audit the log")
+    parser.add_argument("--recent", action="store_true", help="look at the newest frames only")
     json_option(parser)
     pool_options(parser)
 
@@ -37,34 +38,31 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     Audit, and print what is wrong.
     """
+    from kettle.audit import AuditError
+    from kettle.cli.auditing import audit
+
     home = arguments.home or home_directory()
-    pool = PoolFile.load(home)
-    database = os.environ.get("KETTLE_DATABASE_URL") or pool.database_url
-    if not database:
-        raise CommandError(f"{home}/pool.json does not say where the database is; set KETTLE_DATABASE_URL")
-    audit = importlib.import_module("kettle.storage.audit")
-    findings = asyncio.run(_check(audit, database, pool, arguments.patience))
+    try:
+        report = asyncio.run(audit(home, full=not arguments.recent, patience=arguments.patience))
+    except AuditError as error:
+        raise CommandError(str(error)) from error
     if screen.as_json:
-        screen.json({"findings": findings})
-    else:
-        for finding in findings:
-            screen.say(finding)
-        screen.say("The log is clean." if not findings else f"{len(findings)} findings.")
-    return 1 if findings else 0
-
-
-async def _check(audit: Any, database: str, pool: PoolFile, patience: float) -> list[str]:
-    from kettle.bus.nats import NatsBus
-    from kettle.wire.identity import user
-    from kettle.wire.subjects import Subjects
-
-    subjects = Subjects(pool.pool)
-    async with NatsBus.connect(
-        pool.nats_url,
-        subjects=subjects,
-        identity=user(pool.user),
-        credentials=pool.credentials,
-        name="log-check",
-        patience=patience,
-    ) as bus:
-        return [str(finding) for finding in await audit.check(database, bus, subjects)]
+        screen.json(report)
+        return 0 if report.clean else 1
+    rows = [
+        (check.name, check.examined, check.problems, check.claim)
+        for check in report.checks
+        if check.examined or check.problems
+    ]
+    styles = ["bad" if row[2] else "" for row in rows]
+    titles = ("check", "examined", "problems", "claim")
+    screen.table(titles, rows, styles=styles, right=frozenset({"examined", "problems"}))
+    for check in report.checks:
+        if (first := check.first) is not None:
+            screen.say(f"{check.name}: first in {first.shard} at position {first.position}: {first.sentence}")
+    shards = counted(len(report.shards), "shard")
+    frames = counted(sum(shard.frames for shard in report.shards), "frame")
+    events = counted(sum(shard.events for shard in report.shards), "event")
+    verdict = screen.paint("clean", "good") if report.clean else screen.paint("NOT clean", "bad")
+    screen.say(f"The log is {verdict}: {events} in {frames} of {shards}.")
+    return 0 if report.clean else 1

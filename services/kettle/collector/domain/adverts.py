@@ -34,7 +34,7 @@ class Advert:
         self.heard = heard
         self.name = _text(ad, "name") or key
         said = ad.find("classadlifetime")
-        self.lifetime = float(said) if isinstance(said, int | float) else lifetime
+        self.lifetime = min(lifetime, said) if isinstance(said, int | float) else lifetime
         self._ticks = "MyCurrentTime" not in ad
 
     def at(self, now: float) -> ClassAd:
@@ -48,7 +48,7 @@ class Adverts:
     """
     All ads by type and key.
 
-    `lifetime`: seconds, for ads that do not say how long they live.
+    `lifetime`: seconds after which the bus ends an ad; an ad may say that it lives shorter.
     """
 
     def __init__(self, lifetime: float) -> None:

@@ -1,0 +1,141 @@
+"""
+The machine's ads: at once when resources change, soon when a job begins or ends, and now and then in any case.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusError
+from kettle.startd.domain.ads import dynamic_ad, partitionable_ad, startd_ad
+from kettle.startd.domain.machine import Machine
+from kettle.wire.ads import Ad
+from kettle.wire.ads.daemon import SlotSecret
+from kettle.wire.subjects import Subjects, ad_key, key
+
+_log: Final = logging.getLogger(__name__)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_FLOOR_S: Final = 0.02
+_LIFETIMES: Final = 3
+"""How many updates may be lost before an ad expires."""
+_VOLATILE: Final = frozenset({"MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime"})
+
+
+class Advertiser:
+    """
+    Keeps the bucket equal to the machine.  Each ad goes out only if it changed, or its time has come.
+    """
+
+    def __init__(
+        self, bus: Bus, subjects: Subjects, machine: Machine, *, interval: float, delay: float, version: str
+    ) -> None:
+        """
+        `interval` in seconds between repeats, `delay` for what nobody waits for.
+        """
+        self._bus = bus
+        self._subjects = subjects
+        self._machine = machine
+        self._interval = interval
+        self._delay = delay
+        self._version = version
+        self._published: dict[str, Ad] = {}
+        self._sequence = 0
+        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._soon: asyncio.TimerHandle | None = None
+
+    def now(self) -> None:
+        """
+        Resources changed: the negotiator waits for it.
+        """
+        self._wake.set()
+
+    def soon(self) -> None:
+        """
+        Something changed that nobody waits for.
+        """
+        if self._soon is None:
+            self._soon = self._loop.call_later(self._delay, self._wake.set)
+
+    async def run(self) -> None:
+        """
+        Publish changes, and repeat what has not changed; for ever.
+        """
+        repeat_at = 0.0
+        while True:
+            everything = self._loop.time() >= repeat_at
+            self._calm()
+            try:
+                await self._publish(everything=everything)
+                if everything:
+                    repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+            except BusError as error:
+                _log.info("ads wait", extra={"cause": str(error)})
+                self._published.clear()
+                self.soon()
+            await asyncio.sleep(_FLOOR_S)
+            try:
+                async with asyncio.timeout_at(max(repeat_at, self._loop.time() + _FLOOR_S)):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass  # it is time to repeat
+
+    async def withdraw(self) -> None:
+        """
+        Take all ads back.
+        """
+        try:
+            for name in self._published:
+                await self._bus.delete(self._subjects.ads, name)
+            await self._bus.delete(self._subjects.private_ads, key(self._machine.facts.slot))
+        except BusError as error:
+            _log.info("ads not withdrawn: they expire", extra={"cause": str(error)})
+        self._published.clear()
+
+    def _calm(self) -> None:
+        self._wake.clear()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+
+    async def _publish(self, *, everything: bool) -> None:
+        """
+        The private ad first: a slot that is seen can be matched.
+        """
+        ads = self._ads()
+        lifetime = _LIFETIMES * self._interval
+        if everything:
+            secret = SlotSecret(startd=self._machine.facts.name, capability=self._machine.capability)
+            name = key(self._machine.facts.slot)
+            await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
+        for name in [name for name in self._published if name not in ads]:
+            await self._bus.delete(self._subjects.ads, name)
+            del self._published[name]
+        for name, ad in ads.items():
+            if everything or _differ(ad, self._published.get(name)):
+                self._sequence += 1
+                ad["UpdateSequenceNumber"] = self._sequence
+                ad["ClassAdLifetime"] = int(lifetime)
+                await self._bus.put(self._subjects.ads, name, _encode(ad), ttl=lifetime)
+                self._published[name] = ad
+
+    def _ads(self) -> dict[str, Ad]:
+        """
+        By key in the bucket; dynamic slots before the one that they were carved from.
+        """
+        machine, now = self._machine, time.time()
+        slots = [dynamic_ad(machine.facts, claim, now=now) for claim in machine.claims.values()]
+        slots.append(partitionable_ad(machine, now=now))
+        ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slots}
+        ads[ad_key("StartDaemon", machine.facts.name)] = startd_ad(machine, now=now, version=self._version)
+        return ads
+
+
+def _differ(ad: Ad, published: Ad | None) -> bool:
+    if published is None or ad.keys() != published.keys() - (_VOLATILE - ad.keys()):
+        return True
+    return any(value != published[name] for name, value in ad.items() if name not in _VOLATILE)

@@ -1,0 +1,81 @@
+"""
+The startd's end of the line to one starter: non-blocking, without the weight of a transport per job.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from kettle.execution.protocol import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
+
+
+class Channel:
+    """
+    `heard` gets each message, `lost` is called once when the other end is gone.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        heard: Callable[["Channel", ToStartd], None],
+        lost: Callable[["Channel"], None],
+    ) -> None:
+        sock.setblocking(False)
+        self._socket: socket.socket | None = sock
+        self._loop = asyncio.get_running_loop()
+        self._heard = heard
+        self._lost = lost
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._loop.add_reader(sock, self._read)
+
+    def send(self, message: ToStarter) -> None:
+        """
+        Send a message; what the socket does not take now follows when it can.
+        """
+        if self._socket is None:
+            return
+        first = not self._unsent
+        self._unsent += frame(message)
+        if first:
+            self._write()
+            if self._unsent and self._socket is not None:
+                self._loop.add_writer(self._socket, self._write)
+
+    def close(self) -> None:
+        """
+        Hang up; `lost` is not called.
+        """
+        if self._socket is None:
+            return
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        self._socket = None
+        self._unsent.clear()
+
+    def _write(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            sent = self._socket.send(self._unsent)
+        except BlockingIOError:
+            return
+        except OSError:
+            sent = len(self._unsent)  # the reader sees the end, and says so
+        del self._unsent[:sent]
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)
+
+    def _read(self) -> None:
+        if self._socket is None:
+            return
+        data = receive(self._socket)
+        if data is None:
+            return
+        if not data:
+            self.close()
+            self._lost(self)
+            return
+        for body in self._frames.feed(data):
+            self._heard(self, decode_to_startd(body))

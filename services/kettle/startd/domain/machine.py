@@ -1,0 +1,181 @@
+"""
+The machine: what it is, and the fold of everything that happened to its claims.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+import msgspec
+
+from kettle.startd.domain.claim import (
+    Begun,
+    Change,
+    Claim,
+    Claimed,
+    Closing,
+    Gone,
+    Met,
+    Over,
+    Remembered,
+    Renewed,
+    Stopped,
+)
+from kettle.startd.domain.resources import Resources
+from kettle.wire.ads import Ad
+from kettle.wire.jobs import JobId
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What does not change while the startd lives.
+    """
+
+    name: str
+    """The machine's name, and the startd's."""
+    total: Resources
+    detected: Resources
+    start: str = "true"
+    """The START expression."""
+    attributes: Ad = {}
+    """What else every slot says: platform, what the administrator adds."""
+    started: int = 0
+    """Seconds since the epoch."""
+
+    @property
+    def slot(self) -> str:
+        """
+        Name of the partitionable slot.
+        """
+        return f"slot1@{self.name}"
+
+    def dynamic_slot(self, number: int) -> str:
+        """
+        Name of a dynamic slot.
+        """
+        return f"slot1_{number}@{self.name}"
+
+
+class Machine:
+    """
+    All claims.  `apply` is the only way to change them, and is total: what was recorded has happened.
+    """
+
+    def __init__(self, facts: Facts, *, capability: str) -> None:
+        """
+        `capability` is the secret that proves a match; it lives as long as this startd.
+        """
+        self.facts = facts
+        self.capability = capability
+        self.claims: dict[str, Claim] = {}
+        self.draining = False
+        self._done: dict[str, set[tuple[JobId, int]]] = {}
+
+    @property
+    def free(self) -> Resources:
+        """
+        What no claim has.
+        """
+        left = self.facts.total
+        for claim in self.claims.values():
+            left -= claim.resources
+        return left
+
+    def free_number(self) -> int:
+        """
+        The lowest number that no dynamic slot has.
+        """
+        taken = {claim.slot for claim in self.claims.values()}
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+    def of_schedd(self, schedd: str) -> Iterable[Claim]:
+        """
+        Its claims.
+        """
+        return [claim for claim in self.claims.values() if claim.schedd == schedd]
+
+    def next_deadline(self) -> float | None:
+        """
+        When the next lease ends; claims that are ending already do not count.
+        """
+        return min((claim.deadline for claim in self.claims.values() if not claim.ending), default=None)
+
+    def apply(self, change: Change) -> None:
+        """
+        Fold one change.
+        """
+        match change:
+            case Claimed(claim=claim):
+                self.claims[claim.key.claim] = claim
+            case Renewed(claims=names, deadline=deadline):
+                for name in names:
+                    if name in self.claims:
+                        self._replace(name, deadline=max(deadline, self.claims[name].deadline))
+            case Begun(claim=name, attempt=attempt):
+                self._replace(name, attempt=attempt, changed=attempt.began)
+            case Met() | Stopped():
+                self._change_attempt(change)
+            case Over():
+                self._over(change)
+            case Remembered(claim=name, done=done):
+                self._done.setdefault(name, set()).update(done)
+            case Closing(claim=name, reason=reason):
+                self._replace(name, ending=reason)
+            case Gone(claim=name):
+                self.claims.pop(name, None)
+                self._done.pop(name, None)
+            case _:
+                assert_never(change)
+
+    def _change_attempt(self, change: Met | Stopped) -> None:
+        claim = self.claims.get(change.claim)
+        if claim is None or claim.attempt is None:
+            return
+        match change:
+            case Met(pid=pid, start_time=start_time):
+                attempt = msgspec.structs.replace(claim.attempt, pid=pid, start_time=start_time)
+            case Stopped(stop=stop):
+                attempt = msgspec.structs.replace(claim.attempt, stop=stop)
+        self._replace(change.claim, attempt=attempt)
+
+    def _over(self, change: Over) -> None:
+        claim = self.claims.get(change.claim)
+        if claim is None:
+            return
+        self._replace(
+            change.claim,
+            attempt=None,
+            changed=change.at,
+            sequence=max(change.sequence, claim.sequence),
+        )
+        self._done.setdefault(change.claim, set()).add((change.job, change.attempt))
+
+    def _replace(self, name: str, **fields: object) -> None:
+        if name in self.claims:
+            self.claims[name] = msgspec.structs.replace(self.claims[name], **fields)
+
+    def snapshot(self) -> list[Change]:
+        """
+        Changes whose fold is this machine.
+        """
+        done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
+        return [*(Claimed(claim) for claim in self.claims.values()), *done]
+
+    def copy(self) -> "Machine":
+        """
+        A machine that can be changed independently: to try what would be if.
+        """
+        twin = Machine(self.facts, capability=self.capability)
+        twin.claims, twin.draining = dict(self.claims), self.draining
+        return twin
+
+    def knows(self, claim: str, job: JobId, attempt: int) -> bool:
+        """
+        Whether this attempt runs or ran here.
+        """
+        found = self.claims.get(claim)
+        if found is None:
+            return False
+        running = found.attempt
+        return (job, attempt) in self._done.get(claim, ()) or (
+            running is not None and (running.job, running.attempt) == (job, attempt)
+        )

@@ -1,0 +1,89 @@
+"""
+The startd's journal: every change of its claims and attempts, before it has an effect.
+
+It outlives the process, not the machine: after a boot nothing of what it says still exists, and it starts empty.
+"""
+
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.startd.domain.claim import Change
+
+_LENGTH: Final = struct.Struct("!I")
+_COMPACT_BYTES: Final = 4 << 20
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Change).decode
+
+
+class Journal:
+    """
+    An append-only file.  One `write` per batch: a torn one at the end is what nobody has acted on.
+    """
+
+    def __init__(self, path: Path, boot: str) -> None:
+        self._path = path
+        self._boot = boot.encode()
+        self._fd = -1
+        self._size = 0
+
+    def load(self) -> list[Change]:
+        """
+        What was recorded since the machine booted; empty if it has booted since.
+        """
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return []
+        records = _records(data)
+        if next(records, b"") != self._boot:
+            return []
+        return [_decode(record) for record in records]
+
+    def restart(self, changes: Iterable[Change]) -> None:
+        """
+        Begin anew with these changes, which stand for all before.
+        """
+        draft = self._path.with_suffix(".draft")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.close()
+        self._fd, self._size = fd, 0
+        self._write([self._boot, *(_encode(change) for change in changes)])
+        draft.replace(self._path)
+
+    def append(self, changes: Sequence[Change]) -> bool:
+        """
+        Record changes; whether the file has become so long that it should be begun anew.
+        """
+        self._write(_encode(change) for change in changes)
+        return self._size > _COMPACT_BYTES
+
+    def close(self) -> None:
+        """
+        Write no more.
+        """
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _write(self, records: Iterable[bytes]) -> None:
+        data = b"".join(_LENGTH.pack(len(record)) + record for record in records)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+        self._size += len(data)
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        if at + length > len(data):
+            return
+        yield data[at : at + length]
+        at += length

@@ -1,0 +1,127 @@
+"""
+Where starters come from: a zygote that is always there, and a socket at which starters of a former startd report.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from kettle.execution.protocol import SOCKET
+from kettle.execution.zygote_process import Zygote
+
+_log: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_S: Final = 0.05
+_LAST_PAUSE_S: Final = 5.0
+_QUIET_S: Final = 10.0
+
+
+class Nursery:
+    """
+    Forks starters.  A zygote that dies is replaced, at once the first time and later with growing pauses.
+    """
+
+    def __init__(self, state: Path, *, lifeline_fd: int | None) -> None:
+        self._state = state
+        self._lifeline_fd = lifeline_fd
+        self._loop = asyncio.get_running_loop()
+        self._listener: socket.socket | None = None
+        self._zygote: Zygote | None = None
+        self._died = asyncio.Event()
+        self._spawn()
+
+    @property
+    def pid(self) -> int:
+        """
+        The zygote's process id; 0 while there is none.
+        """
+        return self._zygote.pid if self._zygote is not None else 0
+
+    def fork(self) -> socket.socket | None:
+        """
+        A new starter, as our end of the line to it; None if none can be had now.
+        """
+        if self._zygote is None:
+            return None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                self._zygote.request(theirs)
+            except OSError:
+                ours.close()
+                return None
+        return ours
+
+    def listen(self, arrived: Callable[[socket.socket], None]) -> None:
+        """
+        Have `arrived` called with the line of each starter that looks for a startd.
+        """
+        path = self._state / SOCKET
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        directory = os.open(self._state, os.O_PATH | os.O_CLOEXEC)
+        try:
+            listener.bind(f"/proc/self/fd/{directory}/{SOCKET}")  # the path itself may be too long for a socket
+        finally:
+            os.close(directory)
+        path.chmod(0o600)
+        listener.listen(1024)
+        listener.setblocking(False)
+        self._listener = listener
+
+        def accept() -> None:
+            with suppress(BlockingIOError, ConnectionError):
+                while True:
+                    arrived(listener.accept()[0])
+
+        self._loop.add_reader(listener, accept)
+
+    async def keep(self) -> None:
+        """
+        Have a zygote, for ever.
+        """
+        pause = _FIRST_PAUSE_S
+        while True:
+            await self._died.wait()
+            self._died.clear()
+            _log.warning("the zygote died: its starters go on, a new one is made", extra={"pause_s": pause})
+            await asyncio.sleep(pause)
+            born = self._loop.time()
+            self._spawn()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_QUIET_S):
+                    await self._died.wait()
+            quick = self._loop.time() - born < _QUIET_S
+            pause = min(2 * pause, _LAST_PAUSE_S) if quick else _FIRST_PAUSE_S
+
+    def close(self) -> None:
+        """
+        No more starters; those that live go on.
+        """
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+            (self._state / SOCKET).unlink(missing_ok=True)
+            self._listener = None
+        self._drop()
+
+    def _spawn(self) -> None:
+        self._zygote = Zygote(lifeline_fd=self._lifeline_fd)
+        self._loop.add_reader(self._zygote.socket, self._ended)
+
+    def _ended(self) -> None:
+        """
+        The zygote says nothing while it lives: a readable socket is its end.
+        """
+        self._drop()
+        self._died.set()
+
+    def _drop(self) -> None:
+        if self._zygote is not None:
+            self._loop.remove_reader(self._zygote.socket)
+            self._zygote.close()
+            self._zygote = None

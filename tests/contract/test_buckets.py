@@ -1,0 +1,174 @@
+"""
+What every adapter of the bus promises of its key-value buckets.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import pytest
+
+from kettle.bus.ports import BucketSpec, Bus, KeyChange, NoResponderError, WrongSequenceError
+from kettle.testing.worlds import World
+
+PATIENCE_S = 15.0
+Changes = AsyncGenerator[KeyChange | None, None]
+
+
+async def some(changes: Changes, count: int) -> list[tuple[str, bytes | None] | None]:
+    """
+    The next changes, without their revisions.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        got = [await anext(changes) for _ in range(count)]
+    return [(change.key, change.value) if change else None for change in got]
+
+
+async def bucket(world: World, bus: Bus, *, ttl: float = 0.0) -> str:
+    await bus.ensure_bucket(BucketSpec(name=world.subjects.ads, ttl=ttl))
+    return world.subjects.ads
+
+
+async def arrived(bus: Bus, bucket: str) -> None:
+    """
+    Everything put before has reached the bucket.
+    """
+    await bus.update(bucket, "last", b"", expect=0)
+
+
+async def test_a_watch_begins_with_what_is_there(world: World) -> None:
+    """
+    Present entries, the newest of each key; then None; then each change.
+    """
+    bus, watcher = await world.connect(), await world.connect()
+    ads = await bucket(world, bus)
+    for key, value in (("Machine.a", b"1"), ("Machine.b", b"2"), ("Machine.a", b"3"), ("Machine.c", b"4")):
+        await bus.put(ads, key, value)
+    await bus.delete(ads, "Machine.c")
+    await arrived(bus, ads)
+    async with aclosing(watcher.watch(ads)) as changes:
+        present = [("Machine.b", b"2"), ("Machine.a", b"3"), ("Machine.c", None), ("last", b""), None]
+        assert present == await some(changes, 5)
+        await bus.put(ads, "Machine.a", b"5")
+        assert [("Machine.a", b"5")] == await some(changes, 1)
+        await bus.delete(ads, "Machine.a")
+        assert [("Machine.a", None)] == await some(changes, 1)
+
+
+async def test_a_watch_of_an_empty_bucket_says_so_at_once(world: World) -> None:
+    """
+    None comes also when nothing is there.
+    """
+    bus = await world.connect()
+    ads = await bucket(world, bus)
+    async with aclosing(bus.watch(ads)) as changes:
+        assert [None] == await some(changes, 1)
+
+
+async def test_a_watch_sees_only_its_keys(world: World) -> None:
+    """
+    A filter is for tokens, as in subjects.
+    """
+    bus = await world.connect()
+    ads = await bucket(world, bus)
+    await bus.put(ads, "Machine.a", b"1")
+    await bus.put(ads, "Submitter.a", b"2")
+    await arrived(bus, ads)
+    async with aclosing(bus.watch(ads, "Machine.>")) as changes:
+        assert [("Machine.a", b"1"), None] == await some(changes, 2)
+        await bus.put(ads, "Submitter.b", b"3")
+        await bus.put(ads, "Machine.b", b"4")
+        assert [("Machine.b", b"4")] == await some(changes, 1)
+
+
+async def test_an_entry_that_is_not_renewed_expires(world: World) -> None:
+    """
+    Watchers hear of it as of a deletion; an entry of its own shorter life goes first, a renewed one stays.
+    """
+    bus = await world.connect()
+    ads = await bucket(world, bus, ttl=3.0)
+    await bus.put(ads, "long", b"1")
+    await bus.put(ads, "short", b"2", ttl=1.0)
+    await bus.put(ads, "kept", b"3")
+    async with aclosing(bus.watch(ads)) as changes:
+        await some(changes, 4)
+        await world.passes(1.5)
+        assert [("short", None)] == await some(changes, 1)
+        await bus.put(ads, "kept", b"3")
+        assert [("kept", b"3")] == await some(changes, 1)
+        await world.passes(1.7)
+        assert [("long", None)] == await some(changes, 1)
+
+
+async def test_a_guarded_update_wants_the_revision(world: World) -> None:
+    """
+    Revision 0 is for an entry that is not there; a deletion has a revision, too.
+    """
+    bus = await world.connect()
+    ads = await bucket(world, bus)
+    first = await bus.update(ads, "k", b"1", expect=0)
+    for wrong in (0, first + 1):
+        with pytest.raises(WrongSequenceError):
+            await bus.update(ads, "k", b"x", expect=wrong)
+    second = await bus.update(ads, "k", b"2", expect=first)
+    await bus.delete(ads, "k", expect=first)  # too late: somebody has it
+    third = await bus.update(ads, "k", b"3", expect=second)
+    await bus.delete(ads, "k", expect=third)
+    async with aclosing(bus.watch(ads)) as changes:
+        async with asyncio.timeout(PATIENCE_S):
+            deleted = await anext(changes)
+    assert deleted is not None
+    assert ("k", None) == (deleted.key, deleted.value)
+    assert deleted.revision < await bus.update(ads, "k", b"4", expect=deleted.revision)
+
+
+async def test_there_is_no_update_without_a_bucket(world: World) -> None:
+    """
+    An unconfirmed put is lost, a confirmed one says so.
+    """
+    bus = await world.connect()
+    await bus.put(world.subjects.ads, "k", b"1")
+    with pytest.raises(NoResponderError):
+        await bus.update(world.subjects.ads, "k", b"1", expect=0)
+
+
+async def test_a_lost_bucket_is_made_again_and_filled_again(world: World) -> None:
+    """
+    The watch starts all over; who ensured it is told to send anew; what nobody sends again is gone after its life.
+    """
+    bus = await world.connect()
+    returned = asyncio.Event()
+    bus.on_return(returned.set)
+    ads = await bucket(world, bus, ttl=2.0)
+    await bus.put(ads, "dead", b"1")
+    await bus.put(ads, "alive", b"2")
+    await arrived(bus, ads)
+    async with aclosing(bus.watch(ads)) as changes:
+        assert [("dead", b"1"), ("alive", b"2"), ("last", b""), None] == await some(changes, 4)
+        await world.lose_bucket(ads)
+        waiting = asyncio.create_task(some(changes, 1))
+        await asyncio.wait_for(returned.wait(), PATIENCE_S)
+        assert [None] == await waiting
+        await bus.put(ads, "alive", b"3")
+        assert [("alive", b"3")] == await some(changes, 1)
+        waiting = asyncio.create_task(some(changes, 3))
+        await world.passes(2.1)
+        assert {("dead", None), ("last", None), ("alive", None)} == set(await waiting)
+
+
+async def test_a_watch_reads_many_entries(world: World) -> None:
+    """
+    More than fit into one request, each once.
+    """
+    bus = await world.connect()
+    ads = await bucket(world, bus)
+    for i in range(2_500):
+        await bus.put(ads, f"Machine.{i}", b"%d" % i)
+    await arrived(bus, ads)
+    got: list[str] = []
+    async with aclosing(bus.watch(ads)) as changes, asyncio.timeout(PATIENCE_S):
+        async for change in changes:
+            if change is None:
+                break
+            got.append(change.key)
+    assert [*(f"Machine.{i}" for i in range(2_500)), "last"] == got

@@ -1,0 +1,126 @@
+"""
+What leases promise over every adapter of the bus.
+"""
+
+import asyncio
+
+import pytest
+
+from kettle.bus.leases import KeyLeases
+from kettle.bus.ports import BucketSpec, Bus
+from kettle.testing.worlds import World
+
+PATIENCE_S = 15.0
+TTL = 1.5
+
+
+async def leases(world: World) -> tuple[Bus, KeyLeases]:
+    bus = await world.connect()
+    await bus.ensure_bucket(BucketSpec(name=world.subjects.leases, memory=False))
+    return bus, KeyLeases(bus, world.subjects.leases)
+
+
+async def test_one_holds_it_and_the_next_gets_it_at_once_when_it_is_released(world: World) -> None:
+    """
+    The second waits as long as the first renews, and no longer.
+    """
+    _, first = await leases(world)
+    _, second = await leases(world)
+    held = await first.acquire("shard", "a", ttl=30.0)
+    waiting = asyncio.create_task(second.acquire("shard", "b", ttl=30.0))
+    _, pending = await asyncio.wait({waiting}, timeout=0.3)
+    assert {waiting} == pending
+    await held.release()
+    async with asyncio.timeout(5):
+        await (await waiting).release()
+
+
+async def test_different_keys_do_not_contend(world: World) -> None:
+    """
+    Each shard has a lease of its own.
+    """
+    _, ours = await leases(world)
+    async with asyncio.timeout(PATIENCE_S):
+        held = [await ours.acquire(key, "a", ttl=30.0) for key in ("x", "y")]
+    for lease in held:
+        await lease.release()
+
+
+async def test_a_lease_outlives_its_time_by_being_renewed(world: World) -> None:
+    """
+    Nobody else gets it meanwhile.
+    """
+    _, ours = await leases(world)
+    _, theirs = await leases(world)
+    held = await ours.acquire("shard", "a", ttl=1.0)
+    waiting = asyncio.create_task(theirs.acquire("shard", "b", ttl=1.0))
+    for _ in range(5):
+        await asyncio.sleep(0.45)
+        await world.passes(0.1)
+    assert not waiting.done()
+    await held.release()
+    async with asyncio.timeout(5):
+        await (await waiting).release()
+
+
+async def test_the_lease_of_a_dead_holder_runs_out(world: World) -> None:
+    """
+    Then the next one gets it.
+    """
+    bus, first = await leases(world)
+    _, second = await leases(world)
+    held = await first.acquire("shard", "a", ttl=TTL)
+    held._renewal.cancel()
+    await world.leave(bus)
+    waiting = asyncio.create_task(second.acquire("shard", "b", ttl=30.0))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    await world.passes(TTL + 0.1)
+    async with asyncio.timeout(5):
+        await (await waiting).release()
+
+
+async def test_a_holder_that_was_overtaken_learns_of_it(world: World) -> None:
+    """
+    `lost` is done, and releasing does not take the lease from who has it now.
+    """
+    bus, ours = await leases(world)
+    held = await ours.acquire("shard", "a", ttl=1.0)
+    await bus.put(world.subjects.leases, "shard", b"b")
+    await asyncio.wait_for(asyncio.ensure_future(held.lost), 5)
+    await held.release()
+    _, theirs = await leases(world)
+    waiting = asyncio.create_task(theirs.acquire("shard", "c", ttl=30.0))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_a_lost_bucket_does_not_cost_the_lease(world: World) -> None:
+    """
+    The holder writes itself into the new bucket.
+    """
+    bus, ours = await leases(world)
+    _, theirs = await leases(world)
+    held = await ours.acquire("shard", "a", ttl=3.0)
+    lost = asyncio.ensure_future(held.lost)
+    await world.lose_bucket(world.subjects.leases)
+    await bus.ensure_bucket(BucketSpec(name=world.subjects.leases, memory=False))
+    await asyncio.wait({lost}, timeout=1.5)
+    assert not lost.done()
+    waiting = asyncio.create_task(theirs.acquire("shard", "b", ttl=3.0))
+    await asyncio.wait({waiting}, timeout=0.3)
+    assert not waiting.done()
+    await held.release()
+    async with asyncio.timeout(5):
+        await (await waiting).release()
+    lost.cancel()
+
+
+async def test_a_lease_shorter_than_the_server_can_count_is_refused(world: World) -> None:
+    """
+    With a sentence that says how long it must be.
+    """
+    _, ours = await leases(world)
+    with pytest.raises(ValueError, match=r"at least 1\.0"):
+        await ours.acquire("shard", "a", ttl=0.5)

@@ -1,0 +1,135 @@
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest_asyncio
+
+from kettle.auth.permissions import permissions
+from kettle.bus.nats import NatsBus
+from kettle.client import Client, PoolFile
+from kettle.embedded import EmbeddedNats, Permissions
+from kettle.testing.embedded import server_directory
+from kettle.wire.identity import daemon, user
+from kettle.wire.subjects import Subjects
+
+from .fakes import FakePool
+
+SUBJECTS = Subjects("test")
+
+
+class Outcome(msgspec.Struct):
+    """
+    What a command said.
+    """
+
+    status: int
+    out: str
+    err: str
+
+
+class World:
+    """
+    A real bus with its fake pool, and the home directory of a person of that pool.
+    """
+
+    def __init__(self, nats: EmbeddedNats, home: Path, place: Path) -> None:
+        self.nats = nats
+        self.home = home
+        self.place = place
+        self.pool: FakePool
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        return {"KETTLE_HOME": str(self.home), "PATH": os.environ["PATH"], "TZ": "UTC", "LANG": "C.UTF-8"}
+
+    async def start(self, *words: str, **environ: str) -> asyncio.subprocess.Process:
+        """
+        The `kettle` command as a process.
+        """
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "kettle.cli",
+            *words,
+            cwd=self.place,
+            env={**self.environ, **environ},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def kettle(self, *words: str, stdin: str = "", **environ: str) -> Outcome:
+        """
+        What the `kettle` command does.
+        """
+        process = await self.start(*words, **environ)
+        try:
+            async with asyncio.timeout(60):
+                out, err = await process.communicate(stdin.encode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return Outcome(process.returncode or 0, out.decode(), err.decode())
+
+
+def _may() -> dict[str, Permissions]:
+    publish, subscribe = permissions("user", SUBJECTS, user("ada"))
+    return {
+        "pool": Permissions(publish=(">",), subscribe=(">",)),
+        "user": Permissions(publish=publish, subscribe=subscribe),
+    }
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def nats() -> AsyncIterator[EmbeddedNats]:
+    """
+    A server on which `ada` may do what a person may, and the pool everything.
+    """
+    with server_directory() as directory:
+        server = EmbeddedNats(directory / "nats", credentials=directory / "credentials", permissions=_may())
+        async with server:
+            yield server
+
+
+@pytest_asyncio.fixture
+async def bare(nats: EmbeddedNats, tmp_path: Path) -> AsyncIterator[World]:
+    """
+    A pool in which nobody answers yet; `$KETTLE_HOME/pool.json` says where it is.
+    """
+    home, place = tmp_path / "home", tmp_path / "work"
+    home.mkdir(mode=0o700)
+    place.mkdir()
+    PoolFile(pool="test", nats_url=nats.url, credentials=str(nats.credentials("user")), user="ada").save(home)
+    world = World(nats, home, place)
+    async with NatsBus.connect(
+        nats.url,
+        subjects=SUBJECTS,
+        identity=daemon("pool"),
+        credentials=str(nats.credentials("pool")),
+        name="fake",
+        patience=10,
+    ) as bus:
+        world.pool = FakePool(bus, SUBJECTS)
+        yield world
+
+
+@pytest_asyncio.fixture
+async def world(bare: World) -> World:
+    """
+    The same, and all of it answers.
+    """
+    await bare.pool.serve()
+    return bare
+
+
+@pytest_asyncio.fixture
+async def client(bare: World) -> AsyncIterator[Client]:
+    """
+    A person's client.
+    """
+    async with Client.connect(environ=bare.environ, patience=10) as connected:
+        yield connected

@@ -1,0 +1,134 @@
+"""Whatever people and machines say, in whatever order: the queue keeps its promises."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.schedd.domain.job import (
+    Assign,
+    Begin,
+    Command,
+    End,
+    Finish,
+    Hold,
+    Job,
+    Refused,
+    Release,
+    Remove,
+    decide,
+    evolve,
+)
+from kettle.schedd.domain.queue import Queue, job_stream
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobEvent,
+    JobStarted,
+    JobVacated,
+    Usage,
+)
+from kettle.wire.jobs import JobId
+
+attempts = st.integers(min_value=1, max_value=4)
+claims = st.sampled_from(["a", "b", "c"])
+commands: st.SearchStrategy[Command] = st.one_of(
+    st.builds(Assign, claim=claims, slot=st.just("s"), startd=st.just("m")),
+    st.builds(Begin, attempt=attempts, claim=claims, pid=st.just(1), at=st.just(1.0)),
+    st.builds(
+        Finish,
+        attempt=attempts,
+        claim=claims,
+        exit_code=st.just(0),
+        exit_signal=st.none(),
+        at=st.just(2.0),
+        usage=st.just(Usage(wall=1.0)),
+    ),
+    st.builds(End, attempt=attempts, claim=claims, code=st.just(1013), reason=st.just("r"), hold=st.booleans()),
+    st.builds(Hold, reason=st.just("r"), by=st.just("alice")),
+    st.builds(Release, reason=st.just("r"), by=st.just("alice")),
+    st.builds(Remove, reason=st.just("r"), by=st.just("alice")),
+)
+
+
+def answer(job: Job, command: Command) -> list[JobEvent]:
+    try:
+        return decide(job, command)
+    except Refused:
+        return []
+
+
+@given(st.lists(commands, max_size=40))
+def test_attempts_never_overlap(said: list[Command]) -> None:
+    """
+    In the record of any job, an assignment is followed by the end of that attempt before the next assignment, attempts
+    count up by one, and nothing follows a completion but what is said of the attempt that completed.
+    """
+    job, live, newest = Job(), 0, 0
+    for command in said:
+        for event in answer(job, command):
+            match event:
+                case JobAssigned(attempt=attempt):
+                    assert (live, newest + 1) == (0, attempt)
+                    live = newest = attempt
+                case JobVacated(attempt=attempt) | JobCompleted(attempt=attempt):
+                    assert attempt == live
+                    live = 0
+                case JobStarted(attempt=attempt):
+                    assert attempt == live
+                case _:
+                    pass
+            job = evolve(job, event)
+        assert bool(job.claim) == bool(live)
+
+
+@given(st.lists(commands, max_size=30))
+def test_what_is_repeated_at_once_records_nothing(said: list[Command]) -> None:
+    """
+    A worker's report or a person's command that is delivered twice is recorded once.
+    """
+    job = Job()
+    for command in said:
+        for event in answer(job, command):
+            job = evolve(job, event)
+        if not isinstance(command, Assign):
+            assert [] == answer(job, command)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), commands), max_size=40), st.integers(0, 40))
+def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, Command]], cut: int) -> None:
+    """
+    A queue that was restored from the working set at any moment, and then folds the rest, equals one that folded it all.
+    """
+    submitted = ClusterSubmitted(cluster=1, owner="alice", ad={"Cmd": "x"}, columns=["Args"], rows=[["0"], ["1"], ["2"]])
+    history: list[tuple[str, Event]] = [("cluster/1", submitted)]
+    queue, rows = Queue("ap"), dict[str, bytes]()
+    at_cut: dict[str, bytes] | None = None
+
+    def fold(stream: str, event: Event) -> None:
+        for change in queue.apply(stream, event, 5_000_000):
+            if change.state is None:
+                rows.pop(change.stream, None)
+            else:
+                rows[change.stream] = change.state
+
+    fold(*history[0])
+    position = 1
+    for proc, command in said:
+        job = JobId(1, proc)
+        entry = queue.jobs.get(job)
+        for event in answer(entry.job, command) if entry else []:
+            if len(history) == cut:
+                at_cut, position = dict(rows), cut
+            history.append((job_stream(job), event))
+            fold(job_stream(job), event)
+    if at_cut is None:
+        at_cut, position = dict(rows), len(history)
+    again = Queue("ap")
+    again.restore(at_cut.items())
+    for stream, event in history[position:]:
+        again.apply(stream, event, 5_000_000)
+
+    assert queue.jobs == again.jobs
+    assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
+    assert queue.requests("alice") == again.requests("alice")

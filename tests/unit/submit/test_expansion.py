@@ -1,0 +1,251 @@
+"""
+From a submit file to the jobs of a cluster.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kettle.submit import Site, Submission, expand, parse
+from kettle.wire.ads.types import Expr, Scalar
+
+SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
+ENVIRON = {"HOME": "/home/ada", "LANG": "C", "LC_ALL": "C.UTF-8"}
+HEAD = "executable = /bin/sleep\n"
+
+
+def submission(text: str, cwd: Path = Path("/tmp"), **given: str) -> Submission:
+    return expand(parse(text, source="job.sub", cwd=cwd, environ=ENVIRON, given=given), SITE)
+
+
+def column(found: Submission, name: str) -> list[Scalar]:
+    return [found.job(proc)[name] for proc in range(found.count)]
+
+
+def arguments(text: str, cwd: Path = Path("/tmp"), **given: str) -> list[Scalar]:
+    return column(submission(f"{HEAD}{text}", cwd, **given), "Args")
+
+
+def test_what_is_equal_for_all_jobs_is_sent_once() -> None:
+    """
+    Only what differs is in the table.
+    """
+    found = submission(HEAD + "arguments = 5 $(Process)\noutput = out.$(Process)\nqueue 3\n")
+    assert ["Args", "Out"] == sorted(found.columns)
+    assert 3 == found.count
+    assert "/bin/sleep" == found.ad["Cmd"]
+    assert ["5 0", "5 1", "5 2"] == column(found, "Args")
+
+
+def test_equal_jobs_have_empty_rows() -> None:
+    """
+    A row is a job, also when nothing is in it.
+    """
+    found = submission(HEAD + "queue 4\n")
+    assert ([], [[], [], [], []]) == (found.columns, found.rows)
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        ("queue 2", ["0//0/0", "1//1/0"]),
+        ("queue x in (a b)", ["0/a/0/0", "1/b/0/1"]),
+        ("queue x in a, b", ["0/a/0/0", "1/b/0/1"]),
+        ("queue 2 x in (a b)", ["0/a/0/0", "1/a/1/0", "2/b/0/1", "3/b/1/1"]),
+        ("queue 1+1 x in (a)", ["0/a/0/0", "1/a/1/0"]),
+        ("queue x in [1:] (a b c)", ["0/b/0/1", "1/c/0/2"]),
+        ("queue x in [::2] (a b c)", ["0/a/0/0", "1/c/0/2"]),
+        ("queue x in [-1] (a b c)", ["0/c/0/2"]),
+        ("queue x in (a\n  b\n)", ["0/a/0/0", "1/b/0/1"]),
+        ("queue x from (\n a\n # not this\n b c\n)", ["0/a/0/0", "1/b c/0/1"]),
+    ],
+)
+def test_queue_statements(queue: str, expected: list[str]) -> None:
+    """
+    Each item is queued count times; the index counts in the whole list.
+    """
+    assert expected == arguments(f"arguments = $(Process)/$(x)/$(Step)/$(ItemIndex)\n{queue}\n")
+
+
+def test_items_without_a_variable_are_item() -> None:
+    """
+    `queue in (...)` names nothing.
+    """
+    assert ["a", "b"] == arguments("arguments = $(Item)\nqueue in (a b)\n")
+
+
+def test_lines_are_split_over_variables(tmp_path: Path) -> None:
+    """
+    Commas or blanks separate, the last variable takes the rest, missing ones are empty.
+    """
+    (tmp_path / "points.txt").write_text("1, 2, three four\n\n5\n#6 7\na,,c\n")
+    text = "arguments = [$(x)|$(y)|$(z)]\nqueue x, y, z from points.txt\n"
+    assert ["[1|2|three four]", "[5||]", "[#6|7|]", "[a||c]"] == arguments(text, tmp_path)
+
+
+def test_items_that_match(tmp_path: Path) -> None:
+    """
+    Globs start at the working directory; files and directories are kept apart.
+    """
+    for name in ("b.dat", "a.dat", "c.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "d.dat").mkdir()
+    text = "arguments = $(f)\nqueue f matching"
+    assert ["a.dat", "b.dat"] == arguments(f"{text} *.dat\n", tmp_path)
+    assert ["d.dat/"] == arguments(f"{text} dirs *\n", tmp_path)
+    assert ["a.dat", "b.dat", "d.dat"] == arguments(f"{text} any *.dat\n", tmp_path)
+
+
+def test_several_queue_statements_make_one_cluster() -> None:
+    """
+    Process numbers go on, and each statement sees the assignments before it.
+    """
+    text = "arguments = $(Process) $(x)\nx = 1\nqueue\nx = 2\nrequest_cpus = 2\nqueue 2\n"
+    found = submission(HEAD + text)
+    assert ["0 1", "1 2", "2 2"] == column(found, "Args")
+    assert [1, 2, 2] == column(found, "RequestCpus")
+
+
+def test_an_attribute_that_only_some_have_is_undefined_for_the_others() -> None:
+    """
+    A table has no holes.
+    """
+    found = submission(HEAD + "queue\n+Late = 1\nqueue\n")
+    assert [Expr("undefined"), 1] == column(found, "Late")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("arguments = $(x)\nx = late", "late"),
+        ("x = a\nx = $(x) b\narguments = $(x)", "a b"),
+        ("arguments = $(nothing:default $(y))\ny = z", "default z"),
+        ("arguments = [$(nothing)]", "[]"),
+        ("x =\narguments = $(x:empty counts)", "empty counts"),
+        ("arguments = $(DOLLAR)(x)", "$(x)"),
+        ("arguments = $$(Memory) $$([1+1])", "$$(Memory) $$([1+1])"),
+        ("arguments = $(unclosed", "$(unclosed"),
+        ("arguments = $UNKNOWN(x) $x", "$UNKNOWN(x) $x"),
+        ("ARG = 7\narguments = $(arg)", "7"),
+        ("arguments = $ENV(HOME) $ENV(NOPE) $ENV(NOPE:other)", "/home/ada UNDEFINED other"),
+        ("n = 3\ne = $(n)*2\narguments = $INT(e) $INT(n,%03d) $REAL(e)", "6 003 6.0"),
+        ("arguments = $CHOICE(1,a,b,c)", "b"),
+        ("l = a, b c\ni = 2\narguments = $CHOICE(i,l)", "c"),
+        (
+            "t = abcdef\narguments = $SUBSTR(t,2) $SUBSTR(t,-2) $SUBSTR(t,1,3) $SUBSTR(t,1,-1)",
+            "cdef ef bcd bcde",
+        ),
+        ('s = "a" \narguments = $STRING(s) $EVAL(s) $EVAL(zzz)', "a a undefined"),
+        (
+            "f = /a/b.c/d.tar.gz\narguments = $Fp(f) $Fd(f) $Fdb(f) $Fn(f) $Fx(f)",
+            "/a/b.c/ b.c/ b.c d.tar .gz",
+        ),
+        ("f = /a/b.c/d.tar.gz\narguments = $Fxb(f) $Fnx(f) $Fdn(f) $Fdd(f)", "gz d.tar.gz b.c/d.tar a/b.c/"),
+        ("f = /a/d.tar.gz\narguments = $BASENAME(f) $BASENAME(f,.tar.gz) $DIRNAME(f)", "d.tar.gz d /a/"),
+        ("arguments = one \\\n   two", "one two"),
+    ],
+)
+def test_macros(text: str, expected: str) -> None:
+    """
+    Text substitution, as the language has it.
+    """
+    assert [expected] == arguments(f"{text}\nqueue\n")
+
+
+def test_random_numbers_are_drawn_for_each_job() -> None:
+    """
+    Jobs of a sweep do not share their seed.
+    """
+    seeds = arguments("arguments = $RANDOM_INTEGER(0,1000000000)\nqueue 20\n")
+    assert len(set(seeds)) > 1
+
+
+def test_what_is_given_beforehand_may_be_overridden() -> None:
+    """
+    The command line comes before the first line of the file.
+    """
+    assert ["7"] == arguments("arguments = $(seed)\nqueue\n", seed="7")
+    assert ["1"] == arguments("seed = 1\narguments = $(seed)\nqueue\n", seed="7")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("if defined y\nx = 1\nelse\nx = 2\nendif", "2"),
+        ("y = 1\nif defined y\nx = 1\nelse\nx = 2\nendif", "1"),
+        ("if false\nx = 1\nelif !false\nx = 2\nelse\nx = 3\nendif", "2"),
+        ("if version >= 8.0\nx = new\nelse\nx = old\nendif", "new"),
+        ("if true\nif false\nx = 1\nendif\nelse\nx = 2\nendif", ""),
+        ("y = 0\nif $(y)\nx = 1\nelse\nx = 2\nendif", "2"),
+    ],
+)
+def test_conditionals(lines: str, expected: str) -> None:
+    """
+    Only the lines of a branch that is taken count.
+    """
+    assert [f"[{expected}]"] == arguments(f"{lines}\narguments = [$(x)]\nqueue\n")
+
+
+def test_the_cluster_is_left_to_the_schedd() -> None:
+    """
+    In a string the macro stays, in an expression it is the attribute that will hold the number.
+    """
+    text = 'output = out.$(Cluster).$(Process)\n+A = $(ClusterId) + 1\n+B = "run $(Cluster)"\n'
+    found = submission(f'{HEAD}{text}+C = strcat("x$(Cluster)", "y")\nqueue\n')
+    assert "out.$(ClusterId).0" == found.job(0)["Out"]
+    assert Expr("ClusterId + 1") == found.ad["A"]
+    assert "run $(ClusterId)" == found.ad["B"]
+    assert Expr('strcat(strcat("x",ClusterId,""),"y")') == found.ad["C"]
+
+
+def test_what_somebody_says_beats_what_follows_from_it() -> None:
+    """
+    `+Attr` is applied last, in the spelling that the attribute has, also against a command that differs by job.
+    """
+    found = submission(HEAD + 'arguments = $(Process)\n+ARGS = "fixed"\n+requestcpus = 3\nqueue 2\n')
+    assert ("fixed", 3) == (found.ad["Args"], found.ad["RequestCpus"])
+    assert [] == found.columns
+
+
+def test_getenv_takes_what_matches() -> None:
+    """
+    Patterns do not mind case, exclusions win, and what is given explicitly wins over all.
+    """
+
+    def environment(text: str) -> Scalar:
+        return submission(f"{HEAD}{text}\nqueue\n").ad["Environment"]
+
+    assert "LANG=C LC_ALL=C.UTF-8" == environment("getenv = l*")
+    assert "HOME=/home/ada" == environment("getenv = !L*")
+    assert "LANG=C LC_ALL=x" == environment('getenv = L*\nenvironment = "LC_ALL=x"')
+    assert "A=two' 'words" == environment("environment = A=two words")
+
+
+def test_input_makes_the_disk_request_grow(tmp_path: Path) -> None:
+    """
+    A job that does not ask for disk gets a quarter more than its input, at least the pool's minimum.
+    """
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(4 << 30)
+    assert 1024 * 1024 == submission(HEAD + "queue\n").ad["RequestDisk"]
+    grown = submission(HEAD + "transfer_input_files = big\nqueue\n", tmp_path).ad
+    assert (4096 + 1, int((4096 + 2) * 1.25 * 1024)) == (grown["TransferInputSizeMB"], grown["RequestDisk"])
+
+
+def test_names_that_are_not_known_yet_are_not_looked_for() -> None:
+    """
+    A file whose name has the cluster's number in it does not exist before there is a cluster.
+    """
+    found = submission(HEAD + "initialdir = /nowhere/$(Cluster)\ninput = in\nqueue\n")
+    assert "/nowhere/$(ClusterId)" == found.ad["Iwd"]
+
+
+def test_custom_resources_are_requested() -> None:
+    """
+    Any resource that machines advertise may be asked for by its name.
+    """
+    found = submission(HEAD + "request_gpus = 1\nrequest_licences = 2\nqueue\n")
+    assert (1, 2) == (found.ad["RequestGPUs"], found.ad["Requestlicences"])
+    requirements = found.ad["Requirements"]
+    assert isinstance(requirements, Expr)
+    assert "(TARGET.GPUs >= RequestGPUs) && (TARGET.licences >= Requestlicences)" in requirements.expr

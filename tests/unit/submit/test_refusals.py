@@ -1,0 +1,128 @@
+"""
+What a submit file must not say.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kettle.submit import Site, SubmitError, expand, parse
+
+SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
+HEAD = "executable = /bin/sleep\n"
+
+
+def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> SubmitError:
+    with pytest.raises(SubmitError) as caught:
+        expand(parse(text, source="job.sub", cwd=cwd, environ={}, given=given), SITE)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (HEAD + "request_memroy = 2GB\nqueue\n", 2, "did you mean 'request_memory'?"),
+        (HEAD + "arguemnts = 5\nqueue\n", 2, "did you mean 'arguments'?"),
+        (HEAD + "\n# talk\nnonsense = 5\nqueue\n", 4, "write $(nonsense)"),
+        (HEAD + "seed = 5\narguments = $(sed)\nqueue\n", 2, "did you mean 'sed'?"),
+        (HEAD + "request_cpu = 2\nqueue\n", 2, "did you mean 'request_cpus'?"),
+        (HEAD + "max_retries = 3\nqueue\n", 2, "not carried out"),
+        (HEAD + "require_gpus = Capability > 7\nqueue\n", 2, "say it in requirements"),
+        ("queue\n", 1, "there is no executable"),
+        ("executable = /no/such/file\nqueue\n", 1, "/no/such/file does not exist"),
+        ("executable = .\nqueue\n", 1, "is a directory"),
+        (HEAD + "input = absent.txt\nqueue\n", 2, "absent.txt does not exist"),
+        (HEAD + "transfer_input_files = absent.txt\nqueue\n", 2, "absent.txt does not exist"),
+        (HEAD + "transfer_input_files = $(Process).txt\nqueue 3\n", 2, "0.txt does not exist"),
+        (HEAD + "output = nowhere/out\nqueue\n", 2, "there is no directory"),
+        (HEAD + "initialdir = nowhere\nqueue\n", 2, "is not a directory"),
+        (HEAD + "requirements = Memory >\nqueue\n", 2, "is not an expression"),
+        (HEAD + "requirements = Requirements && true\nqueue\n", 2, "refers to itself"),
+        (HEAD + "rank = (1\nqueue\n", 2, "is not an expression"),
+        (HEAD + "+Seed = 1 # the seed\nqueue\n", 2, "a comment stands on a line of its own"),
+        (HEAD + '+Owner = "root"\nqueue\n', 2, "set by the schedd"),
+        (HEAD + "request_cpus = 0\nqueue\n", 2, "more than zero, not 0"),
+        (HEAD + "request_cpus = -1\nqueue\n", 2, "more than zero, not -1"),
+        (HEAD + "request_cpus = 3 - 4\nqueue\n", 2, "more than zero, not 3 - 4"),
+        (HEAD + "request_memory = -2GB\nqueue\n", 2, "more than zero, not -2GB"),
+        (HEAD + "request_memory = 0\nqueue\n", 2, "more than zero"),
+        (HEAD + "request_disk = 0 MB\nqueue\n", 2, "more than zero"),
+        (HEAD + "request_disk = 5 parsecs\nqueue\n", 2, "is not an expression"),
+        (HEAD + "request_gpus = -1\nqueue\n", 2, "zero or more, not -1"),
+        (HEAD + "priority = high\nqueue\n", 2, "whole number"),
+        (HEAD + "universe = docker\nqueue\n", 2, "use vanilla"),
+        (HEAD + "universe = vanila\nqueue\n", 2, "there is no universe 'vanila'"),
+        (HEAD + "notification = sometimes\nqueue\n", 2, "never, always"),
+        (HEAD + "transfer_executable = perhaps\nqueue\n", 2, "true or false"),
+        (HEAD + "should_transfer_files = maybe\nqueue\n", 2, "YES, NO or IF_NEEDED"),
+        (HEAD + 'arguments = a"b\nqueue\n', 2, "double quote"),
+        (HEAD + "arguments = \"it's\"\nqueue\n", 2, "never closed"),
+        (HEAD + 'environment = "A"\nqueue\n', 2, "not NAME=value"),
+        (HEAD + "queue x in ()\n", 2, "has no items: the list is empty"),
+        (HEAD + "queue x from (\n)\n", 2, "has no items"),
+        (HEAD + "queue x matching *.nothing\n", 2, "nothing matches *.nothing"),
+        (HEAD + "queue x from absent.txt\n", 2, "cannot read the items from absent.txt"),
+        (HEAD + "queue x in [5:] (a b)\n", 2, "the slice leaves none"),
+        (HEAD + "queue x in (a b\n", 2, "never closed"),
+        (HEAD + "queue 0\n", 2, "makes no job"),
+        (HEAD + "queue -1\n", 2, "cannot queue -1 jobs"),
+        (HEAD + "queue 1.5\n", 2, "not a number of jobs"),
+        (HEAD + "queue name\n", 2, "queue NAME in (A B C)"),
+        (HEAD + "queue 2 - \n", 2, "not a number of jobs"),
+        (HEAD + "gibberish\nqueue\n", 2, "neither NAME = VALUE nor"),
+        (HEAD + "a = $(b)\nb = $(a)\narguments = $(a)\nqueue\n", 4, "defined by itself: a -> b -> a"),
+        (HEAD + "if $(x) == 5\nendif\nqueue\n", 2, "is not a condition"),
+        (HEAD + "if true\nqueue\n", 2, "has no endif"),
+        (HEAD + "endif\nqueue\n", 2, "without an if"),
+        (HEAD + "include : other.sub\nqueue\n", 2, "'include' statements are not carried out"),
+        (HEAD + "error : stop here\nqueue\n", 2, "stop here"),
+        (HEAD + "arguments = $INT(x)\nx = abc\nqueue\n", 2, "is not a number"),
+    ],
+)  # fmt: skip
+def test_bad_descriptions_are_refused(text: str, line: int, words: str, tmp_path: Path) -> None:
+    """
+    One sentence, with the file and the line that has to be changed.
+    """
+    error = refusal(text, tmp_path)
+    assert str(error).startswith(f"job.sub, line {line}: ")
+    assert words in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_file_without_a_queue_statement_is_refused(tmp_path: Path) -> None:
+    """
+    Nothing would be submitted, which nobody can want.
+    """
+    assert "job.sub: there is no queue statement" in str(refusal(HEAD, tmp_path))
+
+
+def test_an_unused_assignment_on_the_command_line_is_refused(tmp_path: Path) -> None:
+    """
+    A misspelt name=value would otherwise submit the sweep with the old value.
+    """
+    error = refusal(HEAD + "arguments = $(seed)\nqueue\n", tmp_path, given={"sead": "7"})
+    assert str(error).startswith("command line: ")
+    assert "did you mean 'seed'?" in str(error)
+
+
+def test_a_missing_file_of_a_later_job_is_found(tmp_path: Path) -> None:
+    """
+    Every job's files are looked at, not only the first job's.
+    """
+    (tmp_path / "0.txt").touch()
+    error = refusal(HEAD + "transfer_input_files = $(Process).txt\nqueue 2\n", tmp_path)
+    assert "1.txt does not exist" in str(error)
+
+
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+    """
+    The shadow could not read it either.
+    """
+    secret = tmp_path / "secret"
+    secret.touch(mode=0)
+    try:
+        secret.open().close()
+        pytest.skip("we may read everything")
+    except PermissionError:
+        pass
+    assert "cannot be read" in str(refusal(HEAD + "transfer_input_files = secret\nqueue\n", tmp_path))
