@@ -2,22 +2,47 @@
 The documents hang together.
 """
 
+import ast
+import importlib.util
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 KINDS = {"added", "changed", "deprecated", "removed", "fixed", "security"}
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)[^)]*\)")
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def generator(top: Path) -> Any:
+    """
+    `docs/generate.py`, which is a program and in no package.
+    """
+    spec = importlib.util.spec_from_file_location("kettle_docs_generate", top / "docs/generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def prose(top: Path) -> list[Path]:
+    """
+    Every page that a reader may open, the fragments of the changelog too.
+    """
+    return [*top.glob("*.md"), *(top / "docs").rglob("*.md"), *(top / "services").rglob("*.md")]
 
 
 def test_relative_links_lead_somewhere(top: Path) -> None:
     """
     A reader who follows a link inside the repository arrives.
     """
-    pages = [*top.glob("*.md"), *(top / "docs").rglob("*.md"), *(top / "services").rglob("*.md")]
     broken = [
         f"{page.relative_to(top)}: {target}"
-        for page in pages
+        for page in prose(top)
         for target in _LINK.findall(page.read_text())
         if not (page.parent / target).exists()
     ]
@@ -41,3 +66,57 @@ def test_news_fragments_are_named_by_kind(top: Path) -> None:
     names = [page.name for page in (top / "docs/changes").iterdir() if page.name != "README.md"]
     kinds = [re.fullmatch(r"[a-z0-9-]+\.([a-z]+)\.md", name) for name in names]
     assert [] == [n for n, k in zip(names, kinds, strict=True) if k is None or k[1] not in KINDS]
+
+
+def test_the_reference_is_what_the_code_makes_of_it(top: Path, generator: Any) -> None:
+    """
+    A setting, a command or an event that is not in the reference is forgotten; `docs/generate.py` writes it down.
+    """
+    stale = [
+        name
+        for name, text in generator.pages().items()
+        if text != (top / "docs/reference" / name).read_text()
+    ]
+    assert [] == stale, "run .venv/bin/python docs/generate.py"
+
+
+def test_every_setting_says_what_it_means(generator: Any) -> None:
+    """
+    A setting that the reference can only name has no docstring below its field.
+    """
+    assert [] == generator.without_meaning()
+
+
+def test_every_service_has_a_page(top: Path) -> None:
+    """
+    Who is woken at night finds what a service owns, how it fails and how it is stopped beside its code.
+    """
+    services = [path.parent for path in (top / "services/kettle").glob("*/__init__.py")]
+    assert services
+    assert [] == sorted(path.name for path in services if not (path / "README.md").is_file())
+
+
+def test_examples_can_be_read(top: Path) -> None:
+    """
+    A piece of Python in a page is Python, and a fence says what it holds.
+    """
+    for page in prose(top):
+        text = page.read_text()
+        assert text.count("\n```") % 2 == 0, f"{page.relative_to(top)}: a fence is left open"
+        for language, code in _FENCE.findall(text):
+            if language == "python":
+                ast.parse(code, str(page.relative_to(top)))
+
+
+def test_decisions_say_what_a_decision_must(top: Path) -> None:
+    """
+    A record without what was given up, or without how a mistake would show, is an announcement.
+    """
+    wanted = ("## Context", "## Choice", "## What we gave up", "## How we would notice that it was wrong")
+    missing = [
+        f"{page.name}: {title}"
+        for page in sorted((top / "docs/decisions").glob("0*.md"))
+        for title in wanted
+        if f"\n{title}\n" not in page.read_text()
+    ]
+    assert [] == missing

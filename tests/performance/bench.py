@@ -22,9 +22,7 @@ from kettle.client import Client, select
 from kettle.embedded import EmbeddedPostgres
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
-sys.path.insert(0, str(Path(__file__).parent))
-import append  # a neighbour: this directory is no package
-
+APPEND: Final = Path(__file__).with_name("append.py")
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -72,7 +70,7 @@ def calibrate() -> dict[str, Any]:
 async def finished(client: Client, cluster: int) -> None:
     """Wait for a cluster; a job that does not succeed makes the figure worthless."""
     progress = await client.wait(select(cluster), through_hold=False)
-    if progress.failed or progress.stuck:
+    if progress.bad() or progress.stuck:
         raise SystemExit(f"cluster {cluster} did not succeed: {progress}")
 
 
@@ -138,7 +136,7 @@ async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
     startd_before = set(descendants(pool.pid("startd")))
     submitted = await pool.client.submit(SLEEP.format(count=jobs))
     async for progress in pool.client.watch(select(submitted.cluster)):
-        if progress.running == jobs:
+        if progress.counts["running"] == jobs:
             break
     new = set(descendants(pool.pid("startd"))) - startd_before
     per_job = sum(proportional_kib(pid) for pid in new) / jobs
@@ -153,17 +151,25 @@ async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
     }
 
 
-async def events(directory: Path) -> dict[str, Any]:
-    """Events appended per second by one owner to a real database."""
+async def events(directory: Path, rounds: int) -> dict[str, Any]:
+    """Events appended per second by one owner to a real database, by number of callers that wait for their commits."""
+    by_callers: dict[str, list[float]] = {}
     async with EmbeddedPostgres(directory / "append") as postgres:
-        return await append.measure(postgres.dsn)
+        for _ in range(rounds):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, str(APPEND), postgres.dsn, stdout=asyncio.subprocess.PIPE
+            )
+            out, _ = await process.communicate()
+            for callers, figures in json.loads(out).items():
+                by_callers.setdefault(callers, []).append(figures["events_per_s"])
+    return {callers: {"events_per_second": summary(rates, 0)} for callers, rates in by_callers.items()}
 
 
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
     say("appending events")
-    report["append"] = await events(directory)
+    report["append"] = await events(directory, arguments.rounds)
     async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:
         say("warming up")
         submitted = await pool.client.submit(TRUE.format(count=20))

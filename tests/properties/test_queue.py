@@ -44,7 +44,9 @@ commands: st.SearchStrategy[Command] = st.one_of(
         at=st.just(2.0),
         usage=st.just(Usage(wall=1.0)),
     ),
-    st.builds(End, attempt=attempts, claim=claims, code=st.just(1013), reason=st.just("r"), hold=st.booleans()),
+    st.builds(
+        End, attempt=attempts, claim=claims, code=st.just(1013), reason=st.just("r"), hold=st.booleans()
+    ),
     st.builds(Hold, reason=st.just("r"), by=st.just("alice")),
     st.builds(Release, reason=st.just("r"), by=st.just("alice")),
     st.builds(Remove, reason=st.just("r"), by=st.just("alice")),
@@ -100,7 +102,9 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
     """
     A queue that was restored from the working set at any moment, and then folds the rest, equals one that folded it all.
     """
-    submitted = ClusterSubmitted(cluster=1, owner="alice", ad={"Cmd": "x"}, columns=["Args"], rows=[["0"], ["1"], ["2"]])
+    submitted = ClusterSubmitted(
+        cluster=1, owner="alice", ad={"Cmd": "x"}, columns=["Args"], rows=[["0"], ["1"], ["2"]]
+    )
     history: list[tuple[str, Event]] = [("cluster/1", submitted)]
     queue, rows = Queue("ap"), dict[str, bytes]()
     at_cut: dict[str, bytes] | None = None
@@ -126,8 +130,8 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
         at_cut, position = dict(rows), len(history)
     again = Queue("ap")
     again.restore(at_cut.items())
-    for stream, event in history[position:]:
-        again.apply(stream, event, 5_000_000)
+    for stream, later in history[position:]:
+        again.apply(stream, later, 5_000_000)
 
     assert queue.jobs == again.jobs
     assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}

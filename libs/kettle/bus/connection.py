@@ -141,6 +141,18 @@ class Connection:
 
         return await self.client.subscribe(subject, queue=queue, cb=deliver)
 
+    async def settle(self) -> None:
+        """
+        Wait until the server knows our subscriptions.
+
+        Twice, because the client's flush overtakes what still waits to be written when it is called.
+        """
+        try:
+            await self.client.flush(CONNECT_S)
+            await self.client.flush(CONNECT_S)
+        except nats.errors.Error as error:
+            raise BusUnavailableError(f"the connection to NATS is lost: {error}") from error
+
     async def publish(
         self, subject: str, data: bytes, *, reply: str = "", headers: Mapping[str, str] | None = None
     ) -> None:
@@ -211,7 +223,7 @@ class Connection:
         self._connected.set()
         self._replies = self.new_inbox() + "."
         await self.subscribe(self._replies + "*", self._on_reply)
-        await self.client.flush(CONNECT_S)
+        await self.settle()
 
     def _choose(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
         return min(servers, key=lambda server: server.reconnects), self._backoff.delay()

@@ -171,7 +171,7 @@ class NatsBus:
             listener(message.subject, message.data)
 
         await self._connection.subscribe(subject, deliver)
-        await self._connection.client.flush()
+        await self._connection.settle()
 
     async def ensure_stream(self, spec: StreamSpec) -> int:
         """

@@ -58,7 +58,7 @@ class Service:
                 subject=self._subjects.command(role, name, one.endpoint.verb, "*"),
                 handler=self._handler(one),
             )
-        await self._connection.client.flush()
+        await self._connection.settle()
 
     async def close(self) -> None:
         """

@@ -66,6 +66,9 @@ class MemoryWorld:
         self._server = MemoryServer(lambda: self._now)
 
     async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+        """
+        See `World.connect`.
+        """
         return MemoryBus(self._server, subjects=self.subjects, identity=identity)
 
     async def leave(self, bus: Bus) -> None:
@@ -107,6 +110,9 @@ class NatsWorld:
         self._exits: dict[Bus, AsyncExitStack] = {}
 
     async def connect(self, identity: Identity = daemon("test")) -> Bus:  # noqa: B008 - frozen
+        """
+        See `World.connect`.
+        """
         own = await self._stack.enter_async_context(AsyncExitStack())
         bus = await own.enter_async_context(
             NatsBus.connect(

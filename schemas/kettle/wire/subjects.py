@@ -100,6 +100,12 @@ class Subjects:
         """Core, unstored: 'something changed, look' (for example a schedd that has just started)."""
         return f"{self._prefix}.notice.{kind}.{token(name)}"
 
+    def notices(self, kind: str) -> str:
+        """
+        Filter: the notices of one kind, whoever they are about.
+        """
+        return f"{self._prefix}.notice.{kind}.*"
+
 
 def ad_key(ad_type: str, name: str) -> str:
     """The key of an ad in the bucket `Subjects.ads`."""

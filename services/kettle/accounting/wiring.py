@@ -33,6 +33,9 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
     progress = Progress()
     new = asyncio.Event()
     answers = Answers(log.database, progress, settings, look=new.set)
+    await bus.listen(
+        subjects.notices("schedd"), lambda _subject, _data: new.set()
+    )  # perhaps with a new queue
     rt.loop(_follow(log, bus, subjects, progress, settings, new), name="projection")
     await bus.serve(
         "accounting",

@@ -11,15 +11,17 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kettle import pool
+from kettle.cli.auditing import audit
 from kettle.cli.commands.events import Timeline
+from kettle.cli.commands.wait import Bar
 from kettle.cli.errors import CommandError
 from kettle.cli.screen import Screen
 from kettle.cli.spans import counted, duration
@@ -169,8 +171,8 @@ async def _kill_schedd(home: Path) -> float:
     os.kill(before, signal.SIGKILL)
     began = time.monotonic()
     async with asyncio.timeout(30):
-        while _schedd(home) in {0, before}:
-            await asyncio.sleep(0.01)  # the master says it in a file
+        while _schedd(home) in {0, before}:  # noqa: ASYNC110 - the master says it in a file
+            await asyncio.sleep(0.01)
     return time.monotonic() - began
 
 
@@ -211,8 +213,6 @@ async def _check(
 
 
 async def _audit(home: Path) -> tuple[bool, int]:
-    from kettle.cli.auditing import audit
-
     report = await audit(home)
     return report.clean, sum(shard.frames for shard in report.shards)
 
@@ -258,22 +258,28 @@ def _title(screen: Screen, text: str) -> None:
 
 
 @contextmanager
-def _meter(screen: Screen, jobs: int) -> Iterator[Any]:
+def _meter(screen: Screen, jobs: int) -> Generator[Callable[[Progress], None]]:
     """
     A bar on a terminal, a line for each quarter off it.
     """
     if screen.terminal:
-        from kettle.cli.commands.wait import Bar
+        with Bar() as bar:
+            yield bar
+    else:
+        yield _Quarters(screen, jobs)
 
-        with Bar() as show:
-            yield show
-        return
-    told = 0
 
-    def show(progress: Progress) -> None:
-        nonlocal told
-        if (quarter := 4 * progress.done // jobs) > told:
-            told = quarter
-            _say(screen, f"  {progress.done} of {jobs} done")
+class _Quarters:
+    """
+    Progress for a log file.
+    """
 
-    yield show
+    def __init__(self, screen: Screen, jobs: int) -> None:
+        self._screen = screen
+        self._jobs = jobs
+        self._told = 0
+
+    def __call__(self, progress: Progress) -> None:
+        if (quarter := 4 * progress.done // self._jobs) > self._told:
+            self._told = quarter
+            _say(self._screen, f"  {progress.done} of {self._jobs} done")

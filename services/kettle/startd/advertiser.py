@@ -136,6 +136,8 @@ class Advertiser:
 
 
 def _differ(ad: Ad, published: Ad | None) -> bool:
-    if published is None or ad.keys() != published.keys() - (_VOLATILE - ad.keys()):
-        return True
-    return any(value != published[name] for name, value in ad.items() if name not in _VOLATILE)
+    return published is None or _stable(ad) != _stable(published)
+
+
+def _stable(ad: Ad) -> Ad:
+    return {name: value for name, value in ad.items() if name not in _VOLATILE}

@@ -78,11 +78,11 @@ class FakePool:
                 Served(accounting.QUERY_HISTORY, self.query_history),
                 Served(accounting.QUERY_USAGE, self.query_usage),
             ],
-            version="1",
+            version="1.0.0",
         )
-        await self._bus.serve("negotiator", "negotiator", [Served(negotiator.WHY, self.why)], version="1")
+        await self._bus.serve("negotiator", "negotiator", [Served(negotiator.WHY, self.why)], version="1.0.0")
         await self._bus.serve(
-            "collector", "collector", [Served(collector.QUERY_ADS, self.query_ads)], version="1"
+            "collector", "collector", [Served(collector.QUERY_ADS, self.query_ads)], version="1.0.0"
         )
 
     async def serve_schedd(self) -> None:
@@ -99,7 +99,7 @@ class FakePool:
                 Served(schedd.QUERY_EVENTS, self.query_events),
                 Served(schedd.EXPLAIN, self.explain),
             ],
-            version="1",
+            version="1.0.0",
         )
 
     async def record(self, *changes: tuple[str, Event]) -> Position:

@@ -83,6 +83,7 @@ async def test_machines_come_and_go(backend: Backend) -> None:
         await put_slot(backend, bus, "slot1@a", "a")
         await put_slot(backend, bus, "slot2@a", "a")
         await eventually(lambda: _found(bus, "Machine", 2))
+        await eventually(lambda: _count(backend, 1))
     joined = MachineJoined(machine="a", cpus=4, memory=1024)
     async with hosted("collector", settings(backend), serve), backend.bus() as bus:
         await eventually(lambda: _found(bus, "Machine", 2))

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Owner:
 
 
 @asynccontextmanager
-async def schedd(place: Servers, home: Path) -> AsyncIterator[Owner]:
+async def schedd(place: Servers, home: Path) -> AsyncGenerator[Owner]:
     environ = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),

@@ -45,8 +45,8 @@ def pool(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
         name = key(str(ad["Name"]))
         made.slot(name, ad)
         made.secret(name, SlotSecret(startd="m", capability=f"secret of {ad['Name']}"))
-    for ad in submitters:
-        made.submitter(f"Submitter.{ad.name}", ad)
+    for demand in submitters:
+        made.submitter(f"Submitter.{demand.name}", demand)
     return made
 
 

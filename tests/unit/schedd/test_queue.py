@@ -106,7 +106,8 @@ def test_jobs_come_in_order_of_priority_and_age() -> None:
     (_, first, autocluster, count), *rest = queue.requests("alice")
 
     assert (JobId(1, 1), 3, []) == (first, count, rest)
-    queue.apply(job_stream(first), *decide(queue.jobs[first].job, Assign("c", "s", "m")), at=0)
+    (assigned,) = decide(queue.jobs[first].job, Assign("c", "s", "m"))
+    queue.apply(job_stream(first), assigned, 0)
     assert JobId(1, 2) == queue.next_job("alice", autocluster)
 
 

@@ -143,9 +143,9 @@ class Bar:
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import Progress as Meter
 
-        self._bar = Bar(
+        self._bar = Meter(
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[counts]}"),

@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+"""
+Makes the pages of `docs/reference` that follow from the code: settings, commands, events.
+
+    .venv/bin/python docs/generate.py            writes them
+    .venv/bin/python docs/generate.py --check    says which ones are not what the code makes of them
+
+`tests/packaging` holds the committed pages to this, so a setting, an option or an event without a page is a failing test.
+"""
+
+import argparse
+import ast
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+import msgspec
+
+from kettle.cli.commands import GROUPS
+from kettle.pool.personal import PERSONAL
+from kettle.runtime import Settings
+from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
+from kettle.wire.ads import Scalar
+from kettle.wire.events import Event
+from kettle.wire.events.codec import EVENT_TYPES
+
+TOP: Final = Path(__file__).parents[1]
+PAGES: Final = TOP / "docs" / "reference"
+
+_MADE: Final = (
+    "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
+)
+
+_UNSAID: Final[Mapping[str, str]] = {
+    "pool": "The pool's name: part of every subject on the bus.",
+    "name": "The service's name on the bus.",
+    "nats_url": "The NATS server.",
+    "database_url": "The PostgreSQL database with the event log.",
+    "log_level": "The least important lines that are written.",
+    "log_format": "`auto`: text on a terminal, JSON elsewhere.",
+    "daemon_list": "The services that the master runs.",
+    "backoff_constant": "Seconds before a service that ended is started again, at least.",
+    "backoff_unit": "Seconds added to that, multiplied by the factor at each further failure.",
+    "backoff_factor": "See `backoff_unit`.",
+    "backoff_ceiling": "Seconds, the longest wait before a restart.",
+    "retry_ceiling": "Seconds, the longest wait between two repeats.",
+    "max_jobs_per_submission": "The most jobs in one submission.",
+    "max_jobs_per_owner": "The most jobs of one person in the queue.",
+}
+"""What some fields mean that stand without a docstring because their name says it to who reads the code."""
+
+_WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "cluster": ("schedd", "schedd.<name>", "cluster/<cluster>"),
+    "job": ("schedd", "schedd.<name>", "job/<cluster>.<proc>"),
+    "claim": ("schedd", "schedd.<name>", "claim/<public id>"),
+    "cycle": ("negotiator", "negotiator", "cycle/<n>"),
+    "machine": ("collector", "collector", "machine/<name>"),
+}
+"""Module of `kettle.wire.events` -> who writes its events, into which shard, on which stream."""
+
+
+# -- reading the source ------------------------------------------------------------------------------------------------
+
+
+def meanings(kind: type) -> dict[str, str]:
+    """
+    Field -> its docstring in the source, of a struct and of those it inherits from.
+    """
+    found: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        module = sys.modules.get(cls.__module__)
+        if module is None or not cls.__module__.startswith("kettle."):
+            continue
+        tree = ast.parse(inspect.getsource(module))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                found |= _field_docs(node)
+    return found
+
+
+def _field_docs(node: ast.ClassDef) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for field, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            found[field.target.id] = _line(str(after.value.value))
+    return found
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [titles, tuple("---" for _ in titles), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def type_name(kind: Any) -> str:
+    """
+    A type in a reader's words.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        limits = [limit for meta in inner[1:] for limit in _limits(meta)]
+        return ", ".join([type_name(inner[0]), *limits])
+    if origin is Literal:
+        return "one of " + ", ".join(f"`{value}`" for value in inner)
+    if origin in {tuple, list}:
+        return f"list of {type_name(inner[0])}"
+    if origin is dict:
+        return "table"
+    if origin is not None or isinstance(kind, str):
+        return " or ".join(type_name(part) for part in inner)
+    names = {
+        "str": "text",
+        "float": "number",
+        "int": "integer",
+        "bool": "true or false",
+        "NoneType": "nothing",
+    }
+    return names.get(kind.__name__, kind.__name__)
+
+
+def _limits(meta: object) -> Iterator[str]:
+    for sign, name in (("≥", "ge"), (">", "gt"), ("≤", "le"), ("<", "lt")):
+        value = getattr(meta, name, None)
+        if value is not None:
+            yield f"{sign} {value}"
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "none, give it"
+    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return f"`{msgspec.json.encode(value).decode()}`"
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def settings_kinds() -> dict[str, type[Settings]]:
+    """
+    Role -> its settings, for every service that has a module for them.
+    """
+    found: dict[str, type[Settings]] = {}
+    for path in sorted((TOP / "services" / "kettle").glob("*/settings.py")):
+        role = path.parent.name
+        module = importlib.import_module(f"kettle.{role}.settings")
+        found[role] = _settings_of(module)
+    return found
+
+
+def _settings_of(module: ModuleType) -> type[Settings]:
+    [kind] = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Settings) and value.__module__ == module.__name__
+    ]
+    return kind
+
+
+def without_meaning() -> list[str]:
+    """
+    Settings of which no page could say what they are: each needs a docstring below its field.
+    """
+    kinds: dict[str, type[Settings]] = {"kettle": Settings, **settings_kinds()}
+    return [
+        f"{role}.{field.name}"
+        for role, kind in kinds.items()
+        for field in msgspec.structs.fields(kind)
+        if not _meaning(field.name, meanings(kind))
+    ]
+
+
+def _meaning(name: str, said: Mapping[str, str]) -> str:
+    return said.get(name) or _UNSAID.get(name, "")
+
+
+def settings_page() -> str:
+    """
+    Every setting of every service.
+    """
+    shared = {field.name: field for field in msgspec.structs.fields(Settings)}
+    parts = [_MADE, "# Settings\n", _SETTINGS_HEAD]
+    parts.append("## All services: `[kettle]`, `KETTLE_<NAME>`\n")
+    parts.append(_settings_table(list(shared.values()), meanings(Settings), {}))
+    for role, kind in settings_kinds().items():
+        own = [
+            field
+            for field in msgspec.structs.fields(kind)
+            if field.name not in shared or field.default != shared[field.name].default
+        ]
+        personal = {
+            line.name: f"`{msgspec.json.encode(line.value).decode()}`" for line in PERSONAL.get(role, ())
+        }
+        parts.append(f"## {role}: `[{role}]`, `KETTLE_{role.upper()}_<NAME>`\n")
+        parts.append(_settings_table(own, meanings(kind), personal))
+    parts.append("## Variables that are no setting\n")
+    rows = [
+        (f"`{name}`", f"{meaning[0].upper()}{meaning[1:]}.") for name, meaning in sorted(RESERVED.items())
+    ]
+    rows += [(f"`{prefix}*`", _PREFIXES[prefix]) for prefix in RESERVED_PREFIXES]
+    parts.append(_table(("variable", "meaning"), rows))
+    return "\n".join(parts)
+
+
+def _settings_table(
+    fields: list[msgspec.structs.FieldInfo], said: Mapping[str, str], personal: Mapping[str, str]
+) -> str:
+    titles = ("setting", "type", "default", *(["personal pool"] if personal else []), "meaning")
+    rows = [
+        (
+            f"`{field.name}`",
+            type_name(field.type),
+            _default(field),
+            *([personal.get(field.name, "")] if personal else []),
+            _meaning(field.name, said),
+        )
+        for field in fields
+    ]
+    return _table(titles, rows)
+
+
+_PREFIXES: Final = {
+    "KETTLE_JOB_": "What a starter tells its job in the job's environment.",
+    "KETTLE_TEST_": "What steers the test suite.",
+}
+
+_SETTINGS_HEAD: Final = """\
+A service reads its settings once, when it starts.
+They come from a TOML file and from the environment, in this order of strength:
+
+1. the variable of the service, `KETTLE_SCHEDD_LEASE=20`;
+2. the variable for all services, `KETTLE_LOG_LEVEL=debug`;
+3. the table of the service in the file, `[schedd]`;
+4. the table for all services in the file, `[kettle]`;
+5. the default.
+
+The file is `$KETTLE_CONFIG`, else `kettle.toml` in `$KETTLE_HOME` (default `~/.kettle`).
+A name that is not known is refused with the name, in the file and in the environment, and the service ends with status 78.
+A list or a table in a variable is written as JSON.
+Times are seconds.
+
+The defaults are HTCondor's where HTCondor has the setting.
+`kettle up` writes a `kettle.toml` with shorter times into a new pool's directory: the column "personal pool".
+It never changes that file afterwards.
+"""
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def commands_page() -> str:
+    """
+    Every subcommand with its arguments.
+    """
+    parts = [_MADE, "# Commands\n", _COMMANDS_HEAD]
+    for group, commands in GROUPS.items():
+        parts.append(f"## {group[0].upper()}{group[1:]}\n")
+        for name, says in commands.items():
+            parts.append(f"### `kettle {name}`: {says}\n")
+            parts.append(_command(name))
+    return "\n".join(parts)
+
+
+def _command(name: str) -> str:
+    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    parser = argparse.ArgumentParser(prog=f"kettle {name}", add_help=False)
+    module.arguments(parser)
+    actions = [a for a in parser._actions if a.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no public list
+    rows = [(_spelling(action), _line(action.help or "").replace("%%", "%")) for action in actions]
+    text = f"```text\n{module.HELP.strip()}\n```\n"
+    return text + (f"\n{_table(('argument', 'meaning'), rows)}" if rows else "")
+
+
+def _spelling(action: argparse.Action) -> str:
+    metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if not action.option_strings:
+        repeated = action.nargs in {"*", "+"}
+        return f"`{metavar}{' ...' if repeated else ''}`"
+    takes = "" if action.nargs == 0 else f" {metavar}"
+    return ", ".join(f"`{option}{takes}`" for option in action.option_strings)
+
+
+_COMMANDS_HEAD: Final = """\
+`kettle COMMAND --help` says the same as this page.
+
+Tables and colours are for terminals; `--json` prints JSON, for programs.
+Colours follow `NO_COLOR` and `KETTLE_COLOR`.
+The exit status is 0 for done, 1 for refused or failed, 2 for a mistake in what was typed.
+
+The pool is the one in `--home`, else the one that `KETTLE_NATS_URL` names, else the one in `$KETTLE_HOME` (default `~/.kettle`).
+"""
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def events_page() -> str:
+    """
+    Every recorded type.
+    """
+    parts = [_MADE, "# Recorded events\n", _EVENTS_HEAD]
+    rows = [(f"`{_tag(kind)}`", *_place(kind)) for kind in EVENT_TYPES]
+    parts.append(_table(("type", "written by", "shard", "stream"), rows))
+    for kind in EVENT_TYPES:
+        parts.append(f"## `{_tag(kind)}`\n")
+        parts.append(f"{_paragraphs(kind)}\n")
+        parts.append(_fields_table(kind))
+    parts.append("## Values inside events\n")
+    for struct in _inside():
+        parts.append(f"### {struct.__name__}\n")
+        parts.append(f"{_paragraphs(struct)}\n")
+        parts.append(_fields_table(struct))
+    return "\n".join(parts)
+
+
+def _tag(kind: type[Event]) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+def _place(kind: type[Event]) -> tuple[str, str, str]:
+    writer, shard, stream = _WRITERS[kind.__module__.rpartition(".")[2]]
+    return writer, f"`{shard}`", f"`{stream}`"
+
+
+def _paragraphs(kind: type) -> str:
+    return "\n\n".join(_line(part) for part in inspect.cleandoc(kind.__doc__ or "").split("\n\n"))
+
+
+def _fields_table(kind: type[msgspec.Struct]) -> str:
+    said = meanings(kind)
+    rows = [
+        (
+            f"`{field.name}`",
+            _wire_type(field.type),
+            "always there" if field.required else _default(field),
+            said.get(field.name, ""),
+        )
+        for field in msgspec.structs.fields(kind)
+    ]
+    return _table(("field", "type", "if absent", "meaning"), rows)
+
+
+def _wire_type(kind: Any) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is list:
+        return f"list of {_wire_type(inner[0])}"
+    if origin is dict:
+        return "ad"
+    if kind == Scalar:
+        return "value"
+    return type_name(kind)
+
+
+def _inside() -> list[type[msgspec.Struct]]:
+    found: dict[str, type[msgspec.Struct]] = {}
+    waiting: list[Any] = [field.type for kind in EVENT_TYPES for field in msgspec.structs.fields(kind)]
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__name__ not in found:
+            found[kind.__name__] = kind
+            waiting += [field.type for field in msgspec.structs.fields(kind)]
+    return [found[name] for name in sorted(found)]
+
+
+_EVENTS_HEAD: Final = """\
+Everything that is ever recorded.
+An event is msgpack: a map with the key `event`, which is the type, and the fields that differ from their defaults.
+A type `noun.verb/N` keeps its meaning for ever; a new meaning is a new `N`.
+
+Events travel inside *frames*: what one commit wrote, as one message on the bus ([subjects](subjects.md), [how to read them](../how-to/watch-events.md)).
+The time of an event is that of its frame; times inside events are those of somebody else's clock and say so.
+
+"ad" is a map from attribute name to a value: true or false, a number, a text, or `{"expr": TEXT}` for a ClassAd expression.
+"""
+
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+
+def pages() -> dict[str, str]:
+    """
+    File name -> text.
+    """
+    return {"settings.md": settings_page(), "commands.md": commands_page(), "events.md": events_page()}
+
+
+def main() -> int:
+    """
+    Write the pages, or compare them.
+    """
+    parser = argparse.ArgumentParser(description="Make the reference pages that follow from the code.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit status 1 if a page is stale"
+    )
+    check = parser.parse_args().check
+    stale = [
+        name
+        for name, text in pages().items()
+        if not (PAGES / name).exists() or (PAGES / name).read_text(encoding="utf-8") != text
+    ]
+    for name in stale:
+        if not check:
+            (PAGES / name).write_text(pages()[name], encoding="utf-8")
+        sys.stdout.write(f"docs/reference/{name} {'is stale' if check else 'written'}\n")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,157 @@
+"""
+What this machine is and has, and where jobs may work on it.
+"""
+
+import hashlib
+import os
+import platform
+import pwd
+import shutil
+import socket
+import stat
+import time
+from pathlib import Path
+from typing import Final
+
+from kettle.classad import ClassAdParseError, parse
+from kettle.execution.attempt import Account
+from kettle.runtime import SettingsError
+from kettle.startd.domain.machine import Facts
+from kettle.startd.domain.resources import Resources
+from kettle.startd.settings import StartdSettings
+from kettle.wire.ads import Ad
+
+_ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
+_SYSTEM_EXECUTE: Final = Path("/var/lib/kettle/execute")
+
+
+def facts(settings: StartdSettings, execute: Path) -> Facts:
+    """
+    The machine as it will be advertised.
+
+    Raises:
+        SettingsError: START is no expression.
+    """
+    try:
+        parse(settings.start)
+    except ClassAdParseError as error:
+        raise SettingsError(f"KETTLE_STARTD_START: {error}") from error
+    detected = Resources(
+        cpus=len(os.sched_getaffinity(0)), memory=_memory_mib(), disk=shutil.disk_usage(execute).free // 1024
+    )
+    return Facts(
+        name=machine_name(settings),
+        total=Resources(
+            cpus=settings.num_cpus or detected.cpus,
+            memory=settings.memory or detected.memory,
+            disk=settings.disk or detected.disk,
+        ),
+        detected=detected,
+        start=settings.start,
+        attributes={**_platform(), **settings.attributes},
+        started=int(time.time()),
+    )
+
+
+def machine_name(settings: StartdSettings) -> str:
+    """
+    The name of the machine and of the startd.
+    """
+    return settings.name or socket.gethostname()
+
+
+def account(settings: StartdSettings, slot: int) -> Account | None:
+    """
+    Whom the job in dynamic slot number `slot` runs as; None: as we do.
+    """
+    if settings.job_account == "own" or (settings.job_account == "auto" and os.geteuid() != 0):
+        return None
+    return Account(settings.slot_uid_base + slot, settings.slot_uid_base + slot)
+
+
+def home() -> str:
+    """
+    Our own account's home directory; empty if it has none.
+    """
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def make_execute(settings: StartdSettings) -> Path:
+    """
+    The directory of the sandboxes, made if it is not there.
+
+    A pool's home is closed to everybody but its owner, and root's pool runs jobs under accounts of their own: then their
+    sandboxes are in the system's directory, as HTCondor's are.
+
+    Raises:
+        SettingsError: it cannot be made, or is not reachable for the accounts of the slots.
+    """
+    slots = account(settings, 0) is not None
+    if slots and os.geteuid() != 0:
+        raise SettingsError("KETTLE_STARTD_JOB_ACCOUNT: an account per slot takes a startd that is root.")
+    chosen = Path(settings.execute) if settings.execute else settings.home_path / "execute"
+    if not settings.execute and slots and not _reachable(chosen):
+        mark = hashlib.sha256(f"{settings.home_path.resolve()}\0{machine_name(settings)}".encode()).hexdigest()
+        chosen = _SYSTEM_EXECUTE / mark[:16]
+    try:
+        chosen.mkdir(parents=True, exist_ok=True)
+        if slots:
+            chosen.chmod(0o711)  # who knows his sandbox's name gets there; nobody reads the others'
+    except OSError as error:
+        raise SettingsError(
+            f"KETTLE_STARTD_EXECUTE: {chosen} cannot be used: {error.strerror}."
+        ) from error
+    if slots and not _reachable(chosen):
+        raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} is closed to the accounts that jobs run as.")
+    return chosen.resolve()
+
+
+def release_execute(execute: Path) -> None:
+    """
+    Remove a directory of ours in the system's place, if it is empty.
+    """
+    if execute.parent == _SYSTEM_EXECUTE:
+        for directory in (execute, _SYSTEM_EXECUTE, _SYSTEM_EXECUTE.parent):
+            try:
+                directory.rmdir()
+            except OSError:
+                return
+
+
+def _reachable(path: Path) -> bool:
+    """
+    Whether every existing directory on the way lets strangers through.
+    """
+    existing = [each for each in (path.absolute(), *path.absolute().parents) if each.exists()]
+    return all(stat.S_IMODE(each.stat().st_mode) & stat.S_IXOTH for each in existing)
+
+
+def _memory_mib() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
+
+
+def _platform() -> Ad:
+    found: Ad = {
+        "Arch": _ARCH.get(platform.machine(), platform.machine()),
+        "OpSys": "LINUX",
+        "FileSystemDomain": socket.gethostname(),
+        "UidDomain": socket.gethostname(),
+    }
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return found
+    short = release.get("ID", "linux").capitalize()
+    version = release.get("VERSION_ID", "").partition(".")[0]
+    found |= {
+        "OpSysName": short,
+        "OpSysShortName": short,
+        "OpSysLongName": release.get("PRETTY_NAME", short),
+        "OpSysAndVer": f"{short}{version}",
+    }
+    if version.isdecimal():
+        found["OpSysMajorVer"] = int(version)
+    return found

@@ -1,0 +1,74 @@
+"""
+Cleaning up after a starter that cannot: its job's processes, its control group, its sandbox.
+
+A process belongs to the job if it is in the job's group, runs as the slot's own account, carries the sandbox's path in
+its environment, or works inside the sandbox.  Together these find it also where there are no groups and no accounts.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from kettle.execution.attempt import Account
+from kettle.execution.cgroups import Cgroup, CgroupLayout
+from kettle.execution.linux import signal_process, start_time
+from kettle.execution.sandbox import remove_tree
+
+_PATIENCE_S: Final = 30.0
+_PAUSE_S: Final = 0.005
+
+
+def clean(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> bool:
+    """
+    End every process of a job and remove what it has; whether nothing is left.  Blocks: call it in a thread.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while found := _remaining(sandbox, account, cgroup):
+        if time.monotonic() > until:
+            return False
+        if cgroup is not None:
+            cgroup.kill()
+        for pid in found:
+            signal_process(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+    if cgroup is not None:
+        cgroup.remove()
+    remove_tree(sandbox)
+    return True
+
+
+def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
+    """
+    Names of sandboxes and groups that exist, whoever made them.
+    """
+    found = {path.name for path in execute.glob("dir_*")}
+    if layout is not None:
+        with contextlib.suppress(OSError):
+            found |= {f"dir_{path.name}" for path in Path(layout.parent).iterdir() if path.is_dir()}
+    return sorted(found)
+
+
+def _remaining(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> set[int]:
+    found = set(cgroup.pids()) if cgroup is not None else set[int]()
+    mark = f"_CONDOR_SCRATCH_DIR={sandbox}\0".encode()
+    us = os.getpid()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, mark, account):
+            found.add(pid)
+    return {pid for pid in found if start_time(pid) is not None}
+
+
+def _belongs(pid: int, sandbox: str, mark: bytes, account: Account | None) -> bool:
+    try:
+        if account is not None and os.stat(f"/proc/{pid}").st_uid == account.uid:  # noqa: PTH116 - for every process
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - the same
+            if mark in b"\0" + file.read() + b"\0":
+                return True
+        where = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the same
+    except OSError:
+        return False  # gone, or not ours
+    return where == sandbox or where.startswith(sandbox + "/")
