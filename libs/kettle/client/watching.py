@@ -92,17 +92,17 @@ async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
     with (await pool.feed(shard)).tail() as tail:
         look = True
         while True:
-            frame: Frame | None = None
+            live = not look
             if look:
                 found = [decoded(event) for event in (await pool.recorded(job)).events]
+                look = False
             else:
                 frame, look = await tail.next(_QUIET_S)
-                found = [] if look or frame is None else _of_streams(frame, seen)
-            look = look and frame is None and not found
+                found = _of_streams(frame, seen) if frame is not None and not look else []
             for event in found:
                 if event.version <= seen[event.stream]:
                     continue
-                if frame is not None and event.version > seen[event.stream] + 1:
+                if live and event.version > seen[event.stream] + 1:
                     look = True
                     break
                 seen[event.stream] = event.version
@@ -202,14 +202,15 @@ async def _look(pool: Pool, select: Select, progress: Progress) -> bool:
     Ask where the jobs are that have not ended, first those who answer for many at once; whether anything is new.
     """
     missing = {job for job, state in progress.jobs.items() if not state.ended}
+    ads = await pool.queued(_named(select, missing), _SHOWN)
+    missing -= {id_of(ad) for ad in ads}
+    if missing:
+        gone = await pool.ended(_named(select, missing), progress.total)
+        missing -= {id_of(ad) for ad in gone}
+        ads = [*ads, *gone]
     changed = False
-    for ads in (
-        pool.queued(_named(select, missing), _SHOWN),
-        pool.ended(_named(select, missing), progress.total),
-    ):
-        for ad in await ads if missing else ():
-            missing.discard(id_of(ad))
-            changed = progress.put(id_of(ad), state_of(ad)) or changed
+    for ad in ads:
+        changed = progress.put(id_of(ad), state_of(ad)) or changed
     gate = asyncio.Semaphore(_AT_ONCE)
     try:
         async with asyncio.TaskGroup() as group:

@@ -65,11 +65,11 @@ def _wanted(
     (path, name under which it is shipped) of each result; what was asked for and is not there goes to `missing`.
     """
     for name in (STDOUT, STDERR):
-        if os.path.lexists(path := f"{sandbox.path}/{name}"):  # noqa: PTH110 - a string, as everywhere here
+        if os.path.lexists(path := f"{sandbox.path}/{name}"):
             yield path, name
     listed = job.items("TransferOutput")
     if listed is None:
-        skipped = OURS | ({job.command} if job.transfers_executable else set())
+        skipped = OURS | ({job.command} if job.transfers_executable else set[str]())
         now = sandbox.catalogue()
         changed = (name for name, mark in now.items() if before.get(name) != mark)
         yield from ((f"{sandbox.path}/{name}", name) for name in sorted(changed) if name not in skipped)

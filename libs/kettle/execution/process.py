@@ -9,7 +9,7 @@ The price: no parent-death signal.  A job whose starter was killed is ended by t
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, Literal
 
@@ -104,7 +104,7 @@ def _open_streams(program: Program, undo: ExitStack) -> list[int]:
 
 
 @contextmanager
-def _real_account(account: Account) -> Iterator[None]:
+def _real_account(account: Account) -> Generator[None]:
     """
     Be really the job's account and effectively root: a child that resets its identity is the account for good.
     """
@@ -118,7 +118,7 @@ def _real_account(account: Account) -> Iterator[None]:
 
 
 @contextmanager
-def _step(step: Step, program: Program) -> Iterator[None]:
+def _step(step: Step, program: Program) -> Generator[None]:
     try:
         yield
     except OSError as error:

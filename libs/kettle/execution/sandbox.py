@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from kettle.execution.attempt import Account, Input
@@ -115,7 +115,7 @@ class Sandbox:
 
 
 @contextlib.contextmanager
-def acting_as(account: Account | None) -> Iterator[None]:
+def acting_as(account: Account | None) -> Generator[None]:
     """
     With the account's rights instead of ours.  For the whole process: only where there is one thread.
     """
@@ -152,7 +152,7 @@ def _insist(function: Any, path: str, _info: object) -> None:
     """
     Give ourselves the right to remove it, and try once more.
     """
-    if not os.path.lexists(path):  # noqa: PTH110 - one that vanished is removed
+    if not os.path.lexists(path):
         return
     for directory in (os.path.dirname(path), path):  # noqa: PTH120 - a string
         with contextlib.suppress(OSError):

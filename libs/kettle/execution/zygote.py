@@ -68,8 +68,8 @@ def _become(sock: socket.socket, starter: socket.socket, start: Callable[[socket
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         start(starter)
         status = 0
-    except BaseException:  # noqa: BLE001 - the runner of this process: it says why and ends it
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()

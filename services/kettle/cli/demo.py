@@ -113,7 +113,7 @@ def _show(screen: Screen, home: Path, work: Path, jobs: int) -> Figures:
         pool.up(
             home,
             settings={
-                "startd": {"num_cpus": SLOTS, "memory_mib": SLOTS * 1024},
+                "startd": {"num_cpus": SLOTS, "memory": SLOTS * 1024},
                 "master": {"throwaway": True},
             },
             progress=lambda text: _aside(screen, text),

@@ -29,6 +29,14 @@ class Channel:
         self._unsent = bytearray()
         self._loop.add_reader(sock, self._read)
 
+    def redirect(
+        self, heard: Callable[["Channel", ToStartd], None], lost: Callable[["Channel"], None]
+    ) -> None:
+        """
+        From now on others listen.
+        """
+        self._heard, self._lost = heard, lost
+
     def send(self, message: ToStarter) -> None:
         """
         Send a message; what the socket does not take now follows when it can.
@@ -39,7 +47,7 @@ class Channel:
         self._unsent += frame(message)
         if first:
             self._write()
-            if self._unsent and self._socket is not None:
+            if self._unsent:
                 self._loop.add_writer(self._socket, self._write)
 
     def close(self) -> None:

@@ -94,16 +94,16 @@ def make_execute(settings: StartdSettings) -> Path:
         raise SettingsError("KETTLE_STARTD_JOB_ACCOUNT: an account per slot takes a startd that is root.")
     chosen = Path(settings.execute) if settings.execute else settings.home_path / "execute"
     if not settings.execute and slots and not _reachable(chosen):
-        mark = hashlib.sha256(f"{settings.home_path.resolve()}\0{machine_name(settings)}".encode()).hexdigest()
+        mark = hashlib.sha256(
+            f"{settings.home_path.resolve()}\0{machine_name(settings)}".encode()
+        ).hexdigest()
         chosen = _SYSTEM_EXECUTE / mark[:16]
     try:
         chosen.mkdir(parents=True, exist_ok=True)
         if slots:
             chosen.chmod(0o711)  # who knows his sandbox's name gets there; nobody reads the others'
     except OSError as error:
-        raise SettingsError(
-            f"KETTLE_STARTD_EXECUTE: {chosen} cannot be used: {error.strerror}."
-        ) from error
+        raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} cannot be used: {error.strerror}.") from error
     if slots and not _reachable(chosen):
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} is closed to the accounts that jobs run as.")
     return chosen.resolve()

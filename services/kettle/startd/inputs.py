@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -115,7 +115,7 @@ class InputCache:
             with draft.open("wb") as sink:
                 digest = hashlib.sha256()
                 async for data in self._pieces(activation, file):
-                    await asyncio.to_thread(_store, sink.fileno(), data, digest)
+                    await asyncio.to_thread(_store, sink.fileno(), data, digest.update)
             if digest.hexdigest() != file.sha256:
                 raise InputError(file.name, "it changed since the job was submitted to this machine")
             draft.rename(self._directory / file.sha256)
@@ -176,8 +176,11 @@ class InputCache:
             excess -= self._sizes.pop(digest)
 
 
-def _store(fd: int, data: bytes, digest: "hashlib._Hash") -> None:
-    digest.update(data)
+def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:
+    """
+    Write and hash; in a thread, because a piece takes longer than the event loop may be held.
+    """
+    update(data)
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -65,7 +65,9 @@ class Nursery:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         directory = os.open(self._state, os.O_PATH | os.O_CLOEXEC)
         try:
-            listener.bind(f"/proc/self/fd/{directory}/{SOCKET}")  # the path itself may be too long for a socket
+            listener.bind(
+                f"/proc/self/fd/{directory}/{SOCKET}"
+            )  # the path itself may be too long for a socket
         finally:
             os.close(directory)
         path.chmod(0o600)

@@ -66,6 +66,7 @@ class Reporter:
         self._unconfirmed: dict[ReportKey, _Waiting] = {}
         self._boxes: dict[str, list[Report]] = {}
         self._filled: dict[str, asyncio.Event] = {}
+        self._senders: list[asyncio.Task[None]] = []
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -76,7 +77,8 @@ class Reporter:
         """
         if schedd not in self._boxes:
             self._boxes[schedd], self._filled[schedd] = [], asyncio.Event()
-            self._tasks.create_task(self._send(schedd), name=f"reports to {schedd}")
+            sender = self._tasks.create_task(self._send(schedd), name=f"reports to {schedd}")
+            self._senders.append(sender)
         self._boxes[schedd].append(report)
         self._filled[schedd].set()
         self._quiet.clear()
@@ -148,6 +150,13 @@ class Reporter:
                 self.write(_lost(stored))
             else:
                 self.finish(stored)
+
+    def close(self) -> None:
+        """
+        Send no more; what is not confirmed stays on disk.
+        """
+        for sender in self._senders:
+            sender.cancel()
 
     async def sent(self) -> None:
         """

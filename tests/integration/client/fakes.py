@@ -42,7 +42,6 @@ from kettle.wire.subjects import Subjects
 
 SHARD = "schedd.schedd"
 STATUS = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held"}
-POLICY: dict[str, type[Event]] = {"hold": JobHeld, "release": JobReleased, "remove": JobRemoved}
 
 
 class FakePool:
@@ -160,7 +159,7 @@ class FakePool:
         changes: list[tuple[str, Event]] = []
         for job in self._selected(request.select):
             status = STATUS[int(str(self.jobs[job]["JobStatus"]))]
-            if (request.action == "release") != (status == "held"):
+            if request.action != "remove" and (request.action == "release") != (status == "held"):
                 outcomes.append(JobOutcome(job, "bad_status", status))
                 continue
             match request.action:

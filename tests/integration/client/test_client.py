@@ -121,7 +121,7 @@ async def test_acting(world: World, client: Client) -> None:
     assert 3 == len(await client.history(select(1)))
 
 
-async def test_a_refusal_has_its_code(client: Client) -> None:
+async def test_a_refusal_has_its_code(world: World, client: Client) -> None:
     """
     What the pool does not know is told by code, for programs, and sentence, for people.
     """

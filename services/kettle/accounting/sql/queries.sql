@@ -63,12 +63,19 @@ SELECT $1, s.owner, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu
 SELECT ad FROM accounting.history_1 ORDER BY left_at DESC, cluster DESC, proc DESC LIMIT $1;
 
 -- name: newest_of
--- The newest of the jobs that are listed, or in a listed cluster, or of a listed owner.
-SELECT ad FROM accounting.history_1
- WHERE (cluster, proc) IN (SELECT * FROM unnest($2::integer[], $3::integer[]))
-    OR cluster = ANY ($4::integer[])
-    OR owner = ANY ($5::text[])
- ORDER BY left_at DESC, cluster DESC, proc DESC LIMIT $1;
+-- The newest of the jobs that are listed, or in a listed cluster, or of a listed owner; each part by its own index.
+SELECT ad FROM (
+    (SELECT h.shard, h.cluster, h.proc, h.left_at, h.ad
+       FROM unnest($2::integer[], $3::integer[]) AS w (cluster, proc)
+       JOIN accounting.history_1 h USING (cluster, proc))
+    UNION
+    (SELECT shard, cluster, proc, left_at, ad FROM accounting.history_1 WHERE cluster = ANY ($4::integer[])
+      ORDER BY left_at DESC, cluster DESC, proc DESC LIMIT $1)
+    UNION
+    (SELECT shard, cluster, proc, left_at, ad FROM accounting.history_1 WHERE owner = ANY ($5::text[])
+      ORDER BY left_at DESC, cluster DESC, proc DESC LIMIT $1)
+) AS found
+ORDER BY left_at DESC, cluster DESC, proc DESC LIMIT $1;
 
 -- name: usage
 -- What owners have used, over all queues; no owner named: all of them.

@@ -67,21 +67,27 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
     reason = ""
     left = machine.copy()
     for key in command.claims:
-        known = left.claims.get(key.claim)
-        if known is None:
-            known = _carve(left, command, key, now)
-            if isinstance(known, Claim):
-                change = Claimed(known)
-                left.apply(change)  # the next one is carved out of what is left
-                changes.append(change)
-        elif not _proves(known, key) or known.ending:
-            known = "the claim exists and is not yours, or is ending"
-        if isinstance(known, Claim):
-            ad = dynamic_ad(machine.facts, known, now=now.time)
-            granted.append(GrantedClaim(key.claim, machine.facts.dynamic_slot(known.slot), ad))
-        else:
-            reason = known
+        claim = _grant(left, command, key, now)
+        if isinstance(claim, str):
+            reason = claim
+            continue
+        if key.claim not in left.claims:
+            changes.append(Claimed(claim))
+            left.apply(changes[-1])  # the next one is carved out of what is left
+        slot = machine.facts.dynamic_slot(claim.slot)
+        ad = dynamic_ad(machine.facts, claim, now=now.time)
+        granted.append(GrantedClaim(claim=key.claim, slot=slot, ad=ad))
     return ClaimsDecided(granted=granted, clock=now.clock, reason=reason), changes
+
+
+def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
+    """
+    The claim as it is or as it would be, or why there is none.
+    """
+    known = machine.claims.get(key.claim)
+    if known is None:
+        return _carve(machine, command, key, now)
+    return known if _proves(known, key) and not known.ending else "the claim is not yours, or is ending"
 
 
 def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:

@@ -114,10 +114,8 @@ class Machine:
                 self._replace(name, attempt=attempt, changed=attempt.began)
             case Met() | Stopped():
                 self._change_attempt(change)
-            case Over():
-                self._over(change)
-            case Remembered(claim=name, done=done):
-                self._done.setdefault(name, set()).update(done)
+            case Over() | Remembered():
+                self._finish(change)
             case Closing(claim=name, reason=reason):
                 self._replace(name, ending=reason)
             case Gone(claim=name):
@@ -130,24 +128,21 @@ class Machine:
         claim = self.claims.get(change.claim)
         if claim is None or claim.attempt is None:
             return
-        match change:
-            case Met(pid=pid, start_time=start_time):
-                attempt = msgspec.structs.replace(claim.attempt, pid=pid, start_time=start_time)
-            case Stopped(stop=stop):
-                attempt = msgspec.structs.replace(claim.attempt, stop=stop)
+        if isinstance(change, Met):
+            attempt = msgspec.structs.replace(claim.attempt, pid=change.pid, start_time=change.start_time)
+        else:
+            attempt = msgspec.structs.replace(claim.attempt, stop=change.stop)
         self._replace(change.claim, attempt=attempt)
 
-    def _over(self, change: Over) -> None:
-        claim = self.claims.get(change.claim)
-        if claim is None:
+    def _finish(self, change: Over | Remembered) -> None:
+        done = self._done.setdefault(change.claim, set())
+        if isinstance(change, Remembered):
+            done.update(change.done)
             return
-        self._replace(
-            change.claim,
-            attempt=None,
-            changed=change.at,
-            sequence=max(change.sequence, claim.sequence),
-        )
-        self._done.setdefault(change.claim, set()).add((change.job, change.attempt))
+        done.add((change.job, change.attempt))
+        if (claim := self.claims.get(change.claim)) is not None:
+            last = max(change.sequence, claim.sequence)
+            self._replace(change.claim, attempt=None, changed=change.at, sequence=last)
 
     def _replace(self, name: str, **fields: object) -> None:
         if name in self.claims:

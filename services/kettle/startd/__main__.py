@@ -1,0 +1,16 @@
+"""`kettle run startd`."""
+
+from kettle.runtime import run
+from kettle.startd.settings import StartdSettings
+from kettle.startd.wiring import serve
+
+DRAIN_S = 30.0
+
+
+def main() -> int:
+    """Be a startd."""
+    return run("startd", StartdSettings, serve, drain=DRAIN_S)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

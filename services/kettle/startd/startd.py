@@ -1,0 +1,379 @@
+"""
+The startd: decisions are recorded in the journal, then they take effect.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.execution.attempt import Account, AttemptId, Input, JobSpec, StoredReport
+from kettle.execution.cgroups import Cgroup, CgroupLayout
+from kettle.execution.jobad import long_form
+from kettle.execution.linux import boottime
+from kettle.startd import host, landlord
+from kettle.startd.advertiser import Advertiser
+from kettle.startd.domain import decide
+from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain.claim import (
+    Attempt,
+    Begun,
+    Change,
+    Claim,
+    Claimed,
+    Closing,
+    Gone,
+    Met,
+    Over,
+    Renewed,
+    Stop,
+    Stopped,
+)
+from kettle.startd.domain.decide import Now
+from kettle.startd.domain.machine import Machine
+from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache, InputError
+from kettle.startd.journal import Journal
+from kettle.startd.nursery import Nursery
+from kettle.startd.reporting import Reporter
+from kettle.startd.settings import StartdSettings
+from kettle.startd.tenancy import Tenancy
+from kettle.wire.commands.startd import Activation
+from kettle.wire.work import Failed, Report
+
+_log: Final = logging.getLogger(__name__)
+
+STARTER_ERROR: Final = 1007
+_HARD_SHUTDOWN_S: Final = 1.0
+
+
+def moment() -> Now:
+    """
+    Now, on both clocks.
+    """
+    return Now(clock=boottime(), time=time.time())
+
+
+class Startd:
+    """
+    The machine with its hands and feet.  `record` is the only way to change it.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: StartdSettings,
+        *,
+        execute: Path,
+        journal: Journal,
+        nursery: Nursery,
+        cgroups: CgroupLayout | None,
+        reporter: Reporter,
+        advertiser: Advertiser,
+        cache: InputCache,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self.machine: Final = machine
+        self.reporter: Final = reporter
+        self._settings = settings
+        self._execute = execute
+        self._journal = journal
+        self._cgroups = cgroups
+        self._advertiser = advertiser
+        self._cache = cache
+        self._tasks = tasks
+        self._home = host.home()
+        self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
+        self._deadlines = asyncio.Event()
+        self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
+        self._nursery = nursery
+        self._machine_ads: dict[str, str] = {}
+
+    # -- deciding, recording, acting ---------------------------------------------------------------------------------
+
+    def record(self, changes: Sequence[Change]) -> None:
+        """
+        Write changes down, make them true, and let them take effect.
+        """
+        if not changes:
+            return
+        long = self._journal.append(changes)
+        for change in changes:
+            self.machine.apply(change)
+        if long:
+            self._journal.restart(self.machine.snapshot())
+        for change in changes:
+            self._act(change)
+
+    def _act(self, change: Change) -> None:
+        match change:
+            case Claimed() | Closing():
+                self._advertiser.now()
+                self._deadlines.set()
+            case Gone(claim=name):
+                self._machine_ads.pop(name, None)
+                self._advertiser.now()
+            case Renewed(claims=names, deadline=deadline):
+                for attempt in self._attempts_of(names):
+                    self._tenancy.renew(attempt, deadline)
+                self._deadlines.set()
+            case Begun() | Over():
+                self._advertiser.soon()
+            case Stopped(claim=name, stop=stop):
+                self._end(name, stop)
+            case _:
+                pass
+
+    def _attempts_of(self, claims: Sequence[str]) -> list[AttemptId]:
+        found = (self.machine.claims.get(name) for name in claims)
+        return [
+            attempt for claim in found if claim is not None and (attempt := claim.attempt_id()) is not None
+        ]
+
+    def _end(self, name: str, stop: Stop) -> None:
+        for attempt in self._attempts_of([name]):
+            fetching = self._fetching.pop(attempt, None)
+            if fetching is not None:
+                fetching.cancel()
+                self._bury(attempt, Failed(hold=False, code=stop.code, reason=stop.reason))
+            else:
+                limit = self._settings.shutdown_kill_timeout if self.machine.draining else None
+                self._tenancy.end(attempt, stop, limit=limit)
+
+    # -- attempts ----------------------------------------------------------------------------------------------------
+
+    def begin(self, activation: Activation, change: Begun) -> None:
+        """
+        Run an attempt that was accepted and recorded just now.
+        """
+        claim = self.machine.claims[change.claim]
+        attempt = AttemptId(change.claim, activation.job, activation.attempt)
+        self._tenancy.expect(attempt)
+        if all(file.data is not None for file in activation.inputs):
+            self._tenancy.start(
+                self._spec(claim, activation, [self._cache.input(f) for f in activation.inputs])
+            )
+            return
+        fetching = self._tasks.create_task(self._fetch(attempt, activation), name=f"inputs {attempt.name}")
+        self._fetching[attempt] = fetching
+
+    async def _fetch(self, attempt: AttemptId, activation: Activation) -> None:
+        """
+        Get the input files, then start; the files stay in the cache until the starter has copied them.
+        """
+        try:
+            async with self._cache.gathered(activation) as inputs:
+                claim = self.machine.claims[attempt.claim]
+                self._fetching.pop(attempt, None)
+                self._tenancy.start(self._spec(claim, activation, inputs))
+                await self._tenancy.settled(attempt)
+        except InputError as error:
+            self._fetching.pop(attempt, None)
+            failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error))
+            self._bury(attempt, failed)
+
+    def _spec(self, claim: Claim, activation: Activation, inputs: list[Input]) -> JobSpec:
+        account = host.account(self._settings, claim.slot)
+        draining = self.machine.draining
+        return JobSpec(
+            key=claim.key,
+            job=activation.job,
+            attempt=activation.attempt,
+            schedd=claim.schedd,
+            execute=str(self._execute),
+            state=str(self._settings.state_path),
+            slot=self.machine.facts.dynamic_slot(claim.slot),
+            cpus=claim.resources.cpus,
+            memory=claim.resources.memory,
+            disk=claim.resources.disk,
+            ad=activation.ad,
+            machine_ad=self._machine_ad(claim),
+            inputs=inputs,
+            received=sum(file.size for file in activation.inputs),
+            began=boottime(),
+            deadline=claim.deadline,
+            sequence=claim.sequence,
+            account=account,
+            cgroups=self._cgroups,
+            home="" if account is not None else self._home,
+            kill_timeout=self._settings.shutdown_kill_timeout if draining else self._settings.kill_timeout,
+            monitor_interval=self._settings.monitor_interval,
+            measure_interval=self._settings.measure_interval,
+            enforce_disk=self._settings.enforce_disk,
+            trace=activation.trace,
+        )
+
+    def _machine_ad(self, claim: Claim) -> str:
+        """
+        The slot's ad as jobs read it; the same for all jobs of a claim.
+        """
+        text = self._machine_ads.get(claim.key.claim)
+        if text is None:
+            still = msgspec.structs.replace(claim, attempt=None)
+            text = long_form(dynamic_ad(self.machine.facts, still, now=claim.made))
+            self._machine_ads[claim.key.claim] = text
+        return text
+
+    def _attempt(self, attempt: AttemptId) -> Attempt | None:
+        claim = self.machine.claims.get(attempt.claim)
+        return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
+
+    # -- what the tenancy tells --------------------------------------------------------------------------------------
+
+    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+        """
+        A starter has said hello.
+        """
+        self.record([Met(attempt.claim, pid, started)])
+
+    def said(self, report: Report) -> None:
+        """
+        The job runs, or uses so much.
+        """
+        claim = self.machine.claims.get(report.claim)
+        if claim is not None:
+            self.reporter.tell(claim.schedd, report)
+
+    def over(self, stored: StoredReport) -> None:
+        """
+        A final report is on disk.
+        """
+        self.reporter.finish(stored)
+        self._tenancy.forget(stored.id)
+        self.record(decide.over(self.machine, stored.report, moment()))
+
+    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+        """
+        A starter is gone: perhaps it was done, else we clean up after it.
+        """
+        stored = self.reporter.on_disk(attempt)
+        if stored is not None:
+            self.over(stored)
+            return
+        self._tasks.create_task(self._clean(attempt, ran=ran), name=f"clean {attempt.name}")
+
+    async def _clean(self, attempt: AttemptId, *, ran: bool) -> None:
+        claim = self.machine.claims.get(attempt.claim)
+        account = host.account(self._settings, claim.slot) if claim is not None else None
+        if ran:
+            await self._evict(attempt.name, account)
+        known = self._attempt(attempt)
+        stop = known.stop if known is not None else None
+        reason = "the starter died" if ran else "no starter could be made"
+        _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
+        self._bury(
+            attempt,
+            Failed(
+                hold=False,
+                code=stop.code if stop is not None else STARTER_ERROR,
+                reason=stop.reason if stop is not None else reason,
+            ),
+        )
+
+    async def _evict(self, name: str, account: Account | None) -> None:
+        """
+        End what is left of a job; blocks nobody, because it looks through all processes.
+        """
+        cgroup = Cgroup(self._cgroups, name) if self._cgroups is not None else None
+        sandbox = str(self._execute / f"dir_{name}")
+        if not await asyncio.to_thread(landlord.clean, sandbox, account, cgroup):
+            _log.error("something of a job does not go away", extra={"attempt": name})
+
+    def _bury(self, attempt: AttemptId, failed: Failed) -> None:
+        """
+        Write the final report of an attempt that has no starter to write it.
+        """
+        claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
+        self._tenancy.forget(attempt)
+        if claim is None or known is None:
+            return
+        report = decide.obituary(claim, known, failed)
+        stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
+        self.reporter.write(stored)
+        self.record(decide.over(self.machine, report, moment()))
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def take_over(self) -> None:
+        """
+        Go on where a former startd stopped, and clean up what it can no longer.
+        """
+        self._cache.restore()
+        self.reporter.restore()
+        known: set[str] = self.reporter.kept()
+        for claim in list(self.machine.claims.values()):
+            attempt = claim.attempt_id()
+            if attempt is None or claim.attempt is None:
+                if claim.ending:
+                    self.record([Gone(claim.key.claim)])
+                continue
+            known.add(attempt.sandbox)
+            stored = self.reporter.on_disk(attempt)
+            if stored is not None:
+                self.over(stored)
+                continue
+            self._tenancy.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
+            if claim.attempt.stop is not None:
+                self._tenancy.end(attempt, claim.attempt.stop)
+        self._nursery.listen(self._tenancy.arrive)
+        for sandbox in landlord.leftovers(self._execute, self._cgroups):
+            if sandbox not in known:
+                await self._evict(sandbox.removeprefix("dir_"), None)
+
+    async def watch_leases(self) -> None:
+        """
+        End claims whose lease has ended; for ever.
+        """
+        while True:
+            self._deadlines.clear()
+            deadline = self.machine.next_deadline()
+            try:
+                async with asyncio.timeout(None if deadline is None else max(0.0, deadline - boottime())):
+                    await self._deadlines.wait()
+            except TimeoutError:
+                self.record(decide.expire(self.machine, moment()))
+
+    async def drain(self) -> None:
+        """
+        End all jobs and claims, and say so; returns when the bus knows.
+        """
+        self.machine.draining = True
+        self._advertiser.now()
+        self.record(decide.drain(self.machine))
+        await self._tenancy.emptied()
+        self.record([Gone(name) for name in self.machine.claims])
+        await self.reporter.sent()
+
+    def close(self) -> None:
+        """
+        Let go of everything; jobs that still run go on.
+        """
+        for fetching in self._fetching.values():
+            fetching.cancel()
+        self._tenancy.close()
+        self._nursery.close()
+        self._journal.close()
+
+
+def claim_file(state: Path) -> int:
+    """
+    Make the state directory ours alone; returns the open lock.
+
+    Raises:
+        BlockingIOError: another startd has it.
+    """
+    import fcntl
+
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (state / "reports").mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    return fd

@@ -1,0 +1,323 @@
+"""
+The attempts that live on this machine: each between its acceptance and its final report, with or without a line to its
+starter.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from functools import partial
+from typing import Final, Protocol
+
+import msgspec
+
+from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.execution.linux import signal_process, start_time
+from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said, ToStartd
+from kettle.startd.channel import Channel
+from kettle.startd.domain.claim import Attempt, Stop
+from kettle.startd.nursery import Nursery
+from kettle.wire.work import Report
+
+_log: Final = logging.getLogger(__name__)
+
+_BIRTHS: Final = 5
+"""How often a starter is tried to be forked before the machine gives up."""
+_BIRTH_PAUSE_S: Final = 0.2
+_HARD_PATIENCE_S: Final = 10.0
+"""How long a starter may take to end its job beyond the time that the job has."""
+
+
+class Landlord(Protocol):
+    """
+    Who hears what becomes of attempts.
+    """
+
+    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+        """
+        A starter has said hello.
+        """
+        ...
+
+    def said(self, report: Report) -> None:
+        """
+        The job runs, or uses so much.
+        """
+        ...
+
+    def over(self, stored: StoredReport) -> None:
+        """
+        The final report is on disk.
+        """
+        ...
+
+    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+        """
+        The starter is gone without a final report; `ran`: it had begun.
+        """
+        ...
+
+
+class _Tenant:
+    """
+    One attempt.
+    """
+
+    def __init__(self, attempt: AttemptId) -> None:
+        self.id = attempt
+        self.spec: JobSpec | None = None
+        self.channel: Channel | None = None
+        self.met = False
+        self.births = 0
+        self.pid = 0
+        self.started = 0
+        self.watch = -1
+        self.stop: Stop | None = None
+        self.enforcement: asyncio.TimerHandle | None = None
+        self.settled = asyncio.Event()
+
+
+class Tenancy:
+    """
+    Starts starters, listens to them, and notices when they are gone.
+    """
+
+    def __init__(self, nursery: Nursery, landlord: Landlord, *, kill_timeout: float) -> None:
+        self._nursery = nursery
+        self._landlord = landlord
+        self._kill_timeout = kill_timeout
+        self._tenants: dict[AttemptId, _Tenant] = {}
+        self._strangers: set[Channel] = set()
+        self._loop = asyncio.get_running_loop()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __contains__(self, attempt: AttemptId) -> bool:
+        return attempt in self._tenants
+
+    async def emptied(self) -> None:
+        """
+        Wait until no attempt is left.
+        """
+        await self._empty.wait()
+
+    async def settled(self, attempt: AttemptId) -> None:
+        """
+        Wait until the starter has all that it needs from us: its job runs, or is over.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is not None:
+            await tenant.settled.wait()
+
+    # -- ways in -----------------------------------------------------------------------------------------------------
+
+    def expect(self, attempt: AttemptId) -> None:
+        """
+        There is such an attempt; its starter comes later.
+        """
+        self._tenants[attempt] = _Tenant(attempt)
+        self._empty.clear()
+
+    def start(self, spec: JobSpec) -> None:
+        """
+        Fork a starter for an expected attempt.
+        """
+        tenant = self._tenants.get(spec.id)
+        if tenant is not None:
+            tenant.spec = spec
+            self._bear(tenant)
+
+    def readopt(self, attempt: AttemptId, known: Attempt, *, patience: float) -> None:
+        """
+        Wait for the starter of a former startd: as long as its process lives, or `patience` seconds if nobody knows it.
+        """
+        self.expect(attempt)
+        tenant = self._tenants[attempt]
+        tenant.stop = known.stop
+        if known.pid and self._watch(tenant, known.pid, known.start_time):
+            return
+        self._loop.call_later(patience if not known.pid else 0.0, self._missing, tenant)
+
+    def arrive(self, sock: socket.socket) -> None:
+        """
+        A starter came by itself; who it is, its hello says.
+        """
+        self._strangers.add(Channel(sock, self._greet, self._strangers.discard))
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+
+    def renew(self, attempt: AttemptId, deadline: float) -> None:
+        """
+        The lease goes on.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is not None and tenant.channel is not None:
+            tenant.channel.send(Renew(deadline))
+        if tenant is not None and tenant.spec is not None:
+            tenant.spec = msgspec.structs.replace(tenant.spec, deadline=max(deadline, tenant.spec.deadline))
+
+    def end(self, attempt: AttemptId, stop: Stop, *, limit: float | None = None) -> None:
+        """
+        Have the job ended.  A starter that does not do it in time is killed; `limit` shortens that time.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is None:
+            return
+        tenant.stop = stop
+        if tenant.channel is not None:
+            tenant.channel.send(End(stop.code, stop.reason, stop.hard))
+        patience = 0.0 if stop.hard else self._kill_timeout
+        if limit is not None:
+            patience = min(patience, limit)
+        if tenant.enforcement is not None:
+            tenant.enforcement.cancel()
+        tenant.enforcement = self._loop.call_later(patience + _HARD_PATIENCE_S, self._enforce, tenant)
+
+    def forget(self, attempt: AttemptId) -> None:
+        """
+        The attempt is over.
+        """
+        tenant = self._tenants.pop(attempt, None)
+        if tenant is not None:
+            tenant.settled.set()
+            self._unwatch(tenant)
+            if tenant.channel is not None:
+                tenant.channel.close()
+            if tenant.enforcement is not None:
+                tenant.enforcement.cancel()
+        if not self._tenants:
+            self._empty.set()
+
+    def close(self) -> None:
+        """
+        Let go of all lines: the starters look for the next startd.
+        """
+        for attempt in list(self._tenants):
+            self.forget(attempt)
+        for stranger in list(self._strangers):
+            stranger.close()
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def _bear(self, tenant: _Tenant) -> None:
+        if tenant.id not in self._tenants or tenant.spec is None:
+            return
+        tenant.births += 1
+        sock = self._nursery.fork()
+        if sock is None:
+            self._stillborn(tenant)
+            return
+        tenant.channel = Channel(sock, partial(self._hear, tenant), partial(self._lose, tenant))
+        tenant.channel.send(Run(tenant.spec))
+
+    def _stillborn(self, tenant: _Tenant) -> None:
+        """
+        No hello: nothing has been done yet, so it can be tried again.
+        """
+        if tenant.births < _BIRTHS and tenant.stop is None:
+            self._loop.call_later(_BIRTH_PAUSE_S * tenant.births, self._bear, tenant)
+        else:
+            self._landlord.abandoned(tenant.id, ran=False)
+
+    def _greet(self, channel: Channel, message: ToStartd) -> None:
+        """
+        The first word of a starter that came by itself.
+        """
+        self._strangers.discard(channel)
+        tenant = self._tenants.get(message.id) if isinstance(message, Hello) else None
+        if tenant is None:
+            # Of an attempt that is over in our journal, or never was: it may end, and say so on disk.
+            channel.send(End(1009, "the startd knows no such attempt", hard=True))
+            self._strangers.add(channel)
+            channel.redirect(self._hear_stranger, self._strangers.discard)
+            return
+        if tenant.channel is not None:
+            tenant.channel.close()
+        tenant.channel = channel
+        channel.redirect(partial(self._hear, tenant), partial(self._lose, tenant))
+        self._hear(tenant, channel, message)
+
+    def _hear_stranger(self, channel: Channel, message: ToStartd) -> None:
+        if isinstance(message, Over):
+            self._landlord.over(message.report)
+
+    def _hear(self, tenant: _Tenant, channel: Channel, message: ToStartd) -> None:
+        match message:
+            case Hello(pid=pid, report=report):
+                self._meet(tenant, channel, pid)
+                if report is not None:
+                    self._landlord.said(report)
+            case Said(report=report):
+                tenant.settled.set()
+                self._landlord.said(report)
+            case Over(report=stored):
+                self._landlord.over(stored)
+
+    def _meet(self, tenant: _Tenant, channel: Channel, pid: int) -> None:
+        started = start_time(pid) or 0
+        if (tenant.pid, tenant.started) != (pid, started):
+            tenant.pid, tenant.started = pid, started
+            self._landlord.met(tenant.id, pid, started)
+        tenant.met = True
+        tenant.spec = None  # it is not needed any more, and may hold large inputs
+        self._unwatch(tenant)
+        if tenant.stop is not None:
+            channel.send(End(tenant.stop.code, tenant.stop.reason, tenant.stop.hard))
+
+    def _lose(self, tenant: _Tenant, channel: Channel) -> None:
+        """
+        The line is broken: the starter is dead, or hung up on its way out.
+        """
+        tenant.channel = None
+        if tenant.id not in self._tenants:
+            return
+        if not tenant.met:
+            self._stillborn(tenant)
+        elif not self._watch(tenant, tenant.pid, tenant.started):
+            self._missing(tenant)
+
+    def _watch(self, tenant: _Tenant, pid: int, started: int) -> bool:
+        """
+        Be told when the process ends; whether it lives.
+        """
+        tenant.pid, tenant.started, tenant.met = pid, started, True
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            return False
+        if start_time(pid) != started:
+            os.close(fd)
+            return False
+        self._unwatch(tenant)
+        tenant.watch = fd
+        self._loop.add_reader(fd, self._missing, tenant)
+        return True
+
+    def _unwatch(self, tenant: _Tenant) -> None:
+        if tenant.watch >= 0:
+            self._loop.remove_reader(tenant.watch)
+            os.close(tenant.watch)
+            tenant.watch = -1
+
+    def _missing(self, tenant: _Tenant) -> None:
+        """
+        The starter's process is gone, or never came.
+        """
+        self._unwatch(tenant)
+        if tenant.channel is None and self._tenants.get(tenant.id) is tenant:
+            self._landlord.abandoned(tenant.id, ran=True)
+
+    def _enforce(self, tenant: _Tenant) -> None:
+        """
+        The starter has not ended its job in time.
+        """
+        if self._tenants.get(tenant.id) is not tenant:
+            return
+        _log.warning(
+            "starter does not end its job: killed", extra={"pid": tenant.pid, "attempt": tenant.id.name}
+        )
+        if tenant.pid and signal_process(tenant.pid, 9, started=tenant.started):
+            return  # its line, or the watch, tells
+        if tenant.channel is None:
+            self._missing(tenant)

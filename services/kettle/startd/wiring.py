@@ -1,0 +1,122 @@
+"""
+How the parts of a startd hang together.
+"""
+
+import asyncio
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from kettle.bus.ports import Bus
+from kettle.execution.cgroups import probe_cgroups, remove_layout
+from kettle.execution.linux import boot_id
+from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.joining import join_bus
+from kettle.runtime.lifeline import VARIABLE
+from kettle.startd import host
+from kettle.startd.advertiser import Advertiser
+from kettle.startd.domain.machine import Machine
+from kettle.startd.handlers import Handlers
+from kettle.startd.inputs import InputCache
+from kettle.startd.journal import Journal
+from kettle.startd.nursery import Nursery
+from kettle.startd.reporting import Reporter
+from kettle.startd.settings import StartdSettings
+from kettle.startd.startd import Startd, claim_file
+from kettle.wire.subjects import Subjects
+
+VERSION: Final = "0.1.0"
+
+
+async def serve(rt: Runtime, settings: StartdSettings) -> None:
+    """
+    Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw.
+    """
+    bus = await join_bus(rt, settings)
+    lifeline = os.environ.get(VARIABLE)
+    async with running(bus, settings, lifeline_fd=int(lifeline) if lifeline else None) as startd:
+        rt.ready()
+        await rt.stopping.wait()
+        await startd.drain()
+
+
+@asynccontextmanager
+async def running(
+    bus: Bus, settings: StartdSettings, *, lifeline_fd: int | None = None
+) -> AsyncGenerator[Startd]:
+    """
+    A startd that answers on the bus while the context lasts.  Jobs that have not been ended before go on after it.
+    """
+    subjects = Subjects(settings.pool)
+    execute = host.make_execute(settings)
+    state = settings.state_path
+    try:
+        lock = claim_file(state)
+    except BlockingIOError as error:
+        raise SettingsError(f"{state}: another startd works with this directory.") from error
+    journal = Journal(state / "journal", boot_id())
+    machine = Machine(host.facts(settings, execute), capability=secrets.token_hex(16))
+    for change in journal.load():
+        machine.apply(change)
+    journal.restart(machine.snapshot())
+    mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
+    cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
+    nursery = Nursery(state, lifeline_fd=lifeline_fd)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            reporter = Reporter(
+                bus,
+                subjects,
+                tasks,
+                startd=machine.facts.name,
+                state=state,
+                execute=execute,
+                repeat=settings.report_repeat,
+            )
+            advertiser = Advertiser(
+                bus,
+                subjects,
+                machine,
+                interval=settings.update_interval,
+                delay=settings.activity_delay,
+                version=VERSION,
+            )
+            cache = InputCache(
+                state / "cache",
+                bus,
+                limit_bytes=settings.input_cache_mib << 20,
+                patience=settings.input_patience,
+            )
+            startd = Startd(
+                machine,
+                settings,
+                execute=execute,
+                journal=journal,
+                nursery=nursery,
+                cgroups=cgroups,
+                reporter=reporter,
+                advertiser=advertiser,
+                cache=cache,
+                tasks=tasks,
+            )
+            try:
+                await startd.take_over()
+                await bus.serve("startd", machine.facts.name, Handlers(startd).served(), version=VERSION)
+                loops = (nursery.keep(), reporter.repeat(), startd.watch_leases(), advertiser.run())
+                running_loops = [tasks.create_task(loop) for loop in loops]
+                yield startd
+                for task in running_loops:
+                    task.cancel()
+                await advertiser.withdraw()
+            finally:
+                startd.close()
+                reporter.close()
+    finally:
+        nursery.close()
+        if cgroups is not None:
+            remove_layout(cgroups)
+        host.release_execute(execute)
+        os.close(lock)

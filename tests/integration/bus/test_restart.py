@@ -1,0 +1,273 @@
+"""
+NATS may be killed, and may come back with nothing: nobody has to be told, nothing is lost that the log has.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BucketSpec, BusError, BusUnavailableError, KeyChange, Served, StreamSpec
+from kettle.embedded import EmbeddedNats
+from kettle.eventsourcing.log import Log
+from kettle.eventsourcing.memory import MemoryLog
+from kettle.eventsourcing.relay import BusAheadError, relay
+from kettle.eventsourcing.shard import Shard
+from kettle.testing.embedded import EVERYTHING
+from kettle.wire import frames
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.events import JobRemoved
+from kettle.wire.identity import Identity, daemon
+from kettle.wire.subjects import Subjects
+
+SUBJECTS = Subjects("test")
+PATIENCE_S = 20.0
+
+
+class Echo(msgspec.Struct, frozen=True):
+    text: str
+
+
+ECHO = Endpoint("test", "echo", Echo, Echo)
+
+
+async def echo(request: Echo, _caller: Identity) -> Echo:
+    return request
+
+
+@pytest_asyncio.fixture
+async def nats(directory: Path) -> AsyncIterator[EmbeddedNats]:
+    async with EmbeddedNats(directory / "nats", credentials=directory / "keys", permissions=EVERYTHING) as server:
+        yield server
+
+
+@asynccontextmanager
+async def connected(nats: EmbeddedNats) -> AsyncIterator[NatsBus]:
+    async with NatsBus.connect(
+        nats.url,
+        subjects=SUBJECTS,
+        identity=daemon("test"),
+        credentials=str(nats.credentials("test")),
+        patience=PATIENCE_S,
+    ) as bus:
+        yield bus
+
+
+async def kill(nats: EmbeddedNats) -> None:
+    os.kill(nats.pid, signal.SIGKILL)
+    await nats.wait()
+
+
+async def revive(nats: EmbeddedNats, *, empty: bool) -> None:
+    if empty:
+        shutil.rmtree(nats.store)
+    await nats.start()
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["with its data", "with nothing"])
+async def test_commands_and_readers_go_on(nats: EmbeddedNats, empty: bool) -> None:
+    """
+    While the server is away commands say so; afterwards services answer, streams are there, readers read on.
+    """
+    async with connected(nats) as bus, connected(nats) as caller:
+        await bus.serve("test", "a", [Served(ECHO, echo)], version="1.0.0")
+        await bus.ensure_stream(StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all]))
+        subject = SUBJECTS.work("schedd", "host")
+        async with aclosing(bus.consume(SUBJECTS.work_stream, "d", subject=SUBJECTS.work_all)) as batches:
+            await caller.append(subject, b"before")
+            batch = await asyncio.wait_for(anext(batches), PATIENCE_S)
+            await batch.ack()
+            waiting = asyncio.ensure_future(anext(batches))
+            await kill(nats)
+            with pytest.raises(BusUnavailableError):
+                await caller.call(ECHO, "a", Echo("x"), deadline=0.3)
+            assert not caller.connected
+            await caller.publish("unheard", b"")
+            await revive(nats, empty=empty)
+            assert Echo("y") == await until_answered(caller, "y")
+            await until_stored(caller, subject, b"after")
+            got = await asyncio.wait_for(waiting, PATIENCE_S)
+            assert [b"after"] == [message.data for message in got.messages]
+
+
+async def until_answered(bus: NatsBus, text: str) -> Echo:
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await bus.call(ECHO, "a", Echo(text), deadline=2.0)
+        except BusError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def until_stored(bus: NatsBus, subject: str, data: bytes) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            await bus.append(subject, data, deadline=2.0)
+            return
+        except BusError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["with its data", "with nothing"])
+async def test_ads_are_there_again_without_a_watcher_noticing_more_than_that(
+    nats: EmbeddedNats, empty: bool
+) -> None:
+    """
+    A bucket in memory is lost with its server; who filled it is told to, and the watch starts all over.
+    """
+    async with connected(nats) as startd, connected(nats) as collector:
+        spec = BucketSpec(name=SUBJECTS.ads, ttl=600.0)
+        await startd.ensure_bucket(spec)
+        await collector.ensure_bucket(spec)
+        returns = asyncio.Event()
+        startd.on_return(returns.set)
+        await startd.update(SUBJECTS.ads, "Machine.a", b"1", expect=0)
+        async with aclosing(collector.watch(SUBJECTS.ads)) as changes:
+            first: list[KeyChange | None] = [await asyncio.wait_for(anext(changes), PATIENCE_S) for _ in range(2)]
+            assert [("Machine.a", b"1"), None] == [c and (c.key, c.value) for c in first]
+            waiting = asyncio.ensure_future(anext(changes))
+            await kill(nats)
+            await startd.put(SUBJECTS.ads, "Machine.b", b"sent while it was away")
+            await revive(nats, empty=empty)
+            await asyncio.wait_for(returns.wait(), PATIENCE_S)
+            await startd.put(SUBJECTS.ads, "Machine.a", b"2")
+            seen = await asyncio.wait_for(waiting, PATIENCE_S)
+            while seen is None or (seen.key, seen.value) != ("Machine.a", b"2"):
+                seen = await asyncio.wait_for(anext(changes), PATIENCE_S)
+
+
+@asynccontextmanager
+async def owned(log: Log, bus: NatsBus, *, refill: int = 10_000) -> AsyncIterator[Shard]:
+    async with Shard.own(log, "schedd.a", owner="test") as shard, asyncio.TaskGroup() as tasks:
+        loops = [
+            tasks.create_task(shard.run()),
+            tasks.create_task(relay(bus, log, shard, SUBJECTS, refill=refill)),
+        ]
+        yield shard
+        for loop in loops:
+            loop.cancel()
+
+
+async def record(shard: Shard, count: int) -> None:
+    for _ in range(count):
+        await shard.record([("job/1.0", JobRemoved())], now_us=1)
+
+
+async def on_the_bus(bus: NatsBus, frame: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await bus.last_sequence(SUBJECTS.event_stream("schedd.a")) != frame:  # noqa: ASYNC110 - on a server
+            await asyncio.sleep(0.02)
+
+
+async def test_frames_are_refilled_from_the_log(nats: EmbeddedNats) -> None:
+    """
+    A server that lost its data has all frames again, under their numbers, without a new one being recorded.
+    """
+    log = MemoryLog()
+    async with connected(nats) as bus, owned(log, bus) as shard:
+        await record(shard, 30)
+        await on_the_bus(bus, 30)
+        await kill(nats)
+        await record(shard, 5)
+        await revive(nats, empty=True)
+        await on_the_bus(bus, 35)
+        async with aclosing(
+            bus.consume(SUBJECTS.event_stream("schedd.a"), "", subject=SUBJECTS.events("schedd.a"), ephemeral=True)
+        ) as batches:
+            got: list[int] = []
+            async with asyncio.timeout(PATIENCE_S):
+                async for batch in batches:
+                    for message in batch.messages:
+                        assert message.sequence == frames.decode(message.data).number
+                        got.append(message.sequence)
+                    if got[-1] == 35:
+                        break
+        assert list(range(1, 36)) == got
+
+
+async def test_a_deleted_stream_is_refilled_as_far_as_wanted(nats: EmbeddedNats) -> None:
+    """
+    Its first sequence is the first frame that is put back, so that sequence and number stay equal.
+    """
+    log = MemoryLog()
+    async with connected(nats) as bus, owned(log, bus, refill=10) as shard:
+        await record(shard, 40)
+        await on_the_bus(bus, 40)
+        await bus.delete_stream(SUBJECTS.event_stream("schedd.a"))
+        await record(shard, 1)
+        await on_the_bus(bus, 41)
+        stream, subject = SUBJECTS.event_stream("schedd.a"), SUBJECTS.events("schedd.a")
+        async with aclosing(bus.consume(stream, "", subject=subject, ephemeral=True)) as batches:
+            first = (await asyncio.wait_for(anext(batches), PATIENCE_S)).messages[0]
+        assert (32, 32) == (first.sequence, frames.decode(first.data).number)
+
+
+async def test_a_bus_that_is_ahead_of_the_log_stops_the_owner(nats: EmbeddedNats) -> None:
+    """
+    A log restored from an old copy must not be papered over.
+    """
+    async with connected(nats) as bus:
+        async with owned(MemoryLog(), bus) as shard:
+            await record(shard, 5)
+            await on_the_bus(bus, 5)
+        with pytest.raises(ExceptionGroup) as stopped:
+            async with owned(MemoryLog(), bus) as shard:
+                await asyncio.sleep(PATIENCE_S)
+        assert "restored from an older copy" in str(stopped.value.exceptions[0])
+        assert isinstance(stopped.value.exceptions[0], BusAheadError)
+
+
+async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> None:
+    """
+    A second relay of the same frames changes nothing.
+    """
+    log = MemoryLog()
+    async with connected(nats) as bus, connected(nats) as other, owned(log, bus) as shard:
+        second = asyncio.create_task(relay(other, log, shard, SUBJECTS))
+        await asyncio.gather(*(record(shard, 20) for _ in range(5)))
+        await on_the_bus(bus, shard.frame)
+        await asyncio.sleep(0.2)
+        assert not second.done()
+        assert shard.frame == await bus.last_sequence(SUBJECTS.event_stream("schedd.a"))
+        second.cancel()
+
+
+async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory: Path) -> None:
+    """
+    Waiting would not help.
+    """
+    from kettle.embedded import keys
+
+    stranger = directory / "stranger.nk"
+    stranger.write_text(keys.new_seed())
+    began = time.monotonic()
+    with pytest.raises(BusUnavailableError, match="does not accept our credentials"):
+        async with NatsBus.connect(
+            nats.url, subjects=SUBJECTS, identity=daemon("test"), credentials=str(stranger), patience=PATIENCE_S
+        ):
+            pass
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+async def test_a_server_that_is_not_there_is_waited_for(nats: EmbeddedNats) -> None:
+    """
+    As long as the caller has patience.
+    """
+    await kill(nats)
+    with pytest.raises(BusUnavailableError, match=r"within 0\.5 seconds"):
+        async with NatsBus.connect(nats.url, subjects=SUBJECTS, identity=daemon("test"), patience=0.5):
+            pass
