@@ -4,12 +4,14 @@ One personal pool and the things that people do with it.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from kettle.client import Client, job_id, select
+from kettle.client.progress import Status
 from kettle.client.watching import JobEvent
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobAssigned, JobCompleted, JobHeld
@@ -40,13 +42,13 @@ async def ended(client: Client, cluster: int) -> dict[int, tuple[str, int | None
     }
 
 
-async def until(client: Client, cluster: int, status: str) -> None:
+async def until(client: Client, cluster: int, status: Status) -> None:
     """
     Wait until all jobs of a cluster have one status.
     """
-    async with asyncio.timeout(WITHIN_S):
-        async for progress in client.watch(select(cluster)):
-            if {status} == set(progress.counts):
+    async with asyncio.timeout(WITHIN_S), aclosing(client.watch(select(cluster))) as watched:
+        async for progress in watched:
+            if progress.counts[status] == progress.total:
                 return
     raise AssertionError(f"the jobs ended and were never {status}")
 

@@ -155,9 +155,9 @@ async def run_projection(
     Apply the frames of one shard for ever: first what the log has, then what the bus brings.
     """
     runner = _Runner(projection, shard, log, cursors, progress or Progress())
+    await runner.look()
+    arrived: asyncio.Queue[Batch] = asyncio.Queue(maxsize=1)
     async with asyncio.TaskGroup() as tasks:
-        arrived: asyncio.Queue[Batch] = asyncio.Queue(maxsize=1)
-        await runner.look()
         tasks.create_task(
             _fetch(bus, subjects, projection, shard, runner.frame, arrived), name=f"fetch-{shard}"
         )

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kettle.eventsourcing.log import Log, WorkingSet
@@ -60,28 +60,43 @@ class Ledger:
         return trace_meta(self.queue.schedd, stream)
 
     def _committed(self, frame: Frame) -> None:
-        puts: dict[str, tuple[int, bytes]] = {}
-        drops: set[str] = set()
-        for _ in frame.entries:
-            version, touched = self._unsaved.popleft()
-            for change in touched:
-                if change.state is None:
-                    puts.pop(change.stream, None)
-                    drops.add(change.stream)
-                else:
-                    drops.discard(change.stream)
-                    puts[change.stream] = (version, change.state)
-        self._checkpointer.mark(frame.number, puts, drops)
+        mark(self._checkpointer, frame.number, [self._unsaved.popleft() for _ in frame.entries])
 
 
-async def restore(log: Log, working_set: WorkingSet, shard: Shard, queue: Queue) -> int:
-    """Bring a new owner's queue to the head of its shard: the working set, then the tail; returns the set's frame."""
+def mark(checkpointer: Checkpointer, frame: int, folded: Iterable[tuple[int, list[Change]]]) -> None:
+    """
+    Have what a frame's events (each with its version) changed in the working set saved.
+    """
+    puts: dict[str, tuple[int, bytes]] = {}
+    drops: set[str] = set()
+    for version, changes in folded:
+        for change in changes:
+            if change.state is None:
+                puts.pop(change.stream, None)
+                drops.add(change.stream)
+            else:
+                drops.discard(change.stream)
+                puts[change.stream] = (version, change.state)
+    checkpointer.mark(frame, puts, drops)
+
+
+async def restore(
+    log: Log, working_set: WorkingSet, shard: Shard, queue: Queue, *, interval: float
+) -> Checkpointer:
+    """
+    Bring a new owner's queue to the head of its shard: the working set, then the tail, which is still to be saved.
+    """
     cursor, rows = await working_set.load(shard.name)
     queue.restore((row.stream, row.state) for row in rows)
     versions = {row.stream: row.version for row in rows}
+    checkpointer = Checkpointer(
+        working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=interval
+    )
     async for frame in log.read(shard.name, after=cursor):
+        folded: list[tuple[int, list[Change]]] = []
         for entry in frame.entries:
-            queue.apply(entry.stream, events.decode(entry.data), frame.at)
+            folded.append((entry.version, queue.apply(entry.stream, events.decode(entry.data), frame.at)))
             versions[entry.stream] = entry.version
+        mark(checkpointer, frame.number, folded)
     shard.adopt(versions)
-    return cursor
+    return checkpointer

@@ -9,7 +9,6 @@ from kettle.bus.ports import Served
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
-from kettle.eventsourcing.working_set import Checkpointer
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.schedd.adverts import Adverts
@@ -39,10 +38,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     shard = await rt.enter(Shard.own(log, f"schedd.{settings.name}", owner=owner))
     queue = Queue(settings.name, significant=settings.significant_attributes)
     working_set = PgWorkingSet(log.database)
-    cursor = await restore(log, working_set, shard, queue)
-    checkpointer = Checkpointer(
-        working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=settings.checkpoint_interval
-    )
+    checkpointer = await restore(log, working_set, shard, queue, interval=settings.checkpoint_interval)
     ledger = Ledger(shard, queue, checkpointer)
     rt.loop(shard.run(), name="commit")
     rt.loop(shard.guard(GUARD), name="guard")

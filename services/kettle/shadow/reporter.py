@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from kettle.bus.ports import Bus
-from kettle.shadow.retry import until_heard
+from kettle.shadow.retry import Peer
 from kettle.shadow.settings import ShadowSettings
 from kettle.wire.commands.schedd import REPORT, AttemptReport, AttemptsRecorded, ReportAttempts
 from kettle.wire.commands.shadow import Assignment
@@ -19,6 +20,7 @@ class Reporter:
         self._start = start
         self._waiting: list[tuple[AttemptReport, asyncio.Future[None]]] = []
         self._filled = asyncio.Event()
+        self.schedd: Final = Peer(settings)
 
     def tell(self, report: AttemptReport) -> "asyncio.Future[None]":
         """Queue a report; the future is done when it is recorded."""
@@ -47,4 +49,4 @@ class Reporter:
         def ask() -> Awaitable[AttemptsRecorded]:
             return self._bus.call(REPORT, settings.schedd, message, deadline=settings.call_deadline)
 
-        return await until_heard("report to the schedd", ask, settings)
+        return await self.schedd.ask("report to the schedd", ask)

@@ -14,15 +14,51 @@ _log: Final = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def until_heard(what: str, ask: Callable[[], Awaitable[T]], settings: ShadowSettings) -> T:
-    """Call `ask` until it is answered, with jittered back-off; raises RefusedError, which no repeat would change."""
-    wait = settings.retry
-    while True:
+class Peer:
+    """
+    Somebody who answers, and may have to be asked again because he died over the question.
+    """
+
+    def __init__(self, settings: ShadowSettings) -> None:
+        self._settings = settings
+        self._back = asyncio.Event()
+
+    def came_back(self) -> None:
+        """
+        He has started anew: what he was asked before is forgotten.
+        """
+        self._back.set()
+
+    async def ask(self, what: str, question: Callable[[], Awaitable[T]]) -> T:
+        """
+        Ask until there is an answer: at once when he came back, else with jittered back-off.
+
+        Raises RefusedError, which no repeat would change.
+        """
+        wait = self._settings.retry
+        while True:
+            self._back.clear()
+            try:
+                return await self._unless_back(question)
+            except RefusedError:
+                raise
+            except BusError as error:
+                _log.info("not heard yet: %s", what, extra={"cause": str(error)})
+            pause = wait * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
+            try:
+                async with asyncio.timeout(pause):
+                    await self._back.wait()
+            except TimeoutError:
+                wait = min(wait * 2, self._settings.retry_ceiling)
+
+    async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:
+        asking = asyncio.ensure_future(question())
+        back = asyncio.ensure_future(self._back.wait())
         try:
-            return await ask()
-        except RefusedError:
-            raise
-        except BusError as error:
-            _log.info("not heard yet: %s", what, extra={"cause": str(error)})
-        await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 - spreads repeats, guards nothing
-        wait = min(wait * 2, settings.retry_ceiling)
+            await asyncio.wait({asking, back}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise BusError("it was started anew before it answered")
+        finally:
+            asking.cancel()
+            back.cancel()

@@ -154,9 +154,18 @@ class Shadow:
             except TimeoutError:
                 pass  # the interval has passed
 
-    def step(self) -> None:
-        """There is a reason to compare lists: the schedd came back."""
+    def schedd_came_back(self) -> None:
+        """
+        The schedd has started anew: it may have forgotten what it was asked, and lists are to be compared.
+        """
+        self.reporter.schedd.came_back()
         self._sync.set()
+
+    def startd_came_back(self, startd: str) -> None:
+        """
+        A startd has started anew.
+        """
+        self._workers.came_back(startd)
 
     async def _exchange(self) -> float:
         listed = [

@@ -12,7 +12,7 @@ from typing import Final
 
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.shadow.outputs import PIECE, Fetch
-from kettle.shadow.retry import until_heard
+from kettle.shadow.retry import Peer
 from kettle.shadow.settings import ShadowSettings
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import (
@@ -42,6 +42,7 @@ class Worker:
         self._bus = bus
         self._startd = startd
         self._settings = settings
+        self.peer: Final = Peer(settings)
         self._activations: list[tuple[Activation, asyncio.Future[ActivationResult]]] = []
         self._recorded: list[ReportKey] = []
         self._urgent = asyncio.Event()
@@ -90,11 +91,8 @@ class Worker:
         message = Activate(activations=[activation for activation, _ in batch], recorded=recorded)
         deadline = self._settings.call_deadline
         try:
-            reply = await until_heard(
-                f"activation on {self._startd}",
-                lambda: self._bus.call(ACTIVATE, self._startd, message, deadline=deadline),
-                self._settings,
-            )
+            ask = partial(self._bus.call, ACTIVATE, self._startd, message, deadline=deadline)
+            reply = await self.peer.ask(f"activation on {self._startd}", ask)
         except RefusedError as refusal:
             for _, future in batch:
                 if not future.done():
@@ -129,6 +127,13 @@ class Workers:
             self._loops.append(self._tasks.create_task(worker.run(), name=f"worker {startd}"))
         return worker
 
+    def came_back(self, startd: str) -> None:
+        """
+        A startd has started anew: what it was asked and has not answered is asked again at once.
+        """
+        if startd in self._workers:
+            self._workers[startd].peer.came_back()
+
     def close(self) -> None:
         """Say nothing more."""
         for loop in self._loops:
@@ -139,11 +144,8 @@ class Workers:
         order = Deactivation(key=assignment.key, attempt=assignment.attempt, code=code, reason=reason)
         message = Deactivate(attempts=[order])
         deadline = self._settings.call_deadline
-        await until_heard(
-            f"end of {assignment.job} on {assignment.startd}",
-            lambda: self._bus.call(DEACTIVATE, assignment.startd, message, deadline=deadline),
-            self._settings,
-        )
+        ask = partial(self._bus.call, DEACTIVATE, assignment.startd, message, deadline=deadline)
+        await self[assignment.startd].peer.ask(f"end of {assignment.job} on {assignment.startd}", ask)
 
     def fetcher(self, assignment: Assignment) -> Fetch:
         """Reads the large output files of an attempt."""
@@ -158,7 +160,8 @@ class Workers:
                     length=PIECE,
                 )
                 ask = partial(self._bus.call, FETCH_OUTPUT, assignment.startd, request)
-                piece = await until_heard(f"output {file.name} of {assignment.job}", ask, self._settings)
+                worker = self[assignment.startd].peer
+                piece = await worker.ask(f"output {file.name} of {assignment.job}", ask)
                 yield piece.data
 
         return fetch

@@ -46,7 +46,9 @@ async def echo(request: Echo, _caller: Identity) -> Echo:
 
 @pytest_asyncio.fixture
 async def nats(directory: Path) -> AsyncIterator[EmbeddedNats]:
-    async with EmbeddedNats(directory / "nats", credentials=directory / "keys", permissions=EVERYTHING) as server:
+    async with EmbeddedNats(
+        directory / "nats", credentials=directory / "keys", permissions=EVERYTHING
+    ) as server:
         yield server
 
 
@@ -137,7 +139,9 @@ async def test_ads_are_there_again_without_a_watcher_noticing_more_than_that(
         startd.on_return(returns.set)
         await startd.update(SUBJECTS.ads, "Machine.a", b"1", expect=0)
         async with aclosing(collector.watch(SUBJECTS.ads)) as changes:
-            first: list[KeyChange | None] = [await asyncio.wait_for(anext(changes), PATIENCE_S) for _ in range(2)]
+            first: list[KeyChange | None] = [
+                await asyncio.wait_for(anext(changes), PATIENCE_S) for _ in range(2)
+            ]
             assert [("Machine.a", b"1"), None] == [c and (c.key, c.value) for c in first]
             waiting = asyncio.ensure_future(anext(changes))
             await kill(nats)
@@ -186,7 +190,9 @@ async def test_frames_are_refilled_from_the_log(nats: EmbeddedNats) -> None:
         await revive(nats, empty=True)
         await on_the_bus(bus, 35)
         async with aclosing(
-            bus.consume(SUBJECTS.event_stream("schedd.a"), "", subject=SUBJECTS.events("schedd.a"), ephemeral=True)
+            bus.consume(
+                SUBJECTS.event_stream("schedd.a"), "", subject=SUBJECTS.events("schedd.a"), ephemeral=True
+            )
         ) as batches:
             got: list[int] = []
             async with asyncio.timeout(PATIENCE_S):
@@ -257,7 +263,11 @@ async def test_wrong_credentials_are_told_at_once(nats: EmbeddedNats, directory:
     began = time.monotonic()
     with pytest.raises(BusUnavailableError, match="does not accept our credentials"):
         async with NatsBus.connect(
-            nats.url, subjects=SUBJECTS, identity=daemon("test"), credentials=str(stranger), patience=PATIENCE_S
+            nats.url,
+            subjects=SUBJECTS,
+            identity=daemon("test"),
+            credentials=str(stranger),
+            patience=PATIENCE_S,
         ):
             pass
     assert time.monotonic() - began < PATIENCE_S / 2

@@ -162,14 +162,7 @@ class FakePool:
             if request.action != "remove" and (request.action == "release") != (status == "held"):
                 outcomes.append(JobOutcome(job, "bad_status", status))
                 continue
-            match request.action:
-                case "hold":
-                    event: Event = JobHeld(code=1, reason=request.reason, by=caller.name)
-                case "release":
-                    event = JobReleased(reason=request.reason, by=caller.name)
-                case "remove":
-                    event = JobRemoved(reason=request.reason, by=caller.name)
-            changes.append((f"job/{job}", event))
+            changes.append((f"job/{job}", _event(request, caller)))
             outcomes.append(JobOutcome(job, "done", status))
         known = {one.job for one in outcomes}
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in known]
@@ -229,6 +222,16 @@ class FakePool:
             for job, ad in sorted(self.jobs.items())
             if _named(job, ad, select) and is_true(evaluate(constraint, my=ClassAd.from_wire(ad)))
         ]
+
+
+def _event(request: Act, caller: Identity) -> Event:
+    match request.action:
+        case "hold":
+            return JobHeld(code=1, reason=request.reason, by=caller.name)
+        case "release":
+            return JobReleased(reason=request.reason, by=caller.name)
+        case "remove":
+            return JobRemoved(reason=request.reason, by=caller.name)
 
 
 def _named(job: JobId, ad: Ad, select: Select) -> bool:

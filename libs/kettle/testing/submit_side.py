@@ -1,0 +1,258 @@
+"""
+The submit side of a pool for tests of an execution side: a schedd and a shadow in one, that keeps what it hears.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import BucketSpec, Bus, RefusedError, Served, StreamSpec
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.ads.daemon import SlotSecret
+from kettle.wire.commands.shadow import FETCH_INPUT, FetchInput
+from kettle.wire.commands.startd import (
+    ACTIVATE,
+    REQUEST_CLAIMS,
+    Activate,
+    Activation,
+    ActivationResult,
+    ClaimKey,
+    ClaimsDecided,
+    InputFile,
+    Piece,
+    ReportKey,
+    RequestClaims,
+)
+from kettle.wire.identity import Identity
+from kettle.wire.jobs import JobId
+from kettle.wire.subjects import Subjects, key
+from kettle.wire.work import Exited, Failed, Report, Reports
+
+POOL: Final = "test"
+STARTD: Final = "worker"
+SCHEDD: Final = "submit"
+SHADOW: Final = "shadow"
+LEASE: Final = 60.0
+WAIT: Final = 20.0
+"""Seconds in which a test expects what it waits for."""
+
+_decode: Final = msgspec.msgpack.Decoder(Reports).decode
+
+
+def job_ad(**attributes: Scalar) -> Ad:
+    """
+    The ad of a job that runs a program of this machine.
+    """
+    return {
+        "MyType": "Job",
+        "Owner": "alice",
+        "Cmd": "/bin/sh",
+        "TransferExecutable": False,
+        "Out": "out",
+        "Err": "err",
+        "RequestCpus": 1,
+        "RequestMemory": 128,
+        "RequestDisk": 1024,
+        "Requirements": True,
+        **attributes,
+    }
+
+
+def script(text: str, **attributes: Scalar) -> Ad:
+    """
+    A job that is a line of shell.
+    """
+    quoted = text.replace("'", "''")
+    return job_ad(Arguments=f"-c '{quoted}'", **attributes)
+
+
+class SubmitSide:
+    """
+    Two connections to a bus, one as schedd and one as shadow.
+    """
+
+    def __init__(self, schedd: Bus, shadow: Bus, *, pool: str = POOL, startd: str = STARTD) -> None:
+        self.subjects = Subjects(pool)
+        self.startd = startd
+        self.schedd = schedd
+        self.shadow = shadow
+        self.reports: list[Report] = []
+        self.files: dict[str, bytes] = {}
+        self.fetched: list[str] = []
+        self._heard = asyncio.Event()
+        self._procs = 0
+        self._claims = 0
+
+    async def prepare(self) -> None:
+        """
+        Make what others would make, and answer.
+        """
+        for bucket in (self.subjects.ads, self.subjects.private_ads):
+            await self.schedd.ensure_bucket(BucketSpec(name=bucket))
+        await self.schedd.ensure_stream(
+            StreamSpec(name=self.subjects.work_stream, subjects=[self.subjects.work_all])
+        )
+        await self.shadow.serve("shadow", SHADOW, [Served(FETCH_INPUT, self.fetch_input)], version="0.1.0")
+
+    async def listen(self) -> None:
+        """
+        Keep all reports; for ever.
+        """
+        subject = self.subjects.work_of(SCHEDD)
+        async for batch in self.shadow.consume(self.subjects.work_stream, "test", subject=subject):
+            for message in batch.messages:
+                self.reports += _decode(message.data).reports
+            self._heard.set()
+            await batch.ack()
+
+    async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
+        """
+        Serve `files`.
+        """
+        self.fetched.append(request.name)
+        if request.name not in self.files:
+            raise RefusedError("unreadable", f"{request.name}: No such file or directory")
+        return Piece(self.files[request.name][request.offset : request.offset + request.length])
+
+    async def capability(self) -> str:
+        """
+        What a negotiator would hand over.
+        """
+        name = key(f"slot1@{self.startd}")
+        async for change in self.schedd.watch(self.subjects.private_ads):
+            if change is not None and change.key == name and change.value is not None:
+                return msgspec.msgpack.decode(change.value, type=SlotSecret).capability
+        raise AssertionError
+
+    async def request(self, count: int = 1, *, lease: float = LEASE, **attributes: Scalar) -> ClaimsDecided:
+        """
+        Ask for claims with fresh ids.
+        """
+        self._claims += count
+        keys = [ClaimKey(f"claim#{self._claims - n}", f"secret{self._claims - n}") for n in range(count)]
+        return await self.request_keys(keys, lease=lease, **attributes)
+
+    async def request_keys(
+        self,
+        keys: list[ClaimKey],
+        *,
+        lease: float = LEASE,
+        capability: str | None = None,
+        **attributes: Scalar,
+    ) -> ClaimsDecided:
+        """
+        Ask for these claims.
+        """
+        request = RequestClaims(
+            schedd=SCHEDD,
+            slot=f"slot1@{self.startd}",
+            capability=capability or await self.capability(),
+            submitter="alice",
+            job=job_ad(**attributes),
+            claims=keys,
+            lease=lease,
+        )
+        return await self.schedd.call(REQUEST_CLAIMS, self.startd, request)
+
+    async def claim(self, *, lease: float = LEASE, **attributes: Scalar) -> ClaimKey:
+        """
+        Have one claim.
+        """
+        decided = await self.request(lease=lease, **attributes)
+        assert [grant.claim for grant in decided.granted], decided.reason
+        name = decided.granted[0].claim
+        return ClaimKey(name, name.replace("claim#", "secret"))
+
+    def activation(
+        self, claim: ClaimKey, ad: Ad, *, inputs: list[InputFile] | None = None, attempt: int = 1
+    ) -> Activation:
+        """
+        An activation of the next job.
+        """
+        self._procs += 1
+        return Activation(
+            key=claim,
+            job=JobId(1, self._procs),
+            attempt=attempt,
+            ad={**ad, "ClusterId": 1, "ProcId": self._procs},
+            inputs=inputs or [],
+            shadow=SHADOW,
+        )
+
+    async def activate(
+        self, *activations: Activation, recorded: list[ReportKey] | None = None
+    ) -> ActivationResult:
+        """
+        Send activations; the result of the first.
+        """
+        request = Activate(activations=list(activations), recorded=recorded or [])
+        return (await self.shadow.call(ACTIVATE, self.startd, request)).results[0]
+
+    async def start(
+        self, ad: Ad, *, claim: ClaimKey | None = None, inputs: list[InputFile] | None = None
+    ) -> Activation:
+        """
+        Have a job accepted.
+        """
+        activation = self.activation(claim or await self.claim(), ad, inputs=inputs)
+        result = await self.activate(activation)
+        assert result.code == 0, result.reason
+        return activation
+
+    async def run(self, ad: Ad, *, inputs: list[InputFile] | None = None) -> Exited | Failed:
+        """
+        Have a job run to its end.
+        """
+        return await self.final(await self.start(ad, inputs=inputs))
+
+    async def final(self, activation: Activation, *, wait: float = WAIT) -> Exited | Failed:
+        """
+        Wait for the final report.
+        """
+        report = await self.hear(
+            activation, lambda report: isinstance(report.body, Exited | Failed), wait=wait
+        )
+        assert isinstance(report.body, Exited | Failed)
+        return report.body
+
+    async def hear(
+        self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = WAIT
+    ) -> Report:
+        """
+        Wait for a report.
+        """
+        async with asyncio.timeout(wait):
+            while True:
+                for report in self.reports:
+                    if (report.job, report.attempt) == (activation.job, activation.attempt) and wanted(
+                        report
+                    ):
+                        return report
+                self._heard.clear()
+                await self._heard.wait()
+
+    def file(self, name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
+        """
+        An input file that has to be fetched.
+        """
+        self.files[name] = data
+        return InputFile(name=name, mode=mode, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+def inline(name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
+    """
+    An input file that carries its bytes.
+    """
+    digest = hashlib.sha256(data).hexdigest()
+    return InputFile(name=name, mode=mode, size=len(data), sha256=digest, data=data)
+
+
+def output(exited: Exited | Failed, name: str = "_condor_stdout") -> bytes | None:
+    """
+    What a job wrote, as far as the report carries it.
+    """
+    assert isinstance(exited, Exited), exited
+    return next((file.data for file in exited.outputs if file.name == name), None)

@@ -1,0 +1,91 @@
+"""
+A submit side and the workers on its bus, for tests of an execution side.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.bus.ports import Bus
+from kettle.testing.submit_side import POOL, SubmitSide
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
+
+
+class Worker(Protocol):
+    """
+    What these tests know of a startd.
+    """
+
+    async def drain(self) -> None:
+        """
+        End all jobs.
+        """
+        ...
+
+
+class WorkerPool:
+    """
+    A submitter, and startds on the same bus, one after the other; `home` is where they keep their files.
+    """
+
+    def __init__(
+        self,
+        server: MemoryServer,
+        submitter: SubmitSide,
+        home: Path,
+        start: Callable[[Bus], AbstractAsyncContextManager[Worker]],
+    ) -> None:
+        self.server = server
+        self.submitter = submitter
+        self.home = home
+        self._start = start
+
+    @asynccontextmanager
+    async def startd(self) -> AsyncGenerator[Worker]:
+        """
+        A startd, which is not drained at the end: jobs that run go on.
+        """
+        bus = MemoryBus(self.server, subjects=Subjects(POOL), identity=daemon("startd"))
+        try:
+            async with self._start(bus) as startd:
+                yield startd
+        finally:
+            bus.close()
+
+    @property
+    def execute(self) -> Path:
+        """
+        The directory of the sandboxes.
+        """
+        return self.home / "execute"
+
+    @property
+    def reports(self) -> Path:
+        """
+        The directory of the final reports.
+        """
+        return self.home / "startd" / "reports"
+
+    async def until(self, holds: Callable[[], object], *, wait: float = 10.0) -> None:
+        """
+        Look until it holds.
+        """
+        async with asyncio.timeout(wait):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    def processes(self, part: str) -> list[int]:
+        """
+        Living processes with this in their command line.
+        """
+        found: list[int] = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdigit() and part in (entry / "cmdline").read_text(errors="replace"):
+                    found.append(int(entry.name))
+        return found
