@@ -70,7 +70,6 @@ async def test_the_lease_of_a_dead_holder_runs_out(world: World) -> None:
     bus, first = await leases(world)
     _, second = await leases(world)
     held = await first.acquire("shard", "a", ttl=TTL)
-    held._renewal.cancel()
     await world.leave(bus)
     waiting = asyncio.create_task(second.acquire("shard", "b", ttl=30.0))
     await asyncio.sleep(0.2)
@@ -78,6 +77,7 @@ async def test_the_lease_of_a_dead_holder_runs_out(world: World) -> None:
     await world.passes(TTL + 0.1)
     async with asyncio.timeout(5):
         await (await waiting).release()
+    await held.release()
 
 
 async def test_a_holder_that_was_overtaken_learns_of_it(world: World) -> None:

@@ -59,7 +59,8 @@ async def test_many_frames_are_read_in_order(log: Log, shard: str) -> None:
     Frames come whole and in order, however reading is cut into pages.
     """
     await log.take(shard, owner="a")
-    position, expected = 1, []
+    position = 1
+    expected: list[bytes] = []
     for number in range(1, 30):
         one = frame(shard, number, position, *(f"s/{i}" for i in range(number * 37 % 190 + 1)))
         await log.append(one)

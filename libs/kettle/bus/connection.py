@@ -6,7 +6,7 @@ Replies share one subscription. A publication that the server does not permit fa
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -73,7 +73,7 @@ class Connection:
     @asynccontextmanager
     async def open(
         cls, url: str, *, identity: Identity, credentials: str, name: str, patience: float | None
-    ) -> AsyncIterator["Connection"]:
+    ) -> AsyncGenerator["Connection", None]:
         """
         Connect within `patience` seconds (None: whenever the server comes) and stay connected while the context lasts.
         """
@@ -139,7 +139,7 @@ class Connection:
         async def deliver(message: Msg) -> None:
             listener(message)
 
-        return await self.client.subscribe(subject, queue=queue, cb=deliver)
+        return await self.client.subscribe(subject, queue=queue, cb=deliver)  # pyright: ignore[reportUnknownMemberType]
 
     async def settle(self) -> None:
         """

@@ -15,6 +15,7 @@ from kettle.bus.ports import (
     Batch,
     BucketSpec,
     BusError,
+    BusUnavailableError,
     KeyChange,
     Message,
     NoResponderError,
@@ -44,6 +45,7 @@ class MemoryBus:
         self._tasks: set[asyncio.Task[bytes]] = set()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._listeners: list[Callable[[], None]] = []
+        self._closed = False
         self._specs: dict[str, StreamSpec | BucketSpec] = {}
         self._services: dict[str, Served[Any, Any]] = {}
         server.remade.append(self._remake)
@@ -51,8 +53,9 @@ class MemoryBus:
 
     def close(self) -> None:
         """
-        Answer nothing any more.
+        Answer nothing and reach nobody any more, as a process that died.
         """
+        self._closed = True
         self._server.connections.remove(self)
         self._server.remade.remove(self._remake)
         self._services.clear()
@@ -65,7 +68,7 @@ class MemoryBus:
         """
         See `Bus.connected`.
         """
-        return True
+        return not self._closed
 
     @property
     def payload_limit(self) -> int:
@@ -93,8 +96,10 @@ class MemoryBus:
         See `Bus.call`.
         """
         subject = self.subjects.command(endpoint.role, name, endpoint.verb, self.identity.token)
+        data = _encode(request)
+        self._check(subject, data)
         for connection in self._server.connections:
-            if (answer := connection.answer(subject, _encode(request))) is not None:
+            if (answer := connection.answer(subject, data)) is not None:
                 break
         else:
             raise NoResponderError(f"nobody answers {subject}")
@@ -218,6 +223,7 @@ class MemoryBus:
         """
         See `Bus.update`.
         """
+        self._check(key, value)
         return self._server.put(bucket, key, value, ttl, expect)
 
     async def delete(self, bucket: str, key: str, *, expect: int | None = None) -> None:
@@ -243,6 +249,8 @@ class MemoryBus:
             self._server.watchers[bucket].remove(watcher)
 
     def _check(self, subject: str, data: bytes) -> None:
+        if self._closed:
+            raise BusUnavailableError("this connection was closed")
         if len(data) > PAYLOAD_LIMIT:
             raise RefusedError("too_large", f"a message of {len(data)} bytes for {subject}")
 

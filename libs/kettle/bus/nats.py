@@ -3,7 +3,7 @@ The bus over NATS with JetStream.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ class NatsBus:
         patience: float | None = None,
         inject: Inject | None = None,
         extract: Around | None = None,
-    ) -> AsyncIterator["NatsBus"]:
+    ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
 

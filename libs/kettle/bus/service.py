@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final, cast
 
 import msgspec
+import nats.errors
 import nats.micro
 from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 
 from kettle.bus.connection import Connection
-from kettle.bus.ports import BusError, RefusedError, Served
+from kettle.bus.ports import RefusedError, Served
 from kettle.wire.endpoint import Refusal
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
@@ -107,13 +108,14 @@ class Service:
                     f"the answer has {len(data)} bytes, more than one message holds; ask for less",
                 )
                 return
-            with suppress(BusError):
-                await self._connection.publish(request._msg.reply, data)  # noqa: SLF001 - not public, and needed
+            with suppress(nats.errors.Error):  # who asked will ask again
+                await request.respond(data)
 
 
 async def _refuse(request: Request, code: str, message: str) -> None:
     # The header is cut at line ends and read by any client of the services API; the body is exact.
-    await request.respond_error(code, message, data=_encode(Refusal(code, message)))
+    with suppress(nats.errors.Error):
+        await request.respond_error(code, message, data=_encode(Refusal(code, message)))
 
 
 def refusal_of(headers: Mapping[str, str] | None, data: bytes) -> RefusedError | None:

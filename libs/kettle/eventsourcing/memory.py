@@ -100,7 +100,10 @@ class MemoryLog:
         while mine and len(mine.answers) > keep:
             mine.answers.popitem(last=False)
 
-    def _working_set(self, shard: str) -> _Shard | None:
+    def kept(self, shard: str) -> "_Shard | None":
+        """
+        All that is kept of a shard, its working set included.
+        """
         return self._shards.get(shard)
 
 
@@ -116,7 +119,7 @@ class MemoryWorkingSet:
         """
         See `WorkingSet.load`.
         """
-        mine = self._log._working_set(shard)  # noqa: SLF001 - one store behind two ports
+        mine = self._log.kept(shard)
         return (mine.folded, [mine.rows[name] for name in sorted(mine.rows)]) if mine else (0, [])
 
     async def save(
@@ -125,7 +128,7 @@ class MemoryWorkingSet:
         """
         See `WorkingSet.save`.
         """
-        mine = self._log._working_set(shard)  # noqa: SLF001 - one store behind two ports
+        mine = self._log.kept(shard)
         if mine is None or (mine.tenure.epoch, mine.folded) != (epoch, was):
             raise FencedError(f"{shard}: the working set is not at frame {was} of epoch {epoch} any more")
         mine.folded = now

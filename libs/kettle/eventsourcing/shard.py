@@ -7,7 +7,7 @@ has the latency of one commit and many callers share it.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -81,7 +81,9 @@ class Shard:
 
     @classmethod
     @asynccontextmanager
-    async def own(cls, log: Log, name: str, *, owner: str, answers: int = 10_000) -> AsyncIterator["Shard"]:
+    async def own(
+        cls, log: Log, name: str, *, owner: str, answers: int = 10_000
+    ) -> AsyncGenerator["Shard", None]:
         """
         Take the shard over. `answers`: how many commands are remembered, so that their repeats do nothing.
 

@@ -86,7 +86,7 @@ def _open_streams(program: Program, undo: ExitStack) -> list[int]:
     """
     Standard input, output and error, opened with the rights of the job.
     """
-    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND  # both may be one file
     same = program.stdout == program.stderr and program.stdout != os.devnull
     wanted: tuple[tuple[Step, str, int], ...] = (
         ("input", program.stdin, os.O_RDONLY),

@@ -2,7 +2,7 @@
 The cursors of projections in PostgreSQL, moved in the transaction that writes their rows.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kettle.eventsourcing.log import LogUnavailableError
@@ -31,7 +31,7 @@ class PgCursors:
     @asynccontextmanager
     async def advance(
         self, projection: str, version: int, shard: str, *, was: int, now: int
-    ) -> AsyncIterator[Tx]:
+    ) -> AsyncGenerator[Tx, None]:
         """
         See `Cursors.advance`.
         """

@@ -6,9 +6,9 @@ What is retried is what a server that restarts, fails over or has no room says; 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -68,7 +68,7 @@ class Database:
     @asynccontextmanager
     async def connect(
         cls, dsn: str, *, connections: int = 4, patience: float | None = None
-    ) -> AsyncIterator["Database"]:
+    ) -> AsyncGenerator[Self, None]:
         """
         Wait for the server up to `patience` seconds (None: for ever), then LogUnavailableError.
         """
@@ -90,7 +90,7 @@ class Database:
             pool.terminate()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncGenerator[Connection, None]:
         """
         A connection for a while; errors are the caller's.
         """

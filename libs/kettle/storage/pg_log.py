@@ -3,7 +3,7 @@ The event log in PostgreSQL: an append is one guarded statement, and its lost an
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ class PgLog:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, dsn: str, *, patience: float | None = None) -> AsyncIterator["PgLog"]:
+    async def connect(cls, dsn: str, *, patience: float | None = None) -> AsyncGenerator["PgLog", None]:
         """
         Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever).
         """

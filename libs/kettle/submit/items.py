@@ -160,7 +160,7 @@ def _matching(rest: str, cwd: Path, kind: str) -> list[str]:
     rest = rest.strip().removeprefix("(").removesuffix(")")
     found: dict[str, None] = {}
     for pattern in re.split(r"[\s,]+", rest):
-        for name in sorted(iglob(pattern, root_dir=cwd)) if pattern else ():
+        for name in sorted(iglob(pattern, root_dir=cwd)) if pattern else ():  # noqa: PTH207 - it may be absolute
             directory = (cwd / name).is_dir()
             if kind == "any" or directory == (kind == "dirs"):
                 found[f"{name.rstrip('/')}/" if kind == "dirs" else name] = None

@@ -4,7 +4,7 @@ The adapters of the bus behind one face: how to connect, let time pass, and take
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
@@ -154,7 +154,7 @@ class NatsWorld:
 
 
 @asynccontextmanager
-async def world(kind: str, servers: Servers) -> AsyncIterator[World]:
+async def world(kind: str, servers: Servers) -> AsyncGenerator[World, None]:
     """
     A world of one kind, cleaned up at the end.
     """

@@ -56,12 +56,10 @@ def answer(report: WhyReport, *, now: float) -> Answer:
 
 
 def _gone(report: WhyReport) -> Answer:
-    last = list(timeline.lines(report.events))[-1:]
-    said = [f"Job {report.job} has left the queue: it {line.sentence}." for line in last]
-    status = last[0].name if last else "unknown"
-    return Answer(
-        job=str(report.job), status=status, sentences=said or [f"Nothing is recorded of job {report.job}."]
-    )
+    *_, last = timeline.lines(report.events)
+    verb = "" if last.sentence.startswith("exited") else "was "
+    sentence = f"Job {report.job} has left the queue: it {verb}{last.sentence}."
+    return Answer(job=str(report.job), status=last.name, sentences=[sentence])
 
 
 def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
@@ -80,7 +78,9 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     place = explanation.ad.get("RemoteHost", "a claimed slot")
     started = "JobCurrentStartExecutingDate" in explanation.ad
     doing = "runs on" if started else "is being started on"
-    return Answer(job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, since {lasting}."])
+    return Answer(
+        job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now."]
+    )
 
 
 def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float) -> Answer:
@@ -123,8 +123,7 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         said.append(
             f"The last negotiation ({when}) looked at {counted(slots, 'slot')}: {_stripped(rejection.reason)}."
         )
-        if not rejection.clauses:
-            said.append("It waits for its turn.")
+        said.append(_shared(rejection))
     return Answer(
         job=job,
         status="idle",
@@ -132,6 +131,12 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         clauses=sorted(rejection.clauses, key=lambda clause: -clause.refuses),
         slots=slots,
     )
+
+
+def _shared(rejection: Rejection) -> str:
+    if "busy" in rejection.reason:
+        return "It waits for its turn: those that could run it are taken."
+    return "No clause refuses all of them, but together they do."
 
 
 def _wanted(clauses: Sequence[Clause], ad: Ad) -> list[str]:

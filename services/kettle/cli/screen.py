@@ -5,6 +5,7 @@ What people asked for goes to standard output, everything else to standard error
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
@@ -93,39 +94,22 @@ class Screen:
     ) -> None:
         """
         Rows under titles; `styles` has one per row, `right` the titles of columns that are aligned to the right.
+
+        A terminal gets no more of a row than fits, everything else gets all of it.
         """
-        if self.terminal:
-            self._rich_table(titles, rows, styles, right)
-            return
         texts = [[_text(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
-        for line in (list(titles), *texts):
+        room = shutil.get_terminal_size().columns if self.terminal else 0
+        for index, line in enumerate((list(titles), *texts)):
             cells = [
                 cell.rjust(width) if title in right else cell.ljust(width)
                 for cell, width, title in zip(line, widths, titles, strict=True)
             ]
-            self.say("  ".join(cells).rstrip())
-
-    def _rich_table(
-        self,
-        titles: Sequence[str],
-        rows: Sequence[Sequence[Cell]],
-        styles: Sequence[str] | None,
-        right: frozenset[str],
-    ) -> None:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for title in titles:
-            table.add_column(
-                title, justify="right" if title in right else "left", no_wrap=title != titles[-1]
-            )
-        for index, row in enumerate(rows):
-            style = STYLES.get(styles[index], "") if styles and self.colour else ""
-            table.add_row(*(Text(_text(cell)) for cell in row), style=style)
-        Console(file=self.out, no_color=not self.colour, highlight=False).print(table)
+            text = "  ".join(cells).rstrip()
+            if room and len(text) > room:
+                text = text[: room - 1] + "…"
+            style = "strong" if index == 0 else styles[index - 1] if styles else ""
+            self.say(self.paint(text, style))
 
 
 def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -79,16 +79,20 @@ class InputCache:
         for file in wanted:
             self._pins[file.sha256] += 1
         try:
-            async with asyncio.TaskGroup() as fetching:
-                for file in wanted:
-                    fetching.create_task(self._have(activation, file))
+            await self._have_all(activation, wanted)
             yield [self.input(file) for file in activation.inputs]
-        except* InputError as group:
-            raise group.exceptions[0] from None
         finally:
             for file in wanted:
                 self._pins[file.sha256] -= 1
             self._shrink()
+
+    async def _have_all(self, activation: Activation, wanted: list[InputFile]) -> None:
+        try:
+            async with asyncio.TaskGroup() as fetching:
+                for file in wanted:
+                    fetching.create_task(self._have(activation, file))
+        except ExceptionGroup as group:
+            raise _first(group) from None
 
     def input(self, file: InputFile) -> Input:
         """
@@ -113,30 +117,31 @@ class InputCache:
         draft = self._directory / f"{file.sha256}.{activation.job}-{activation.attempt}"
         try:
             with draft.open("wb") as sink:
-                digest = hashlib.sha256()
-                async for data in self._pieces(activation, file):
-                    await asyncio.to_thread(_store, sink.fileno(), data, digest.update)
-            if digest.hexdigest() != file.sha256:
-                raise InputError(file.name, "it changed since the job was submitted to this machine")
+                digest = await self._copy(activation, file, sink.fileno())
+            if digest != file.sha256:
+                raise InputError(file.name, "it changed since the job was sent to this machine")
             draft.rename(self._directory / file.sha256)
         except OSError as error:
             raise InputError(file.name, error.strerror or "", error.errno or 0) from error
+        except ExceptionGroup as group:
+            raise _first(group) from None
         finally:
             draft.unlink(missing_ok=True)
 
-    async def _pieces(self, activation: Activation, file: InputFile) -> AsyncGenerator[bytes]:
+    async def _copy(self, activation: Activation, file: InputFile, fd: int) -> str:
         """
-        The file in order, a few pieces ahead.
+        Write the file to `fd` in order, a few pieces ahead; returns its hash.
         """
-        offsets = range(0, file.size, PIECE_BYTES)
-        window: list[asyncio.Task[bytes]] = []
+        digest = hashlib.sha256()
+        window: deque[asyncio.Task[bytes]] = deque()
         async with asyncio.TaskGroup() as group:
-            for offset in offsets:
+            for offset in range(0, file.size, PIECE_BYTES):
                 window.append(group.create_task(self._piece(activation, file, offset)))
                 if len(window) == WINDOW:
-                    yield await window.pop(0)
+                    await asyncio.to_thread(_store, fd, await window.popleft(), digest.update)
             for task in window:
-                yield await task
+                await asyncio.to_thread(_store, fd, await task, digest.update)
+        return digest.hexdigest()
 
     async def _piece(self, activation: Activation, file: InputFile, offset: int) -> bytes:
         request = FetchInput(
@@ -174,6 +179,14 @@ class InputCache:
                 break
             (self._directory / digest).unlink(missing_ok=True)
             excess -= self._sizes.pop(digest)
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """
+    One of the failures that happened side by side: one sentence is enough for the person who reads it.
+    """
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
 
 
 def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -53,7 +53,7 @@ async def nats(directory: Path) -> AsyncIterator[EmbeddedNats]:
 
 
 @asynccontextmanager
-async def connected(nats: EmbeddedNats) -> AsyncIterator[NatsBus]:
+async def connected(nats: EmbeddedNats) -> AsyncGenerator[NatsBus, None]:
     async with NatsBus.connect(
         nats.url,
         subjects=SUBJECTS,
@@ -155,7 +155,7 @@ async def test_ads_are_there_again_without_a_watcher_noticing_more_than_that(
 
 
 @asynccontextmanager
-async def owned(log: Log, bus: NatsBus, *, refill: int = 10_000) -> AsyncIterator[Shard]:
+async def owned(log: Log, bus: NatsBus, *, refill: int = 10_000) -> AsyncGenerator[Shard, None]:
     async with Shard.own(log, "schedd.a", owner="test") as shard, asyncio.TaskGroup() as tasks:
         loops = [
             tasks.create_task(shard.run()),

@@ -180,9 +180,8 @@ async def test_events(world: World, sub: Path) -> None:
     said = await world.kettle("events", "1.0")
     date, *lines = said.out.splitlines()
     assert time.strftime("%Y-%m-%d", time.gmtime()) == date
-    assert ["submitted", "assigned", "started", "completed"] == [
-        line.split()[-len(line.split()) :][1 + (i > 0) * 2] for i, line in enumerate(lines)
-    ]
+    names = ["submitted", "assigned", "started", "completed"]
+    assert names == [next(word for word in line.split() if word in names) for line in lines]
     assert "exited with code 0 after 2.00 s; used 1.50 s CPU, 2 MiB memory" in lines[-1]
     as_json = await world.kettle("events", "1.0", "--json")
     kinds = [json(line)["event"] for line in as_json.out.splitlines()]
@@ -305,6 +304,8 @@ async def test_why_in_other_states(world: World, sub: Path) -> None:
     assert "Job 1.1 runs on slot1_1@here" in (await world.kettle("why", "1.1")).out
     await world.pool.record(("job/1.1", DONE))
     assert "Job 1.1 has left the queue: it exited with code 0" in (await world.kettle("why", "1.1")).out
+    await world.kettle("rm", "1.2")
+    assert "Job 1.2 has left the queue: it was removed by ada" in (await world.kettle("why", "1.2")).out
 
 
 async def test_status(world: World) -> None:

@@ -196,10 +196,10 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
         with pytest.raises(Exception, match="no output big"):
             await submitter.shadow.call(FETCH_OUTPUT, submitter.startd, wrong)
 
-        assert 1 == len(os.listdir(pool.execute))
+        assert 1 == len(list(pool.execute.iterdir()))
         key = ReportKey(report.claim, report.attempt, report.sequence)
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
-        await pool.until(lambda: not os.listdir(pool.execute) and not os.listdir(pool.reports))
+        await pool.until(lambda: not list(pool.execute.iterdir()) and not list(pool.reports.iterdir()))
         await startd.drain()
 
 
@@ -432,5 +432,5 @@ async def test_a_final_report_is_repeated_until_it_is_confirmed(pool: WorkerPool
         assert 1 == len({(r.claim, r.attempt, r.sequence) for r in finals()})
         key = ReportKey(finals()[0].claim, finals()[0].attempt, finals()[0].sequence)
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
-        assert [] == os.listdir(pool.reports)
+        assert [] == list(pool.reports.iterdir())
         await startd.drain()

@@ -5,7 +5,7 @@ The log in a real PostgreSQL: crashes, lost answers, races, pieces, plans.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ class Losing(Database):
     lose = 0
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncGenerator[Connection, None]:
         async with super().connection() as connection:
             yield connection
             if self.lose:
@@ -51,8 +51,7 @@ async def test_an_append_whose_answer_was_lost_is_there_once(dsn: str) -> None:
     """
     The append is repeated, writes nothing the second time, and is found to have succeeded.
     """
-    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
-        database = Losing(log.database._pool)
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         losing = PgLog(database)
         await losing.take("s", owner="me")
         database.lose = 2
@@ -68,8 +67,7 @@ async def test_a_lost_answer_of_a_stale_owner_stays_a_refusal(dsn: str) -> None:
     """
     Looking does not take another owner's frame for ours.
     """
-    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
-        database = Losing(log.database._pool)
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         losing = PgLog(database)
         await losing.take("s", owner="old")
         await log.take("s", owner="new")
@@ -83,9 +81,8 @@ async def test_a_save_whose_answer_was_lost_is_not_a_refusal(dsn: str) -> None:
     """
     The cursor tells that it was done.
     """
-    async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
+    async with PgLog.connect(dsn, patience=PATIENCE_S) as log, Losing.connect(dsn) as database:
         await log.take("s", owner="me")
-        database = Losing(log.database._pool)
         working_set = PgWorkingSet(database)
         database.lose = 1
         await working_set.save("s", epoch=1, was=0, now=3, put=[Row("a", 1, b"x")], drop=[])
@@ -96,41 +93,41 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(directory: P
     """
     Callers wait while the server is away; every event that was answered is there, once, in order.
     """
-    async with EmbeddedPostgres(directory / "postgres", throwaway=False) as server:
-        async with (
-            PgLog.connect(server.dsn, patience=PATIENCE_S) as log,
-            Shard.own(log, "s", owner="me") as shard,
-        ):
-            committer = asyncio.create_task(shard.run())
-            acknowledged: list[int] = []
-            stop = asyncio.Event()
+    async with (
+        EmbeddedPostgres(directory / "postgres", throwaway=False) as server,
+        PgLog.connect(server.dsn, patience=PATIENCE_S) as log,
+        Shard.own(log, "s", owner="me") as shard,
+    ):
+        committer = asyncio.create_task(shard.run())
+        acknowledged: list[int] = []
+        stop = asyncio.Event()
 
-            async def call(i: int) -> None:
-                while not stop.is_set():
-                    acknowledged.append(await shard.record([(f"job/{i}.0", JobRemoved())], now_us=1))
+        async def call(i: int) -> None:
+            while not stop.is_set():
+                acknowledged.append(await shard.record([(f"job/{i}.0", JobRemoved())], now_us=1))
 
-            callers = [asyncio.create_task(call(i)) for i in range(16)]
-            for _ in range(3):
-                await asyncio.sleep(0.2)
-                before = len(acknowledged)
-                assert before
-                os.kill(server.pid, signal.SIGKILL)
-                await server.wait()
-                await server.start()
-                async with asyncio.timeout(PATIENCE_S):
-                    while len(acknowledged) < before + 100:
-                        await asyncio.sleep(0.01)
-            stop.set()
-            await asyncio.gather(*callers)
-            committer.cancel()
-            frames = [f async for f in log.read("s")]
-            entries = [entry for f in frames for entry in f.entries]
-            assert len(acknowledged) == len(entries)
-            assert list(range(1, len(frames) + 1)) == [f.number for f in frames]
-            assert sorted({(e.stream, e.version) for e in entries}) == sorted(
-                (e.stream, e.version) for e in entries
-            )
-            assert set(acknowledged) == {f.number for f in frames}
+        callers = [asyncio.create_task(call(i)) for i in range(16)]
+        for _ in range(3):
+            await asyncio.sleep(0.2)
+            before = len(acknowledged)
+            assert before
+            os.kill(server.pid, signal.SIGKILL)
+            await server.wait()
+            await server.start()
+            async with asyncio.timeout(PATIENCE_S):
+                while len(acknowledged) < before + 100:  # noqa: ASYNC110 - the server is being waited for
+                    await asyncio.sleep(0.01)
+        stop.set()
+        await asyncio.gather(*callers)
+        committer.cancel()
+        frames = [f async for f in log.read("s")]
+        entries = [entry for f in frames for entry in f.entries]
+        assert len(acknowledged) == len(entries)
+        assert list(range(1, len(frames) + 1)) == [f.number for f in frames]
+        assert sorted({(e.stream, e.version) for e in entries}) == sorted(
+            (e.stream, e.version) for e in entries
+        )
+        assert set(acknowledged) == {f.number for f in frames}
 
 
 async def test_owners_that_race_leave_a_contiguous_log(dsn: str) -> None:

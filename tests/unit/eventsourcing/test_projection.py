@@ -3,7 +3,7 @@ Projections and the relay that feeds them, over a bus and a log in memory.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -52,7 +52,7 @@ class MemoryCursors:
     @asynccontextmanager
     async def advance(
         self, projection: str, version: int, shard: str, *, was: int, now: int
-    ) -> AsyncIterator[Tx]:
+    ) -> AsyncGenerator[Tx, None]:
         if was != self.frame:
             raise OvertakenError("moved")
         yield MemoryTx()
@@ -109,7 +109,7 @@ class World:
         return task
 
     @asynccontextmanager
-    async def shard(self, *, relayed: bool = True) -> AsyncIterator[Shard]:
+    async def shard(self, *, relayed: bool = True) -> AsyncGenerator[Shard, None]:
         async with Shard.own(self.log, "s", owner="me") as shard:
             tasks = [asyncio.create_task(shard.run())]
             if relayed:

@@ -3,7 +3,7 @@ The owner of a shard: numbers, groups, releases after the commit, stops when it 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -38,7 +38,7 @@ class GatedLog(MemoryLog):
 
 
 @asynccontextmanager
-async def running(log: MemoryLog, *, answers: int = 100) -> AsyncIterator[Shard]:
+async def running(log: MemoryLog, *, answers: int = 100) -> AsyncGenerator[Shard, None]:
     async with Shard.own(log, "s", owner="me", answers=answers) as shard:
         committer = asyncio.create_task(shard.run())
         try:
@@ -212,9 +212,11 @@ async def test_an_owner_that_was_overtaken_stops_and_so_do_its_callers() -> None
         waiting.append(shard.record([("a", REMOVED)], now_us=1))
         waiting.append(shard.record([], now_us=1))
         assert answer is not None
-        for future in (*waiting, answer):
+        for future in waiting:
             with pytest.raises(FencedError):
                 await future
+        with pytest.raises(FencedError):
+            await answer
     assert [] == [frame async for frame in log.read("s")]
 
 
@@ -286,7 +288,7 @@ def test_whatever_is_recorded_the_log_is_contiguous(records: list[tuple[list[str
     async def scenario() -> None:
         log = MemoryLog()
         async with running(log) as shard:
-            futures = []
+            futures: list[asyncio.Future[int]] = []
             for i, (streams, is_command, pause) in enumerate(records):
                 command = f"c{i}" if is_command else ""
                 futures.append(shard.record([(s, REMOVED) for s in streams], now_us=i, command=command))

@@ -22,7 +22,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
     ("text", "line", "words"),
     [
         (HEAD + "request_memroy = 2GB\nqueue\n", 2, "did you mean 'request_memory'?"),
-        (HEAD + "arguemnts = 5\nqueue\n", 2, "did you mean 'arguments'?"),
+        (HEAD + "argumentz = 5\nqueue\n", 2, "did you mean 'arguments'?"),
         (HEAD + "\n# talk\nnonsense = 5\nqueue\n", 4, "write $(nonsense)"),
         (HEAD + "seed = 5\narguments = $(sed)\nqueue\n", 2, "did you mean 'sed'?"),
         (HEAD + "request_cpu = 2\nqueue\n", 2, "did you mean 'request_cpus'?"),

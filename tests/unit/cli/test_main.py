@@ -1,0 +1,71 @@
+"""
+The way to a subcommand.
+"""
+
+import argparse
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from kettle.cli.__main__ import main
+from kettle.cli.commands import COMMANDS
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `--help` says what a command does, and commands that have something to show show it by example.
+    """
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    said = capsys.readouterr().out
+    assert 0 == ended.value.code
+    assert said.startswith(f"usage: kettle {name}")
+    assert importlib.import_module(f"kettle.cli.commands.{name}").HELP.splitlines()[0] in said
+    if name not in {"demo", "version"}:
+        assert f"kettle {name}" in said.split("examples:")[1]
+
+
+def test_every_command_but_services_has_json() -> None:
+    """
+    Programs need not read tables.
+    """
+    without: set[str] = set()
+    for name in COMMANDS:
+        parser = argparse.ArgumentParser()
+        importlib.import_module(f"kettle.cli.commands.{name}").arguments(parser)
+        if "--json" not in parser.format_help():
+            without.add(name)
+    assert {"run"} == without
+
+
+def test_the_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Nothing is hidden.
+    """
+    assert 0 == main(["--help"])
+    said = capsys.readouterr().out
+    assert [] == [name for name in COMMANDS if f"  {name} " not in said]
+
+
+def test_a_slip_is_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The nearest command is named.
+    """
+    assert 2 == main(["submi", "x"])
+    assert "did you mean kettle submit?" in capsys.readouterr().err
+
+
+def test_nothing_heavy_is_loaded() -> None:
+    """
+    A command that needs no pool loads no driver, and none loads a database's.
+    """
+    code = "import sys, kettle.cli.__main__ as m; m.main(['version']); print(*sys.modules, sep='\\n')"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert set() == {"nats", "asyncpg", "aiohttp", "numpy", "rich", "kettle.submit"} & set(
+        found.stdout.split()
+    )

@@ -1,0 +1,94 @@
+"""
+What people get to see.
+"""
+
+import io
+
+import pytest
+
+from kettle.cli.screen import Screen, plain
+from kettle.cli.spans import counted, duration, run_time, size
+from kettle.wire.ads.types import Expr
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def screen(out: io.StringIO, **environ: str) -> Screen:
+    return Screen(out=out, err=io.StringIO(), environ=environ)
+
+
+def test_tables_are_aligned() -> None:
+    """
+    Columns line up, numbers at their right ends, without blanks at the ends of lines.
+    """
+    out = io.StringIO()
+    screen(out).table(("NAME", "N", "WHAT"), [("a", 1, "x"), ("bbbbb", 10, "")], right=frozenset({"N"}))
+    assert "NAME    N  WHAT\na       1  x\nbbbbb  10\n" == out.getvalue()
+
+
+def test_colours_are_for_terminals() -> None:
+    """
+    A pipe gets none, nor does anybody who asks for none.
+    """
+    assert "x" == screen(io.StringIO()).paint("x", "held")
+    assert "\x1b[31mx\x1b[0m" == screen(Terminal()).paint("x", "held")
+    assert "x" == screen(Terminal(), NO_COLOR="1").paint("x", "held")
+    assert "x" == screen(Terminal(), TERM="dumb").paint("x", "held")
+    assert "x" == screen(Terminal(), KETTLE_COLOR="never").paint("x", "held")
+    assert "x" != screen(io.StringIO(), KETTLE_COLOR="always").paint("x", "held")
+
+
+def test_a_terminal_gets_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A long row is cut there, and nowhere else.
+    """
+    monkeypatch.setenv("COLUMNS", "10")
+    for out, expected in ((Terminal(), "abcdefghi…"), (io.StringIO(), "abcdefghijklmn")):
+        screen(out, NO_COLOR="1").table(("A",), [("abcdefghijklmn",)])
+        assert expected == out.getvalue().splitlines()[1]
+
+
+def test_ads_as_json() -> None:
+    """
+    An expression can be told from a string.
+    """
+    assert {"A": 1, "B": "/Expr(x + 1)/", "C": "x"} == plain({"A": 1, "B": Expr("x + 1"), "C": "x"})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 ms"),
+        (0.0123, "12 ms"),
+        (0.9999, "1.00 s"),
+        (3.14159, "3.14 s"),
+        (59.94, "59.9 s"),
+        (61.0, "1 min 1 s"),
+        (7322.0, "2 h 2 min"),
+        (200_000.0, "2 d 7 h"),
+        (-1.0, "0 ms"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    """
+    As exact as a person wants it.
+    """
+    assert text == duration(seconds)
+
+
+def test_other_amounts() -> None:
+    """
+    Sizes, run times and counts.
+    """
+    assert ["512 B", "1 KiB", "1.5 MiB", "128 MiB", "2 GiB"] == [
+        size(kib) for kib in (0.5, 1, 1536, 131_072, 2 << 20)
+    ]
+    assert "1+01:01:01" == run_time(90_061)
+    assert ["1 job", "0 jobs", "2 processes"] == [
+        counted(1, "job"),
+        counted(0, "job"),
+        counted(2, "process", "processes"),
+    ]

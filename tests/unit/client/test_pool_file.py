@@ -1,0 +1,69 @@
+"""
+How a client finds its pool.
+"""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from kettle.client import ClientError, JobId, PoolFile, PoolNotFoundError, job_id, select
+from kettle.client.pool_file import home_directory, locate
+
+POOL = PoolFile(pool="p", nats_url="nats://127.0.0.1:4222", credentials="/c", user="ada")
+
+
+def test_written_and_read(tmp_path: Path) -> None:
+    """
+    The file is its owner's alone, and says the same to the reader.
+    """
+    path = POOL.save(tmp_path)
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert POOL == PoolFile.load(tmp_path)
+    POOL.save(tmp_path)
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_the_directory_is_looked_at() -> None:
+    """
+    `$KETTLE_HOME` beats the usual place.
+    """
+    assert Path("/pool") == home_directory({"KETTLE_HOME": "/pool"})
+    assert Path.home() / ".kettle" == home_directory({})
+
+
+def test_what_is_named_beats_what_lies_there(tmp_path: Path) -> None:
+    """
+    An argument, then the environment, then the file.
+    """
+    POOL.save(tmp_path)
+    environ = {"KETTLE_HOME": str(tmp_path)}
+    assert POOL == locate(environ)
+    named = {**environ, "KETTLE_NATS_URL": "nats://b", "KETTLE_NATS_CREDENTIALS": "/s", "KETTLE_POOL": "q"}
+    found = locate(named)
+    assert ("nats://b", "/s", "q") == (found.nats_url, found.credentials, found.pool)
+    assert "nats://c" == locate(named, nats_url="nats://c").nats_url
+    assert POOL == locate(named, home=tmp_path)
+
+
+def test_no_pool(tmp_path: Path) -> None:
+    """
+    The sentence says what to do.
+    """
+    with pytest.raises(PoolNotFoundError, match="start one with: kettle up"):
+        locate({"KETTLE_HOME": str(tmp_path)})
+    (tmp_path / "pool.json").write_text("{}")
+    with pytest.raises(PoolNotFoundError, match="is damaged"):
+        PoolFile.load(tmp_path)
+
+
+def test_ids() -> None:
+    """
+    A number is a cluster, a pair is a job.
+    """
+    chosen = select("12", "3.4", 5, JobId(6, 7), owners=["ada"], constraint="x")
+    assert ([12, 5], [JobId(3, 4), JobId(6, 7)]) == (chosen.clusters, chosen.jobs)
+    assert JobId(12, 0) == job_id("12")
+    for wrong in ("x", "1.", "1.2.3", "-1", ""):
+        with pytest.raises(ClientError, match="is not the id of a job"):
+            select(wrong)
