@@ -128,7 +128,8 @@ def type_name(kind: Any) -> str:
         "bool": "true or false",
         "NoneType": "nothing",
     }
-    return names.get(kind.__name__, kind.__name__)
+    name = str(kind.__name__)
+    return names.get(name, name)
 
 
 def _limits(meta: object) -> Iterator[str]:

@@ -240,6 +240,7 @@ async def test_startds_report_and_shadows_read(connect: Connect) -> None:
 
 ADS = [
     ("startd", "Machine"),
+    ("startd", "StartDaemon"),
     ("schedd", "Scheduler"),
     ("schedd", "Submitter"),
     ("collector", "Collector"),
@@ -278,7 +279,8 @@ async def test_capabilities_are_for_startd_and_negotiator(connect: Connect) -> N
     """
     bus = await connect("startd")
     spec = BucketSpec(name=SUBJECTS.private_ads, ttl=60.0)
-    await bus.ensure_bucket(spec)
+    for maker in (bus, await connect("collector"), await connect("negotiator")):
+        await maker.ensure_bucket(spec)
     await bus.update(spec.name, "slot1", b"secret", expect=0)
     async with (
         aclosing((await connect("negotiator")).watch(spec.name)) as changes,

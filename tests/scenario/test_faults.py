@@ -3,6 +3,7 @@ Everything that a pool consists of is killed while it works: what was promised h
 """
 
 import asyncio
+import os
 import random
 import shutil
 from pathlib import Path
@@ -16,6 +17,8 @@ from kettle.wire.jobs import JobId
 from .evidence import Evidence, flaws
 
 JOBS = 200
+SEEDS = [int(seed) for seed in os.environ.get("KETTLE_TEST_SEEDS", "1").split(",")]
+"""More of them, given as `1,2,3`, are more moments at which something dies."""
 WITHIN_S = 150.0
 
 
@@ -67,7 +70,7 @@ async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs:
     assert audit.clean, audit.said
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_every_part_is_killed_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
 ) -> None:
@@ -91,7 +94,7 @@ async def test_every_part_is_killed_once(
     assert [] == pool.left
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_all_parts_are_killed_at_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
 ) -> None:

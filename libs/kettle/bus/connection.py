@@ -255,6 +255,11 @@ class Connection:
             return
         self._connected.clear()
         _logger.warning("NATS: the connection is lost")
+        for subject, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(
+                    ReplyTimeoutError(f"the connection was lost before {subject} was answered")
+                )
         for listener in list(self._on_loss):
             listener()
 

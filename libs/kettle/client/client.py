@@ -19,7 +19,7 @@ from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachab
 from kettle.client.feed import Feed
 from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
-from kettle.client.progress import Progress
+from kettle.client.progress import Progress, id_of
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands import accounting, collector, negotiator, schedd
@@ -49,6 +49,13 @@ if TYPE_CHECKING:
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
+
+
+_TOO_LARGE = "too_large"
+"""The code of a refusal because an answer does not fit into a message."""
+
+_HEADERS_B = 4096
+"""Room for what travels beside a message."""
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +161,11 @@ class Client:
         request = Submit(
             id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
         )
+        if (length := len(msgspec.msgpack.encode(request))) > self._bus.payload_limit - _HEADERS_B:
+            raise ClientError(
+                f"the submission of {submission.count} jobs takes {length / 1e6:.1f} MB, but the pool's bus carries "
+                f"{self._bus.payload_limit / 1e6:.1f} MB at once; submit it in parts"
+            )
         reply = await self._ask_schedd(schedd.SUBMIT, request)
         self._wrote(reply.position)
         return reply
@@ -191,13 +203,40 @@ class Client:
         """
         The ads of jobs in the queue, in its order; what this client wrote before is visible in them.
         """
+        select = select or Select()
+        try:
+            return await self._query(select, projection, limit)
+        except CommandRefusedError as error:
+            if error.code != _TOO_LARGE:
+                raise
+        ids = [id_of(ad) for ad in await self._query(select, ("ClusterId", "ProcId"), limit)]
+        return await self._in_parts(ids, select.constraint, projection)
+
+    async def _query(self, select: Select, projection: Sequence[str], limit: int) -> list[Ad]:
         request = QueryJobs(
-            select=select or Select(),
+            select=select,
             projection=list(projection),
             limit=limit,
             at_least=self._written.frame if self._written else 0,
         )
         return (await self._ask_schedd(schedd.QUERY_JOBS, request)).jobs
+
+    async def _in_parts(self, ids: list[JobId], constraint: str, projection: Sequence[str]) -> list[Ad]:
+        """
+        Ads that do not fit into one message: halves, until they do.
+        """
+        middle = len(ids) // 2
+        found: list[Ad] = []
+        for part in (ids[:middle], ids[middle:]):
+            if not part:
+                continue  # an empty list of jobs would mean all of them
+            try:
+                found += await self._query(Select(jobs=part, constraint=constraint), projection, 0)
+            except CommandRefusedError as error:
+                if error.code != _TOO_LARGE or len(part) == 1:
+                    raise
+                found += await self._in_parts(part, constraint, projection)
+        return found
 
     async def history(self, select: Select | None = None, *, limit: int = 100) -> list[Ad]:
         """

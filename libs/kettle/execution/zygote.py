@@ -52,6 +52,7 @@ def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket]
         if not request:
             return 0
         for fd in fds:
+            os.set_inheritable(fd, False)  # a job must not inherit its starter's line
             with socket.socket(fileno=fd) as starter, contextlib.suppress(BlockingIOError, MemoryError):
                 if os.fork() == 0:
                     _become(sock, starter, start)
@@ -65,7 +66,8 @@ def _become(sock: socket.socket, starter: socket.socket, start: Callable[[socket
     try:
         sock.close()
         os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
         start(starter)
         status = 0
     except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it

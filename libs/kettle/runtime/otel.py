@@ -85,6 +85,20 @@ class Exported(Telemetry):
         ) as span:
             yield _Span(span)
 
+    def finished(
+        self, name: str, *, began: float, ended: float, parent: Mapping[str, str], **attributes: Value
+    ) -> None:
+        """
+        See `Telemetry.finished`.
+        """
+        span = self._tracer.start_span(
+            name,
+            context=self._propagator.extract(parent),
+            attributes=attributes,
+            start_time=int(began * 1e9),
+        )
+        span.end(int(ended * 1e9))
+
     def inject(self, headers: MutableMapping[str, str]) -> None:
         """
         See `Telemetry.inject`.

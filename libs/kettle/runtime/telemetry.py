@@ -84,6 +84,13 @@ class Telemetry:
         """
         return _NOTHING_AROUND
 
+    def finished(
+        self, name: str, *, began: float, ended: float, parent: Mapping[str, str], **attributes: Value
+    ) -> None:
+        """
+        Report something that was not done inside of one `with` block; times are seconds since the epoch.
+        """
+
     def inject(self, headers: MutableMapping[str, str]) -> None:
         """
         Add the `traceparent` of the current span, if there is one.

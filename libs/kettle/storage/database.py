@@ -27,6 +27,14 @@ STATEMENT_S: Final = 60.0
 ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What a statement may raise; `is_away` tells which of it passes."""
 
+SESSION: Final = {
+    "application_name": "kettle",
+    "jit": "off",
+    # Planning anew with every set of arguments costs an append as much as carrying it out.
+    "plan_cache_mode": "force_generic_plan",
+    "synchronous_commit": "on",
+}
+
 _logger = logging.getLogger(__name__)
 
 # Classes of SQLSTATE: connection, transaction rollback, insufficient resources, operator intervention, system error;
@@ -79,7 +87,7 @@ class Database:
             timeout=ACQUIRE_S,
             command_timeout=STATEMENT_S,
             reset=_keep_session,
-            server_settings={"application_name": "kettle", "jit": "off", "synchronous_commit": "on"},
+            server_settings=SESSION,
         )
         database = cls(await pool)
         try:

@@ -2,6 +2,7 @@
 Job ads as rows of a table.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final
@@ -19,6 +20,8 @@ QUEUE_ATTRIBUTES: Final = (
 HISTORY_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "ENDED", "EXIT", "CMD")
 RIGHT: Final = frozenset({"ID", "RUN_TIME", "PRI", "SIZE", "EXIT"})
 
+# Arguments are kept quoted; a person wants to see the words, and the whole language of them would take long to load.
+_QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 _LETTERS: Final = {"idle": "I", "running": "R", "removed": "X", "completed": "C", "held": "H"}
 _TOTALS: Final = ("completed", "removed", "idle", "running", "held")
 
@@ -73,8 +76,9 @@ def command_line(ad: Ad) -> str:
     """
     The program's name and its arguments.
     """
-    words = ad.get("Arguments") or ad.get("Args") or ""
-    return f"{PurePath(str(ad.get('Cmd', ''))).name} {words}".strip()
+    words = ad.get("Arguments")
+    text = _QUOTED.sub(lambda run: run[1].replace("''", "'"), words) if isinstance(words, str) else ""
+    return f"{PurePath(str(ad.get('Cmd', ''))).name} {text or ad.get('Args', '')}".strip()
 
 
 def total_line(statuses: Sequence[str]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from kettle.cli import timeline
-from kettle.cli.spans import counted, duration
+from kettle.cli.spans import counted, duration, size
 from kettle.client import JobId, WhyReport
-from kettle.wire.ads.types import Ad, Expr
+from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.commands.negotiator import Verdict
 from kettle.wire.commands.schedd import Explanation
 from kettle.wire.events.cycle import Clause, Rejection
@@ -115,8 +115,7 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         said.append(f"The last negotiation ({when}) saw no slot at all: {_stripped(rejection.reason)}.")
     elif never:
         said.append(
-            f"It can run on none of {counted(slots, 'slot')}: {_quoted(never)} of the {_side(never)} "
-            f"{'refuses' if len(never) == 1 else 'each refuse'} all of them ({when})."
+            f"It can run on none of {counted(slots, 'slot')}: all are refused by {_quoted(never)} ({when})."
         )
         said.extend(_wanted(never, ad))
     else:
@@ -145,25 +144,36 @@ def _wanted(clauses: Sequence[Clause], ad: Ad) -> list[str]:
     """
     text = " ".join(clause.text for clause in clauses)
     asked = [
-        f"{name} = {value.expr if isinstance(value, Expr) else value}"
-        for name, value in ad.items()
-        if name.startswith("Request") and name in text
+        _amount(name, value) for name, value in ad.items() if name.startswith("Request") and name in text
     ]
-    said = [f"The job asks for {', '.join(asked)}."] if asked else []
+    said = [f"The job asks for {' and '.join(asked)}."] if asked else []
     return [
         *said,
-        "Unless such a machine joins the pool the job waits for ever: submit it anew with what the slots offer.",
+        "Unless such a machine joins the pool the job waits for ever: remove it, and submit one that asks for what there is.",
     ]
+
+
+def _amount(name: str, value: Scalar) -> str:
+    resource = name.removeprefix("Request")
+    match resource, value:
+        case "Memory", int() | float():
+            return f"{size(value * 1024)} of memory"
+        case "Disk", int() | float():
+            return f"{size(value)} of disk"
+        case "Cpus", int() | float():
+            return counted(int(value), "core")
+        case _, Expr(expr=text):
+            return f"{resource} = {text}"
+        case _:
+            return f"{resource} = {value}"
 
 
 def _quoted(clauses: Sequence[Clause]) -> str:
-    texts = [f"the clause {clause.text}" for clause in clauses[:3]]
-    return " and ".join(texts)
-
-
-def _side(clauses: Sequence[Clause]) -> str:
-    sides = {clause.side for clause in clauses}
-    return "job's Requirements" if sides == {"job"} else "slots' START" if sides == {"slot"} else "two sides"
+    texts = [
+        f"the clause {clause.text} of {'the job' if clause.side == 'job' else 'the slot'}"
+        for clause in clauses[:3]
+    ]
+    return " and by ".join(texts)
 
 
 def _number(ad: Ad, name: str) -> float:

@@ -12,6 +12,7 @@ from kettle.negotiator.domain.cycle import negotiate
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.record import Record
 from kettle.negotiator.settings import NegotiatorSettings
+from kettle.runtime import Telemetry
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle.wire.commands.schedd import MATCHED, Matched, MatchedSlot
@@ -27,12 +28,25 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class Negotiator:
     """Keeps `Pool` equal to the ads on the bus, and runs a cycle whenever they give a reason to."""
 
-    def __init__(self, bus: Bus, subjects: Subjects, record: Record, settings: NegotiatorSettings) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        record: Record,
+        settings: NegotiatorSettings,
+        telemetry: Telemetry,
+    ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._record = record
         self._settings = settings
         self._pool = Pool()
+        self._durations = telemetry.histogram(
+            "kettle.negotiator.cycle.duration", unit="s", description="Matchmaking and record of one cycle"
+        )
+        self._matches = telemetry.counter(
+            "kettle.negotiator.matches", unit="{match}", description="Matches given"
+        )
         self._wake = asyncio.Event()
 
     async def watch_slots(self) -> None:
@@ -79,6 +93,8 @@ class Negotiator:
         started, began = time.time(), time.monotonic()
         outcome = negotiate(self._pool, now=began, trust=self._settings.trust)
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
+        self._durations.record(time.monotonic() - began)
+        self._matches.add(len(outcome.matches))
         async with asyncio.TaskGroup() as telling:
             for schedd, matches in outcome.messages.items():
                 telling.create_task(self._tell(schedd, matches))

@@ -29,7 +29,7 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     shard = await rt.enter(Shard.own(log, "negotiator", owner=owner))
     record = Record(shard)
     await record.recall(log, settings.remembered)
-    negotiator = Negotiator(bus, subjects, record, settings)
+    negotiator = Negotiator(bus, subjects, record, settings, rt.telemetry)
     rt.loop(shard.run(), name="commit")
     rt.loop(shard.guard(GUARD), name="guard")
     rt.loop(relay(bus, log, shard, subjects), name="relay")

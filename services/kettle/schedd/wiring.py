@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from functools import partial
 from typing import Any, Final
 
 from kettle.bus.ports import Served
@@ -54,6 +55,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
         ]
+        _measure(rt, ledger)
         await bus.serve(
             "schedd", settings.name, _answers(log, ledger, claims, shadows, settings), version=VERSION
         )
@@ -64,6 +66,30 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         for loop in loops:
             loop.cancel()
         shadows.close()
+
+
+def _measure(rt: Runtime, ledger: Ledger) -> None:
+    queue = ledger.queue
+
+    def jobs(status: str) -> float:
+        return float(sum(tally.get(status, 0) for tally in queue.tally.copy().values()))
+
+    for status in ("idle", "running", "held"):
+        rt.telemetry.gauge(
+            f"kettle.schedd.jobs.{status}",
+            partial(jobs, status),
+            unit="{job}",
+            description=f"Jobs that are {status}",
+        )
+    rt.telemetry.gauge(
+        "kettle.schedd.claims", lambda: float(len(queue.claims)), unit="{claim}", description="Claims held"
+    )
+    rt.telemetry.gauge(
+        "kettle.schedd.backlog",
+        lambda: float(ledger.shard.backlog),
+        unit="{event}",
+        description="Events that are recorded and not yet committed",
+    )
 
 
 def _answers(

@@ -50,6 +50,12 @@ class Shadow:
         self._attempts: dict[JobId, tuple[Attempt, asyncio.Task[None]]] = {}
         self._strays: dict[ReportKey, tuple[str, Report]] = {}
         self._sync = asyncio.Event()
+        telemetry.gauge(
+            "kettle.shadow.attempts",
+            lambda: float(len(self._attempts)),
+            unit="{attempt}",
+            description="Attempts looked after",
+        )
 
     # -- orders -------------------------------------------------------------------------------------------------------
 

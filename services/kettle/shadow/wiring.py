@@ -37,7 +37,9 @@ async def serve(rt: Runtime, settings: ShadowSettings) -> None:
             [Served(LOOK_AFTER, shadow.look_after), Served(FETCH_INPUT, shadow.fetch_input)],
             version=VERSION,
         )
-        await bus.listen(subjects.notice("schedd", settings.schedd), lambda *_: shadow.schedd_came_back())
+        await bus.listen(
+            subjects.notice("schedd", settings.schedd), lambda _subject, _data: shadow.schedd_came_back()
+        )
         await bus.listen(subjects.notices("startd"), lambda _, name: shadow.startd_came_back(name.decode()))
         loops = [
             tasks.create_task(shadow.listen(), name="listen"),

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError
+from kettle.bus.ports import BucketSpec, Bus, BusError
 from kettle.startd.domain.ads import dynamic_ad, partitionable_ad, startd_ad
 from kettle.startd.domain.machine import Machine
 from kettle.wire.ads import Ad
@@ -20,6 +20,9 @@ from kettle.wire.subjects import Subjects, ad_key, key
 _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _FLOOR_S: Final = 0.02
+CLASSAD_LIFETIME_S: Final = 900.0
+"""What the collector's default is; the bucket belongs to whoever makes it first."""
+_RETRY_S: Final = 0.5
 _LIFETIMES: Final = 3
 """How many updates may be lost before an ad expires."""
 _VOLATILE: Final = frozenset({"MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime"})
@@ -47,6 +50,8 @@ class Advertiser:
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.TimerHandle | None = None
+        self._repeat_at = 0.0
+        bus.on_return(self._repeat)
 
     def now(self) -> None:
         """
@@ -65,21 +70,23 @@ class Advertiser:
         """
         Publish changes, and repeat what has not changed; for ever.
         """
-        repeat_at = 0.0
         while True:
-            everything = self._loop.time() >= repeat_at
+            everything = self._loop.time() >= self._repeat_at
             self._calm()
             try:
+                if everything:
+                    await self._have_buckets()
                 await self._publish(everything=everything)
                 if everything:
-                    repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+                    self._repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
             except BusError as error:
                 _log.info("ads wait", extra={"cause": str(error)})
-                self._published.clear()
+                self._repeat_at = 0.0
                 self.soon()
+                await asyncio.sleep(_RETRY_S)
             await asyncio.sleep(_FLOOR_S)
             try:
-                async with asyncio.timeout_at(max(repeat_at, self._loop.time() + _FLOOR_S)):
+                async with asyncio.timeout_at(max(self._repeat_at, self._loop.time() + _FLOOR_S)):
                     await self._wake.wait()
             except TimeoutError:
                 pass  # it is time to repeat
@@ -95,6 +102,20 @@ class Advertiser:
         except BusError as error:
             _log.info("ads not withdrawn: they expire", extra={"cause": str(error)})
         self._published.clear()
+
+    def _repeat(self) -> None:
+        """
+        The bus came back, perhaps without what it knew.
+        """
+        self._repeat_at = 0.0
+        self._wake.set()
+
+    async def _have_buckets(self) -> None:
+        """
+        An ad that is put into no bucket is lost until its next repeat; so whoever comes first makes them.
+        """
+        for bucket in (self._subjects.ads, self._subjects.private_ads):
+            await self._bus.ensure_bucket(BucketSpec(name=bucket, ttl=CLASSAD_LIFETIME_S))
 
     def _calm(self) -> None:
         self._wake.clear()

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError
+from kettle.bus.ports import Bus, BusError, StreamSpec
 from kettle.execution import reports
 from kettle.execution.attempt import AttemptId, StoredReport
 from kettle.execution.sandbox import remove_tree
@@ -27,6 +27,9 @@ _ROUGH_BYTES: Final = 200
 _APPEND_DEADLINE_S: Final = 5.0
 _LAST_REPEAT_S: Final = 60.0
 _RETRY_S: Final = 0.2
+WORK_AGE_S: Final = 7 * 86400.0
+WORK_BYTES: Final = 1 << 30
+"""As the shadow makes the stream; it belongs to whoever comes first."""
 _LAST_RETRY_S: Final = 5.0
 
 
@@ -70,6 +73,7 @@ class Reporter:
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
         self._quiet.set()
+        bus.on_return(self._repeat_all)
 
     def tell(self, schedd: str, report: Report) -> None:
         """
@@ -177,15 +181,35 @@ class Reporter:
                     waiting.pause = min(2 * waiting.pause, _LAST_REPEAT_S)
                     self.tell(waiting.stored.schedd, waiting.stored.report)
 
+    def _repeat_all(self) -> None:
+        """
+        The bus came back, perhaps without what it had stored.
+        """
+        for waiting in self._unconfirmed.values():
+            if waiting.due < float("inf"):
+                waiting.due = 0.0
+
+    async def _have_stream(self) -> None:
+        spec = StreamSpec(
+            name=self._subjects.work_stream,
+            subjects=[self._subjects.work_all],
+            max_age=WORK_AGE_S,
+            max_bytes=WORK_BYTES,
+        )
+        await self._bus.ensure_stream(spec)
+
     async def _send(self, schedd: str) -> None:
         box, filled = self._boxes[schedd], self._filled[schedd]
         subject = self._subjects.work(schedd, self._startd)
-        pause = _RETRY_S
+        pause, joined = _RETRY_S, False
         while True:
             await filled.wait()
             batch = _cut(box)
             message = _encode(Reports(startd=self._startd, reports=batch))
             try:
+                if not joined:
+                    await self._have_stream()
+                    joined = True
                 await self._bus.append(subject, message, deadline=_APPEND_DEADLINE_S)
             except BusError as error:
                 _log.info("reports wait", extra={"schedd": schedd, "cause": str(error), "reports": len(box)})

@@ -16,6 +16,7 @@ from kettle.execution.attempt import Account, AttemptId, Input, JobSpec, StoredR
 from kettle.execution.cgroups import Cgroup, CgroupLayout
 from kettle.execution.jobad import long_form
 from kettle.execution.linux import boottime
+from kettle.runtime import Telemetry
 from kettle.startd import host, landlord
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.domain import decide
@@ -43,7 +44,7 @@ from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.tenancy import Tenancy
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Failed, Report
+from kettle.wire.work import Exited, Failed, Report
 
 _log: Final = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Startd:
         advertiser: Advertiser,
         cache: InputCache,
         tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
     ) -> None:
         self.machine: Final = machine
         self.reporter: Final = reporter
@@ -86,6 +88,7 @@ class Startd:
         self._advertiser = advertiser
         self._cache = cache
         self._tasks = tasks
+        self._telemetry = telemetry
         self._home = host.home()
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
@@ -243,8 +246,21 @@ class Startd:
         A final report is on disk.
         """
         self.reporter.finish(stored)
+        self._trace(stored.report)
         self._tenancy.forget(stored.id)
         self.record(decide.over(self.machine, stored.report, moment()))
+
+    def _trace(self, report: Report) -> None:
+        if isinstance(report.body, Exited | Failed) and report.trace:
+            ended = time.time()
+            self._telemetry.finished(
+                "startd.attempt",
+                began=ended - report.body.usage.wall,
+                ended=ended,
+                parent={"traceparent": report.trace},
+                job=str(report.job),
+                attempt=report.attempt,
+            )
 
     def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
         """

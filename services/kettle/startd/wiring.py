@@ -13,7 +13,7 @@ from typing import Final
 from kettle.bus.ports import Bus
 from kettle.execution.cgroups import probe_cgroups, remove_layout
 from kettle.execution.linux import boot_id
-from kettle.runtime import Runtime, SettingsError
+from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
 from kettle.startd import host
@@ -37,7 +37,8 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
     """
     bus = await join_bus(rt, settings)
     lifeline = os.environ.get(VARIABLE)
-    async with running(bus, settings, lifeline_fd=int(lifeline) if lifeline else None) as startd:
+    fd = int(lifeline) if lifeline else None
+    async with running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry) as startd:
         rt.ready()
         await rt.stopping.wait()
         await startd.drain()
@@ -45,7 +46,11 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
 
 @asynccontextmanager
 async def running(
-    bus: Bus, settings: StartdSettings, *, lifeline_fd: int | None = None
+    bus: Bus,
+    settings: StartdSettings,
+    *,
+    lifeline_fd: int | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Startd]:
     """
     A startd that answers on the bus while the context lasts.  Jobs that have not been ended before go on after it.
@@ -101,6 +106,7 @@ async def running(
                 advertiser=advertiser,
                 cache=cache,
                 tasks=tasks,
+                telemetry=telemetry or Telemetry(),
             )
             try:
                 await startd.take_over()

@@ -16,7 +16,15 @@ import pytest
 import pytest_asyncio
 
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import BucketSpec, BusError, BusUnavailableError, KeyChange, Served, StreamSpec
+from kettle.bus.ports import (
+    BucketSpec,
+    BusError,
+    BusUnavailableError,
+    KeyChange,
+    ReplyTimeoutError,
+    Served,
+    StreamSpec,
+)
 from kettle.embedded import EmbeddedNats
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.memory import MemoryLog
@@ -38,6 +46,13 @@ class Echo(msgspec.Struct, frozen=True):
 
 
 ECHO = Endpoint("test", "echo", Echo, Echo)
+
+WAIT = Endpoint("test", "wait", Echo, Echo)
+
+
+async def wait(request: Echo, _caller: Identity) -> Echo:
+    await asyncio.sleep(PATIENCE_S)
+    return request
 
 
 async def echo(request: Echo, _caller: Identity) -> Echo:
@@ -81,7 +96,7 @@ async def test_commands_and_readers_go_on(nats: EmbeddedNats, empty: bool) -> No
     While the server is away commands say so; afterwards services answer, streams are there, readers read on.
     """
     async with connected(nats) as bus, connected(nats) as caller:
-        await bus.serve("test", "a", [Served(ECHO, echo)], version="1.0.0")
+        await bus.serve("test", "a", [Served(ECHO, echo), Served(WAIT, wait)], version="1.0.0")
         await bus.ensure_stream(StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all]))
         subject = SUBJECTS.work("schedd", "host")
         async with aclosing(bus.consume(SUBJECTS.work_stream, "d", subject=SUBJECTS.work_all)) as batches:
@@ -89,10 +104,14 @@ async def test_commands_and_readers_go_on(nats: EmbeddedNats, empty: bool) -> No
             batch = await asyncio.wait_for(anext(batches), PATIENCE_S)
             await batch.ack()
             waiting = asyncio.ensure_future(anext(batches))
+            in_hand = asyncio.create_task(caller.call(WAIT, "a", Echo("x"), deadline=PATIENCE_S))
+            await asyncio.sleep(0.05)
             await kill(nats)
+            with pytest.raises(ReplyTimeoutError, match="connection was lost"):
+                await in_hand
+            assert not caller.connected
             with pytest.raises(BusUnavailableError):
                 await caller.call(ECHO, "a", Echo("x"), deadline=0.3)
-            assert not caller.connected
             await caller.publish("unheard", b"")
             await revive(nats, empty=empty)
             assert Echo("y") == await until_answered(caller, "y")

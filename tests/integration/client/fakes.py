@@ -65,6 +65,10 @@ class FakePool:
         self.asked: list[QueryJobs] = []
         self._frame = 0
 
+    @property
+    def payload_limit(self) -> int:
+        return self._bus.payload_limit
+
     async def serve(self) -> None:
         """
         Answer from now on.

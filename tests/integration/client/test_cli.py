@@ -277,8 +277,11 @@ async def test_why_no_machine_takes_it(world: World, sub: Path) -> None:
     )
     said = await world.kettle("why", "1.0")
     assert "Job 1.0 has been idle for" in said.out
-    assert "It can run on none of 8 slots: the clause TARGET.Memory >= RequestMemory" in said.out
-    assert "The job asks for RequestMemory = 128." in said.out
+    assert (
+        "It can run on none of 8 slots: all are refused by the clause TARGET.Memory >= RequestMemory of the job"
+        in said.out
+    )
+    assert "The job asks for 128 MiB of memory." in said.out
     assert "8 of 8  the job's   TARGET.Memory >= RequestMemory" in said.out
     assert "2 of 8  the slot's  TARGET.Wanted" in said.out
     told = json((await world.kettle("why", "1.0", "--json")).out)

@@ -9,6 +9,7 @@ import pytest
 
 from kettle.client import (
     Client,
+    ClientError,
     CommandRefusedError,
     JobId,
     PoolUnreachableError,
@@ -55,6 +56,30 @@ async def test_a_refused_description_is_not_sent(world: World, client: Client) -
     with pytest.raises(SubmitError, match="line 1"):
         await client.submit("executable = /no/such/file\nqueue\n")
     assert {} == world.pool.commands
+
+
+async def test_a_submission_that_does_not_fit_the_bus(world: World, client: Client) -> None:
+    """
+    It is refused with both sizes before it is sent.
+    """
+    text = f"executable = /bin/sleep\narguments = $(Process) {'x' * 1000}\nqueue {{}}\n"
+    limit = world.pool.payload_limit
+    with pytest.raises(ClientError, match="submit it in parts"):
+        await client.submit(text.format(limit // 1000 + 1))
+    assert {} == world.pool.commands
+
+
+async def test_a_queue_that_does_not_fit_the_bus(world: World, client: Client) -> None:
+    """
+    It comes in parts, whole and in order.
+    """
+    text = f"executable = /bin/sleep\narguments = {'x' * (world.pool.payload_limit // 3)}\nqueue\n"
+    for _ in range(5):
+        await client.submit(text)
+    assert [1, 2, 3, 4, 5] == [ad["ClusterId"] for ad in await client.jobs()]
+    assert [2, 3, 4] == [
+        ad["ClusterId"] for ad in await client.jobs(select(1, 2, 3, 4, constraint="ClusterId > 1"))
+    ]
 
 
 async def test_a_file_is_read_where_it_is(world: World, client: Client) -> None:

@@ -119,6 +119,26 @@ async def test_the_environment_is_htcondors_and_nothing_of_ours(
     assert "PYTEST_CURRENT_TEST" not in variables
 
 
+async def test_a_job_inherits_no_descriptor_but_its_streams(submitter: SubmitSide) -> None:
+    """
+    Neither the line to the startd nor the lifeline can be seen from inside a job.
+    """
+    exited = await submitter.run(script("ls /proc/$$/fd"))
+
+    assert {"0", "1", "2"} == set((output(exited) or b"").decode().split())
+
+
+async def test_a_job_starts_with_clean_signals_and_limits(submitter: SubmitSide) -> None:
+    """
+    Nothing is ignored or blocked, the umask is the usual one, and there are no core files.
+    """
+    exited = await submitter.run(script("grep -E '^Sig(Blk|Ign)' /proc/self/status; umask; ulimit -c"))
+
+    _, blocked, _, ignored, umask, core = (output(exited) or b"").decode().split()
+    internal = 0b11 << 31  # the C library's own two, which every program that it starts ignores
+    assert (0, 0, "0022", "0") == (int(blocked, 16), int(ignored, 16) & ~internal, umask, core)
+
+
 async def test_the_ads_lie_in_the_sandbox_in_old_syntax(submitter: SubmitSide) -> None:
     """
     `.job.ad` and `.machine.ad` are there to be read by the job.

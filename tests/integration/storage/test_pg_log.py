@@ -247,6 +247,8 @@ async def test_hot_queries_use_their_index(
             ANALYZE log.event, log.command, log.shard, log.projection;
             """
         )
-        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {QUERIES[query]}", *arguments)
+        await connection.execute(f"PREPARE hot AS {QUERIES[query]}")
+        values = ", ".join(f"'{argument}'" for argument in arguments)
+        plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot ({values})")
         assert index in plan
         assert "Seq Scan" not in plan

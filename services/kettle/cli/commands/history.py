@@ -10,6 +10,7 @@ from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
+from kettle.cli.spans import counted
 from kettle.client import ClientError, select
 from kettle.client.progress import status_of
 
@@ -63,5 +64,5 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         styles = [status_of(ad) for ad in ads]
         screen.table(HISTORY_TITLES, [history_row(ad) for ad in ads], styles=styles, right=RIGHT)
         if len(ads) == arguments.limit:
-            screen.note(f"Only the newest {arguments.limit} jobs are shown; more with --limit.")
+            screen.note(f"This is only the newest {counted(arguments.limit, 'job')}; more with --limit.")
     return 0

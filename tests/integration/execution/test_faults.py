@@ -1,0 +1,289 @@
+"""
+What is killed, and what must happen then.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.bus.nats import NatsBus
+from kettle.embedded import EmbeddedNats
+from kettle.execution.linux import children_of, parent_of
+from kettle.runtime import make_lifeline
+from kettle.startd.settings import StartdSettings
+from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.testing.submit_side import POOL, SubmitSide, output, script
+from kettle.testing.worker import WorkerPool
+from kettle.wire.commands.startd import Activation
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
+from kettle.wire.work import Exited, Failed, Report, Started
+
+
+async def started(submitter: SubmitSide, activation: Activation) -> int:
+    """
+    The pid of a job that runs.
+    """
+    report = await submitter.hear(activation, lambda report: isinstance(report.body, Started))
+    assert isinstance(report.body, Started)
+    return report.body.pid
+
+
+def dead(pid: int) -> bool:
+    """
+    Whether the process is gone or at least over.
+    """
+    return parent_of(pid) is None
+
+
+async def test_a_killed_starter_is_cleaned_up_after(pool: WorkerPool) -> None:
+    """
+    Every process of its job is ended, the sandbox removed, and the attempt reported with code 1007; the claim stays.
+    """
+    async with pool.startd() as startd:
+        submitter = pool.submitter
+        activation = await submitter.start(script("(setsid env -i sleep 986 &); sleep 986"))
+        pid = await started(submitter, activation)
+        await pool.until(lambda: len(pool.processes("sleep\x00986")) == 2)
+        starter = parent_of(pid)
+        assert starter is not None
+
+        os.kill(starter, signal.SIGKILL)
+
+        failed = await submitter.final(activation)
+        assert isinstance(failed, Failed)
+        assert (False, 1007) == (failed.hold, failed.code)
+        assert [] == pool.processes("sleep\x00986")
+        assert [] == list(pool.execute.iterdir())
+        assert isinstance(
+            await submitter.final(await submitter.start(script("true"), claim=activation.key)), Exited
+        )
+        await startd.drain()
+
+
+async def test_a_killed_zygote_is_replaced_and_its_starters_go_on(pool: WorkerPool) -> None:
+    """
+    The running job ends as if nothing had happened, and the next one starts.
+    """
+    async with pool.startd() as startd:
+        submitter = pool.submitter
+        activation = await submitter.start(script("sleep 0.5; echo done"))
+        pid = await started(submitter, activation)
+        zygote = parent_of(parent_of(pid) or 0)
+        assert zygote is not None
+
+        os.kill(zygote, signal.SIGKILL)
+        following = await submitter.start(script("echo next"))
+
+        assert b"next\n" == output(await submitter.final(following))
+        assert b"done\n" == output(await submitter.final(activation))
+        await startd.drain()
+
+
+async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
+    """
+    The job goes on without a startd, and its result arrives through the next one.
+    """
+    submitter = pool.submitter
+    async with pool.startd():
+        activation = await submitter.start(script("sleep 0.6; echo done"))
+        pid = await started(submitter, activation)
+    await asyncio.sleep(0.1)
+    assert not dead(pid)
+
+    async with pool.startd() as startd:
+        exited = await submitter.final(activation)
+
+        assert b"done\n" == output(exited)
+        assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Started)})
+        assert isinstance(
+            await submitter.final(await submitter.start(script("true"), claim=activation.key)), Exited
+        )
+        await startd.drain()
+
+
+async def test_a_job_that_ends_without_a_startd_is_reported_by_the_next(pool: WorkerPool) -> None:
+    """
+    The final report waited on disk.
+    """
+    submitter = pool.submitter
+    async with pool.startd():
+        activation = await submitter.start(script("sleep 0.2; echo done"))
+        pid = await started(submitter, activation)
+    await pool.until(lambda: dead(pid))
+    await pool.until(lambda: list(pool.reports.iterdir()))
+
+    async with pool.startd() as startd:
+        assert b"done\n" == output(await submitter.final(activation))
+        await startd.drain()
+
+
+async def test_a_starter_that_died_without_a_startd_is_cleaned_up_after(pool: WorkerPool) -> None:
+    """
+    The next startd ends what is left of the job and reports the attempt as lost.
+    """
+    submitter = pool.submitter
+    async with pool.startd():
+        activation = await submitter.start(script("sleep 985"))
+        starter = parent_of(await started(submitter, activation))
+    assert starter is not None
+    os.kill(starter, signal.SIGKILL)
+
+    async with pool.startd() as startd:
+        failed = await submitter.final(activation)
+
+        assert isinstance(failed, Failed)
+        assert 1007 == failed.code
+        assert [] == pool.processes("sleep\x00985")
+        assert [] == list(pool.execute.iterdir())
+        await startd.drain()
+
+
+async def test_a_lease_ends_a_job_that_has_no_startd(pool: WorkerPool) -> None:
+    """
+    The starter counts on its own clock.
+    """
+    submitter = pool.submitter
+    async with pool.startd():
+        activation = await submitter.start(script("sleep 984"), claim=await submitter.claim(lease=0.5))
+        pid = await started(submitter, activation)
+    await pool.until(lambda: dead(pid), wait=3)
+    assert [] == pool.processes("sleep\x00984")
+
+    async with pool.startd() as startd:
+        failed = await submitter.final(activation)
+        assert isinstance(failed, Failed)
+        assert 1008 == failed.code
+        await startd.drain()
+
+
+class Process:
+    """
+    A startd as a process of its own, on a real bus, with a lifeline as a master gives it.
+    """
+
+    def __init__(self, settings: StartdSettings) -> None:
+        self._settings = settings
+        self.lifeline = make_lifeline()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[asyncio.subprocess.Process]:
+        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "kettle.startd",
+            env=environ | self._settings.environ("startd") | self.lifeline.environ(),
+            pass_fds=(self.lifeline.read_fd,),
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+@pytest.fixture
+async def nats() -> AsyncGenerator[EmbeddedNats]:
+    with server_directory() as path:
+        async with EmbeddedNats(
+            path / "nats", credentials=path / "credentials", permissions=EVERYTHING, name="test"
+        ) as server:
+            yield server
+
+
+@pytest.fixture
+async def remote(nats: EmbeddedNats) -> AsyncGenerator[SubmitSide]:
+    """
+    The submit side on a real bus.
+    """
+
+    def connect(role: str) -> AbstractAsyncContextManager[NatsBus]:
+        return NatsBus.connect(
+            nats.url,
+            subjects=Subjects(POOL),
+            identity=daemon(role),
+            credentials=str(nats.credentials("test")),
+        )
+
+    async with connect("schedd") as schedd, connect("shadow") as shadow:
+        submitter = SubmitSide(schedd, shadow)
+        await submitter.prepare()
+        listening = asyncio.create_task(submitter.listen())
+        yield submitter
+        listening.cancel()
+
+
+@pytest.fixture
+def process(settings: StartdSettings, nats: EmbeddedNats) -> Process:
+    return Process(
+        msgspec.structs.replace(settings, nats_url=nats.url, nats_credentials=str(nats.credentials("test")))
+    )
+
+
+async def test_a_killed_startd_finds_its_jobs_again(process: Process, remote: SubmitSide) -> None:
+    """
+    SIGKILL of the startd: the job runs on, the next startd adopts it, and its one result arrives.
+    """
+    async with process.running() as first:
+        activation = await remote.start(script("sleep 1; echo done"))
+        pid = await started(remote, activation)
+        first.kill()
+        await first.wait()
+    assert not dead(pid)
+
+    async with process.running() as second:
+        exited = await remote.final(activation)
+        assert b"done\n" == output(exited)
+        second.terminate()
+        assert 0 == await asyncio.wait_for(second.wait(), 10)
+    starts = [r for r in remote.reports if isinstance(r.body, Started)]
+    assert {pid} == {report.body.pid for report in starts if isinstance(report.body, Started)}
+
+
+async def test_nothing_survives_the_master(process: Process, remote: SubmitSide, directory: Path) -> None:
+    """
+    When the lifeline breaks, startd, zygote, starter and job are gone within a moment, and so is the sandbox.
+    """
+    async with process.running() as startd:
+        activation = await remote.start(script("trap '' TERM; sleep 983; sleep 1"))
+        pid = await started(remote, activation)
+        starter = parent_of(pid) or 0
+        zygote = parent_of(starter) or 0
+        assert [starter] == children_of(zygote)
+
+        process.lifeline.close()
+
+        await asyncio.wait_for(startd.wait(), 5)
+        async with asyncio.timeout(5):
+            while not all(dead(each) for each in (pid, starter, zygote)):
+                await asyncio.sleep(0.01)
+    assert [] == list((directory / "execute").iterdir())
+
+
+def _finals(reports: list[Report]) -> list[Report]:
+    return [report for report in reports if isinstance(report.body, Exited | Failed)]
+
+
+async def test_sigterm_drains(process: Process, remote: SubmitSide) -> None:
+    """
+    Jobs are ended and reported before the process ends.
+    """
+    async with process.running() as startd:
+        activation = await remote.start(script("trap '' TERM; sleep 982; sleep 1"))
+        await started(remote, activation)
+        startd.terminate()
+        assert 0 == await asyncio.wait_for(startd.wait(), 20)
+
+    failed = await remote.final(activation)
+    assert isinstance(failed, Failed)
+    assert 1013 == failed.code
+    assert 1 == len({report.sequence for report in _finals(remote.reports)})
