@@ -3,6 +3,8 @@ A submit side and the workers on its bus, for tests of an execution side.
 """
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
@@ -89,3 +91,18 @@ class WorkerPool:
                 if entry.name.isdigit() and part in (entry / "cmdline").read_text(errors="replace"):
                     found.append(int(entry.name))
         return found
+
+    def clean(self) -> None:
+        """
+        End whatever a failed test has left: it works in this pool's directory, or has its path in its environment.
+        """
+        home = str(self.home)
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdigit() and int(entry.name) != os.getpid() and _belongs(entry, home):
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _belongs(entry: Path, home: str) -> bool:
+    inside = str((entry / "cwd").readlink()).startswith(home)
+    return inside or f"={home}".encode() in (entry / "environ").read_bytes()

@@ -58,9 +58,11 @@ async def pool(settings: StartdSettings) -> AsyncGenerator[WorkerPool]:
     submitter = SubmitSide(schedd, shadow)
     await submitter.prepare()
     listening = asyncio.create_task(submitter.listen())
+    pool = WorkerPool(server, submitter, Path(settings.home), lambda bus: running(bus, settings))
     try:
-        yield WorkerPool(server, submitter, Path(settings.home), lambda bus: running(bus, settings))
+        yield pool
     finally:
+        pool.clean()
         listening.cancel()
         schedd.close()
         shadow.close()

@@ -1,0 +1,389 @@
+"""
+What a startd decides.
+"""
+
+import msgspec
+import pytest
+
+from kettle.startd.domain import decide
+from kettle.startd.domain.claim import Closing, Gone, Met, Over, Renewed, Stop, Stopped
+from kettle.startd.domain.decide import Now
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources, carve
+from kettle.wire.ads import Ad, Expr, Scalar
+from kettle.wire.commands.startd import (
+    Activation,
+    Alive,
+    ClaimKey,
+    ClaimsDecided,
+    Deactivation,
+    InputFile,
+    RequestClaims,
+)
+from kettle.wire.jobs import JobId
+from kettle.wire.work import Exited, Report, Started
+
+NOW = Now(clock=1000.0, time=5000.0)
+KEY = ClaimKey("c1", "s1")
+TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
+
+
+def machine(start: str = "true", **attributes: Scalar) -> Machine:
+    facts = Facts(name="host", total=TOTAL, detected=TOTAL, start=start, attributes=attributes)
+    return Machine(facts, capability="right")
+
+
+def request(
+    *keys: ClaimKey, capability: str = "right", slot: str = "slot1@host", **job: Scalar
+) -> RequestClaims:
+    ad: Ad = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True, **job}
+    return RequestClaims(
+        schedd="schedd",
+        slot=slot,
+        capability=capability,
+        submitter="alice",
+        job=ad,
+        claims=list(keys),
+        lease=60.0,
+    )
+
+
+def claimed(host: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
+    reply, changes = decide.request_claims(host, request(*(keys or (KEY,)), **job), NOW)
+    for change in changes:
+        host.apply(change)
+    return reply
+
+
+def activation(
+    proc: int = 0, *, key: ClaimKey = KEY, attempt: int = 1, name: str = "file", **ad: Scalar
+) -> Activation:
+    file = InputFile(name=name, mode=0o644, size=0, sha256="", data=b"")
+    return Activation(
+        key=key, job=JobId(1, proc), attempt=attempt, ad=dict(ad), inputs=[file], shadow="shadow"
+    )
+
+
+def activated(host: Machine, what: Activation) -> int:
+    result, changes = decide.activate(host, what, NOW)
+    for change in changes:
+        host.apply(change)
+    return result.code
+
+
+def report(proc: int = 0, sequence: int = 2) -> Report:
+    return Report(claim="c1", attempt=1, sequence=sequence, job=JobId(1, proc), body=Exited(exit_code=0))
+
+
+@pytest.mark.parametrize(
+    ("request_", "room", "size"),
+    [
+        (Resources(1, 100, 100), TOTAL, Resources(1, 128, 1024)),
+        (Resources(2, 256, 2048), TOTAL, Resources(2, 256, 2048)),
+        (Resources(1, 100, 100), Resources(1, 120, 10_000), Resources(1, 100, 100)),
+        (Resources(1, 100, 100), Resources(1, 99, 10_000), None),
+        (Resources(5, 1, 1), TOTAL, None),
+    ],
+)
+def test_slots_are_carved_in_multiples_while_they_fit(
+    request_: Resources, room: Resources, size: Resources | None
+) -> None:
+    """
+    128 MiB and 1024 KiB; the bare request is tried when the rounded one no longer fits.
+    """
+    assert size == carve(request_, room)
+
+
+def test_claims_share_what_the_machine_has() -> None:
+    """
+    As many as fit, each with a slot of its own; the reason tells why not more.
+    """
+    host = machine()
+
+    reply = claimed(host, *(ClaimKey(f"c{n}", "s") for n in range(6)))
+
+    assert ["slot1_1@host", "slot1_2@host", "slot1_3@host", "slot1_4@host"] == [g.slot for g in reply.granted]
+    assert "not enough" in reply.reason
+    assert 0 == host.free.cpus
+
+
+def test_a_decision_changes_nothing_until_it_is_applied() -> None:
+    """
+    Deciding is pure.
+    """
+    host = machine()
+
+    decide.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
+
+    assert TOTAL == host.free
+
+
+def test_a_slot_number_is_used_again_when_it_is_free() -> None:
+    """
+    The lowest one.
+    """
+    host = machine()
+    claimed(host, ClaimKey("a", "s"), ClaimKey("b", "s"))
+    host.apply(Gone("a"))
+
+    assert ["slot1_1@host"] == [g.slot for g in claimed(host, ClaimKey("c", "s")).granted]
+
+
+def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
+    """
+    Also with the capability of a startd that is no more.
+    """
+    host = machine()
+    first = claimed(host)
+
+    again, changes = decide.request_claims(host, request(KEY, capability="old"), NOW)
+
+    assert ([], first.granted) == (changes, again.granted)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"capability": "old"},
+        {"slot": "slot1@other"},
+        {"RequestMemory": 2000},
+        {"RequestCpus": -1},
+        {"Requirements": Expr("TARGET.Memory > 5000")},
+        {"Requirements": Expr("TARGET.NoSuchThing")},
+    ],
+)
+def test_claims_are_refused_with_a_reason(wrong: dict[str, Scalar]) -> None:
+    """
+    Stale matches, lack of room, unwilling jobs.
+    """
+    reply, changes = decide.request_claims(machine(), request(KEY, **wrong), NOW)  # type: ignore[arg-type]
+
+    assert ([], []) == (reply.granted, changes)
+    assert reply.reason
+
+
+def test_start_looks_at_slot_and_job() -> None:
+    """
+    MY is the slot that would be carved, TARGET the job.
+    """
+    host = machine('MY.Memory == 128 && TARGET.Owner == "alice"')
+
+    assert [] == claimed(host, Owner="bob").granted
+    assert 1 == len(claimed(host, Owner="alice").granted)
+
+
+def test_a_draining_machine_takes_nothing() -> None:
+    """
+    And says so.
+    """
+    host = machine()
+    host.draining = True
+
+    assert "draining" in claimed(host).reason
+
+
+def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
+    """
+    A deadline from far away is cut, one from the past changes nothing, an unknown claim is named.
+    """
+    host = machine()
+    claimed(host)
+    keys = [KEY, ClaimKey("gone", "x")]
+
+    far, changes = decide.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
+    assert [Renewed(["c1"], 1090.0)] == changes
+    assert (["gone"], []) == (far.unknown, far.extra)
+
+    _, past = decide.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
+    assert [] == past
+
+
+def test_claims_that_a_schedd_leaves_out_are_named() -> None:
+    """
+    But not those of another schedd.
+    """
+    host = machine()
+    claimed(host)
+
+    ours, _ = decide.alive(host, Alive(schedd="schedd", claims=[], deadline=None), NOW)
+    theirs, _ = decide.alive(host, Alive(schedd="other", claims=[], deadline=None), NOW)
+
+    assert (["c1"], []) == (ours.extra, theirs.extra)
+
+
+def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
+    """
+    Otherwise the submit side could start the job elsewhere while it still lives here.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation())
+    changes = decide.expire(host, Now(2000.0, 0.0))
+    for change in changes:
+        host.apply(change)
+
+    reply, renewed = decide.alive(host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0))
+    assert ([], [], []) == (reply.unknown, reply.extra, renewed)
+    assert [Closing, Stopped] == [type(change) for change in changes]
+    assert host.claims["c1"].attempt is not None
+    assert host.claims["c1"].attempt.stop == Stop(1008, changes[0].reason, hard=True)  # type: ignore[union-attr]
+
+    over = decide.over(host, report(), NOW)
+    assert [Over("c1", JobId(1, 0), 1, 2, NOW.time), Gone("c1")] == over
+
+
+def test_an_idle_claim_ends_at_once() -> None:
+    """
+    Nothing has to be waited for.
+    """
+    host = machine()
+    claimed(host)
+
+    assert [Gone("c1")] == decide.release(host, [KEY], "enough")
+    assert [] == decide.release(host, [ClaimKey("c1", "wrong")], "enough")
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        (activation(), 0),
+        (activation(key=ClaimKey("c1", "wrong")), 1034),
+        (activation(key=ClaimKey("c2", "s1")), 1034),
+        (activation(name="../up"), 1026),
+        (activation(name="/abs"), 1026),
+        (activation(name="a//b"), 1026),
+    ],
+)
+def test_activations_are_accepted_or_refused_with_a_code(what: Activation, code: int) -> None:
+    """
+    HTCondor's codes.
+    """
+    host = machine()
+    claimed(host)
+
+    assert code == activated(host, what)
+
+
+def test_an_activation_that_start_refuses_does_not_match() -> None:
+    """
+    The machine's policy is asked for each job, not only for the first.
+    """
+    host = machine('TARGET.Owner == "alice"')
+    claimed(host, Owner="alice")
+
+    assert (1027, 0) == (activated(host, activation(Owner="bob")), activated(host, activation(Owner="alice")))
+
+
+def test_one_attempt_at_a_time() -> None:
+    """
+    Busy: not idle; being ended: still cleaning; the same again: accepted, and nothing begins.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation(0))
+
+    assert ([], 0) == (decide.activate(host, activation(0), NOW)[1], activated(host, activation(0)))
+    assert 1032 == activated(host, activation(1))
+    host.apply(Stopped("c1", Stop(1023, "removed")))
+    assert 1028 == activated(host, activation(1))
+
+
+def test_a_late_repeat_of_a_finished_attempt_does_not_run_it_again() -> None:
+    """
+    However many other jobs the claim has run since.
+    """
+    host = machine()
+    claimed(host)
+    for proc in range(3):
+        activated(host, activation(proc))
+        for change in decide.over(host, report(proc, sequence=10 * proc + 2), NOW):
+            host.apply(change)
+
+    result, changes = decide.activate(host, activation(0), NOW)
+
+    assert (0, []) == (result.code, changes)
+    assert 22 == host.claims["c1"].sequence
+
+
+def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
+    """
+    A soft end after a hard one changes nothing.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation())
+    soft = Deactivation(key=KEY, attempt=1, code=1023, reason="removed")
+    hard = msgspec.structs.replace(soft, code=1004, reason="other", hard=True)
+
+    heard = []
+    for command in (soft, soft, hard, soft, hard):
+        changes = decide.deactivate(host, command)
+        heard.append(changes)
+        for change in changes:
+            host.apply(change)
+
+    first, hurried = Stop(1023, "removed"), Stop(1023, "removed", hard=True)
+    assert [[Stopped("c1", first)], [], [Stopped("c1", hurried)], [], []] == heard
+
+
+def test_deactivation_needs_the_secret_and_the_attempt() -> None:
+    """
+    A late one, for the attempt before, ends nothing.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation(attempt=2))
+
+    for key, attempt in ((ClaimKey("c1", "x"), 2), (KEY, 1)):
+        assert [] == decide.deactivate(host, Deactivation(key=key, attempt=attempt, code=1, reason=""))
+
+
+def test_a_report_that_is_not_final_ends_nothing() -> None:
+    """
+    Nor does one of another job.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation())
+
+    started = msgspec.structs.replace(report(), body=Started(pid=1, at=0.0))
+    assert ([], []) == (decide.over(host, started, NOW), decide.over(host, report(7), NOW))
+
+
+def test_the_fold_of_a_snapshot_is_the_machine() -> None:
+    """
+    What a restarted startd knows is what its predecessor knew.
+    """
+    host = machine()
+    claimed(host, KEY, ClaimKey("c2", "s2"))
+    activated(host, activation())
+    host.apply(Met("c1", 42, 99))
+    activated(host, activation(5, key=ClaimKey("c2", "s2")))
+    host.apply(Over("c2", JobId(1, 5), 1, 2, 0.0))
+
+    twin = machine()
+    for change in host.snapshot():
+        twin.apply(change)
+
+    assert host.claims == twin.claims
+    assert twin.knows("c2", JobId(1, 5), 1)
+
+
+def test_changes_of_what_is_gone_change_nothing() -> None:
+    """
+    A fold is total.
+    """
+    host = machine()
+    gone = (
+        Met("x", 1, 1),
+        Stopped("x", Stop(1, "")),
+        Renewed(["x"], 1.0),
+        Closing("x", ""),
+        Gone("x"),
+        Over("x", JobId(1, 1), 1, 1, 0.0),
+    )
+
+    for change in gone:
+        host.apply(change)
+
+    assert {} == host.claims
