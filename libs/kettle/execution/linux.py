@@ -64,6 +64,17 @@ def resident_kib(pid: int) -> int:
     return 0 if fields is None else int(fields[21]) * PAGE_KIB
 
 
+def cpu_seconds(pid: int) -> tuple[float, float]:
+    """
+    User and system time of a process so far, its reaped children included.
+    """
+    fields = _stat(pid)
+    if fields is None:
+        return 0.0, 0.0
+    user, system, waited_user, waited_system = (int(field) for field in fields[11:15])
+    return (user + waited_user) / _CLOCK_TICKS, (system + waited_system) / _CLOCK_TICKS
+
+
 def _stat(pid: int) -> list[str] | None:
     """
     Fields of `/proc/PID/stat` from the third on; the second, the name, may contain anything.

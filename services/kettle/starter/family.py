@@ -11,7 +11,7 @@ import signal
 from contextlib import suppress
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.linux import descendants_of, resident_kib
+from kettle.execution.linux import cpu_seconds, descendants_of, resident_kib
 
 
 class Family:
@@ -90,9 +90,14 @@ class Family:
 
     def running_cpu_seconds(self) -> tuple[float, float]:
         """
-        The same while the job runs.
+        The same while the job runs: of those that have ended, and of those that live.
         """
-        return self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
+        group = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
+        if any(group):
+            return group
+        user, system = self.cpu_seconds()
+        living = [cpu_seconds(pid) for pid in self._members()]
+        return user + sum(used[0] for used in living), system + sum(used[1] for used in living)
 
     def _members(self) -> list[int]:
         return descendants_of(os.getpid())
