@@ -317,7 +317,7 @@ async def test_a_lost_stream_is_made_again_by_who_ensured_it(world: World) -> No
         await world.lose(name)
         reading = asyncio.create_task(collect(batches, 1))
         async with asyncio.timeout(PATIENCE_S):
-            while await bus.last_sequence(name) is None:  # noqa: ASYNC110 - it happens on a server
+            while await bus.last_sequence(name) is None:
                 await asyncio.sleep(0.02)
         await bus.append(subject, b"new")
         assert [b"new"] == await reading

@@ -115,7 +115,7 @@ async def eventually(look: Callable[[], Awaitable[T]], *, within: float = 10.0) 
     Look again until there is something true to see; that.
     """
     async with asyncio.timeout(within):
-        while not (seen := await look()):  # noqa: ASYNC110 - what is looked at may lie in another process
+        while not (seen := await look()):
             await asyncio.sleep(0.01)
         return seen
 

@@ -192,7 +192,7 @@ async def record(shard: Shard, count: int) -> None:
 
 async def on_the_bus(bus: NatsBus, frame: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while await bus.last_sequence(SUBJECTS.event_stream("schedd.a")) != frame:  # noqa: ASYNC110 - on a server
+        while await bus.last_sequence(SUBJECTS.event_stream("schedd.a")) != frame:
             await asyncio.sleep(0.02)
 
 

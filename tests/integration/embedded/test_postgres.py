@@ -184,7 +184,7 @@ async def test_cancelled_start_leaves_nothing(directory: Path) -> None:
     starting = asyncio.create_task(postgres.start())
     stage = directory / "postgres" / "data.new"
     async with asyncio.timeout(20):
-        while not (stage / "postgresql.conf").exists():  # noqa: ASYNC110 - another process makes it
+        while not (stage / "postgresql.conf").exists():
             await asyncio.sleep(0.005)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):

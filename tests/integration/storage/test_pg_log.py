@@ -115,7 +115,7 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(directory: P
             await server.wait()
             await server.start()
             async with asyncio.timeout(PATIENCE_S):
-                while len(acknowledged) < before + 100:  # noqa: ASYNC110 - the server is being waited for
+                while len(acknowledged) < before + 100:
                     await asyncio.sleep(0.01)
         stop.set()
         await asyncio.gather(*callers)

@@ -50,7 +50,7 @@ async def test_it_saves_by_itself_but_not_all_the_time() -> None:
     await asyncio.sleep(0.01)
     assert (1, [Row("a", 1, b"1")]) == await saved.load("s")
     async with asyncio.timeout(5):
-        while (await saved.load("s"))[0] != 3:  # noqa: ASYNC110 - it is a loop that is being tested
+        while (await saved.load("s"))[0] != 3:
             await asyncio.sleep(0.01)
     running.cancel()
 
