@@ -66,3 +66,11 @@ def test_the_tiltfile_reads_and_leads_somewhere(top: Path) -> None:
     paths = [text for text in strings if "/" in text]
     assert {"infra/images/Dockerfile", "infra/compose/compose.yaml"} == set(paths)
     assert [] == [path for path in paths if not (top / path).exists()]
+
+
+def test_the_bus_takes_a_whole_frame(top: Path) -> None:
+    """
+    The NATS server of the compose file takes messages as large as the embedded one does.
+    """
+    assert "../nats/nats.conf:/etc/nats/nats.conf:ro" in (top / "infra/compose/compose.yaml").read_text()
+    assert re.search(r"^max_payload: 8MB\b", (top / "infra/nats/nats.conf").read_text(), re.MULTILINE)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import shutil
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from .evidence import Evidence, flaws
 JOBS = 200
 SEEDS = [int(seed) for seed in os.environ.get("KETTLE_TEST_SEEDS", "1").split(",")]
 """More of them, given as `1,2,3`, are more moments at which something dies."""
-WITHIN_S = 150.0
+WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "120"))
 
 
 class Watched:
@@ -41,9 +42,27 @@ class Watched:
         self.cluster = submitted.cluster
 
     async def follow(self, pool: ThrowawayPool) -> None:
-        async for progress in pool.client.watch(select(self.cluster)):
-            self.progress = progress
-            self._changed.set()
+        """
+        Follow the jobs to their end; if that does not come, say where those that are left stand.
+        """
+        try:
+            async with (
+                asyncio.timeout(WITHIN_S),
+                aclosing(pool.client.watch(select(self.cluster))) as watched,
+            ):
+                async for progress in watched:
+                    self.progress = progress
+                    self._changed.set()
+        except TimeoutError:
+            pytest.fail(await self._autopsy(pool))
+
+    async def _autopsy(self, pool: ThrowawayPool) -> str:
+        left = [job for job, state in self.progress.jobs.items() if not state.ended]
+        found = [f"{len(left)} jobs did not end: {dict(self.progress.counts)}"]
+        for job in left[:5]:
+            found += [f"{job}: {each.at:.3f} {each.event}" for each in await pool.client.events(job)][1:]
+            found += [str(await pool.client.why(job))[:1500]]
+        return "\n".join(found)
 
     async def some_completed(self, number: int) -> None:
         while self.progress.counts["completed"] < number:
@@ -80,7 +99,7 @@ async def test_every_part_is_killed_once(
     chance = random.Random(seed)
     seconds = [chance.uniform(0.3, 0.8) for _ in range(JOBS)]
     watched = Watched()
-    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool, asyncio.timeout(WITHIN_S):
+    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool:
         await watched.submit(pool, evidence, seconds)
         async with asyncio.TaskGroup() as group:
             group.create_task(watched.follow(pool))
@@ -104,7 +123,7 @@ async def test_all_parts_are_killed_at_once(
     chance = random.Random(seed)
     jobs = 40
     watched = Watched()
-    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool, asyncio.timeout(WITHIN_S):
+    async with throwaway_pool(tmp_path, cpus=8, template=template) as pool:
         await watched.submit(pool, evidence, [chance.uniform(0.3, 0.8) for _ in range(jobs)])
         async with asyncio.TaskGroup() as group:
             group.create_task(watched.follow(pool))
@@ -123,7 +142,7 @@ async def test_the_whole_pool_is_killed(tmp_path: Path, template: Path, evidence
     """
     jobs = 24
     watched = Watched()
-    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool, asyncio.timeout(WITHIN_S):
+    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool:
         await watched.submit(pool, evidence, [0.5] * jobs)
         async with asyncio.TaskGroup() as group:
             group.create_task(watched.follow(pool))
@@ -141,7 +160,7 @@ async def test_jetstream_lost(tmp_path: Path, template: Path, evidence: Evidence
     """
     jobs = 40
     watched = Watched()
-    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool, asyncio.timeout(WITHIN_S):
+    async with throwaway_pool(tmp_path, cpus=4, template=template) as pool:
         await watched.submit(pool, evidence, [0.5] * jobs)
         async with asyncio.TaskGroup() as group:
             group.create_task(watched.follow(pool))

@@ -25,7 +25,7 @@ CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""
 
 Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
-"""Entered around the handling of a request, with the endpoint's name and the headers: a span, for example."""
+"""Entered around the handling of a request, with the endpoint's verb and the headers: a span, for example."""
 
 _logger = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
@@ -88,7 +88,7 @@ class Service:
 
     async def _answer(self, served: Served[Any, Any], request: Request) -> None:
         headers = request.headers or {}
-        with self._around(repr(served.endpoint), headers) if self._around else nullcontext():
+        with self._around(served.endpoint.verb, headers) if self._around else nullcontext():
             try:
                 caller = Identity.from_subject(request.subject)
                 decoded = served.endpoint.decode_request(request.data)

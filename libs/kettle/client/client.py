@@ -161,7 +161,14 @@ class Client:
         request = Submit(
             id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
         )
-        if (length := len(msgspec.msgpack.encode(request))) > self._bus.payload_limit - _HEADERS_B:
+        try:
+            length = len(msgspec.msgpack.encode(request))
+        except UnicodeEncodeError as error:
+            text = repr(error.object)
+            raise ClientError(
+                f"the jobs contain a text that cannot be sent, because it is not UTF-8: {text}"
+            ) from error
+        if length > self._bus.payload_limit - _HEADERS_B:
             raise ClientError(
                 f"the submission of {submission.count} jobs takes {length / 1e6:.1f} MB, but the pool's bus carries "
                 f"{self._bus.payload_limit / 1e6:.1f} MB at once; submit it in parts"
@@ -329,7 +336,16 @@ class Client:
         """
         Everything recorded of a job, as it travels.
         """
-        return await self._ask_schedd(schedd.QUERY_EVENTS, QueryEvents(job=job))
+        try:
+            found = await self._ask_schedd(schedd.QUERY_EVENTS, QueryEvents(job=job))
+        except CommandRefusedError as error:
+            if error.code != "not_found":
+                raise
+            raise CommandRefusedError(
+                error.code, f"there is no job {job}: this pool has never had a cluster {job.cluster}"
+            ) from error
+        watching.check_member(job, found)
+        return found
 
     async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
         """

@@ -83,6 +83,36 @@ def decoded(recorded: RecordedEvent) -> JobEvent:
     )
 
 
+def submitted(recorded: JobEvents) -> int | None:
+    """
+    How many jobs the cluster has that a record is about; None if the record does not say.
+    """
+    for event in recorded.events:
+        if event.stream.startswith("cluster/"):
+            match events.decode(event.data):
+                case ClusterSubmitted(rows=rows):
+                    return len(rows)
+                case _:
+                    pass
+    return None
+
+
+def check_member(job: JobId, recorded: JobEvents) -> None:
+    """
+    Raise CommandRefusedError if the cluster has no such job: what is recorded of it is only its cluster's submission.
+    """
+    if any(event.stream == f"job/{job}" for event in recorded.events):
+        return
+    size = submitted(recorded)
+    if size is not None and not 0 <= job.proc < size:
+        raise _no_member(job, size)
+
+
+def _no_member(job: JobId, size: int) -> CommandRefusedError:
+    has = "1 job" if size == 1 else f"{size} jobs"
+    return CommandRefusedError("not_found", f"there is no job {job}: cluster {job.cluster} has {has}")
+
+
 async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
     """
     All events of a job, those of the past and then each as it is recorded, until the job has ended.
@@ -172,9 +202,7 @@ async def _population(pool: Pool, select: Select) -> tuple[set[JobId], str]:
             jobs |= {JobId(cluster, proc) for proc in range(size)}
         for job in jobs:
             if job.cluster == cluster and job.proc >= size:
-                raise CommandRefusedError(
-                    "not_found", f"there is no job {job}: cluster {cluster} has {size} jobs"
-                )
+                raise _no_member(job, size)
     return jobs, shard
 
 
@@ -188,13 +216,10 @@ async def _cluster(pool: Pool, cluster: int) -> tuple[str, int]:
         if error.code != "not_found":
             raise
         raise CommandRefusedError("not_found", f"there is no cluster {cluster}") from error
-    for event in recorded.events:
-        match events.decode(event.data):
-            case ClusterSubmitted(rows=rows):
-                return recorded.shard, len(rows)
-            case _:
-                pass
-    raise ClientError(f"the record of cluster {cluster} has no submission")
+    size = submitted(recorded)
+    if size is None:
+        raise ClientError(f"the record of cluster {cluster} has no submission")
+    return recorded.shard, size
 
 
 async def _look(pool: Pool, select: Select, progress: Progress) -> bool:

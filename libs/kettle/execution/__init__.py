@@ -6,7 +6,8 @@ asyncio loop would cost each job three times what its own `fork` costs (measured
 """
 
 from kettle.execution.attempt import Account, AttemptId, JobSpec, StoredReport
-from kettle.execution.cgroups import Cgroup, CgroupLayout, probe_cgroups
+from kettle.execution.cgroup_layout import CgroupLayout, probe_cgroups
+from kettle.execution.cgroups import Cgroup
 from kettle.execution.process import LaunchError, Program, launch
 from kettle.execution.quoting import (
     QuotingError,

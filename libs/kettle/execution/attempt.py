@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.cgroups import CgroupLayout
+from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey, ReportKey
 from kettle.wire.jobs import JobId

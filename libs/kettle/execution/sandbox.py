@@ -8,12 +8,16 @@ that come out are opened as the job's account, and a tree is removed by descript
 import contextlib
 import errno
 import os
+import posixpath
 import shutil
 import stat
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from kettle.execution.attempt import Account, Input
+
+SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
+"""Where pools of root have their sandboxes, each in a directory of its own: a pool's home lets no other account in."""
 
 _COPY_BYTES: Final = 1 << 30
 _UNSUPPORTED: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -130,6 +134,18 @@ def acting_as(account: Account | None) -> Generator[None]:
     finally:
         os.seteuid(uid)
         os.setegid(gid)
+
+
+def release_execute(execute: str) -> None:
+    """
+    Remove a directory for sandboxes that we made in the system's place, if it is empty; others are their pool's.
+
+    Whoever leaves last does it: the startd, or after a master's sudden death the zygote or a starter.
+    """
+    if posixpath.dirname(execute) == SYSTEM_EXECUTE:
+        with contextlib.suppress(OSError):
+            for directory in (execute, SYSTEM_EXECUTE, posixpath.dirname(SYSTEM_EXECUTE)):
+                os.rmdir(directory)  # noqa: PTH106 - as above
 
 
 def remove_tree(path: str) -> None:

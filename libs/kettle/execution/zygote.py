@@ -25,9 +25,9 @@ NO_LIFELINE: Final = -1
 _UMASK: Final = 0o022
 
 
-def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket], None]) -> int:
+def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket], None]) -> bool:
     """
-    Be a zygote until the startd or the master is gone; `start` is called in each child.
+    Be a zygote until the startd or the master is gone; `start` is called in each child.  Whether it was the master.
     """
     become_subreaper()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
@@ -47,10 +47,10 @@ def serve(sock: socket.socket, lifeline_fd: int, start: Callable[[socket.socket]
     while True:
         ready = {fd for fd, _ in poll.poll()}
         if lifeline_fd in ready:
-            return 0
+            return True
         request, fds, _flags, _ = socket.recv_fds(sock, len(REQUEST), 1)
         if not request:
-            return 0
+            return False
         for fd in fds:
             os.set_inheritable(fd, False)  # a job must not inherit its starter's line
             with socket.socket(fileno=fd) as starter, contextlib.suppress(BlockingIOError, MemoryError):

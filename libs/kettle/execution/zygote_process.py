@@ -16,9 +16,10 @@ class Zygote:
     The startd's side.  The process lives until `close`, or until somebody kills it: then `request` raises.
     """
 
-    def __init__(self, *, command: Sequence[str] = (), lifeline_fd: int | None = None) -> None:
+    def __init__(self, execute: str, *, command: Sequence[str] = (), lifeline_fd: int | None = None) -> None:
         """
-        `command` is what runs `serve`; it is given two more arguments, the numbers of the socket and of the lifeline.
+        `command` is what runs `serve`; it is given three more arguments: the numbers of the socket and
+        of the lifeline, and `execute`, where the sandboxes are.
         """
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = command or (sys.executable, "-P", "-m", "kettle.starter")
@@ -26,7 +27,7 @@ class Zygote:
         passed = (theirs.fileno(),) if lifeline_fd is None else (theirs.fileno(), lifeline_fd)
         with theirs:
             self._process = subprocess.Popen(
-                [*command, str(theirs.fileno()), str(lifeline)],
+                [*command, str(theirs.fileno()), str(lifeline), execute],
                 stdin=subprocess.DEVNULL,
                 pass_fds=passed,
                 start_new_session=True,

@@ -29,6 +29,10 @@ class Line(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+_FIRST_SLOT_UID: Final = 1_900_000_000
+_SLOT_UIDS: Final = 1000
+_POOLS: Final = 100_000
+
 PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
     "master": (
         Line("backoff_constant", 0.1, "before a service that ended is started again; default 9"),
@@ -83,21 +87,35 @@ def write_settings(home: Home, extra: Tables | None = None) -> bool:
     stage = home.path / f".kettle.toml.{secrets.token_hex(4)}"
     fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(render(extra or {}))
+        file.write(render(extra or {}, pool_id=home.pool_id() if os.geteuid() == 0 else ""))
     stage.replace(home.settings)
     return True
 
 
-def render(extra: Tables) -> str:
+def slot_uid_base(pool_id: str) -> int:
     """
-    The text of the file.
+    Where the accounts of a pool's slots begin: two pools of root on one machine must not share them.
+
+    A job may signal whatever runs under its account, and a startd ends whatever runs under a slot's account.
+    """
+    return _FIRST_SLOT_UID + _SLOT_UIDS * (int(pool_id, 16) % _POOLS)
+
+
+def render(extra: Tables, *, pool_id: str = "") -> str:
+    """
+    The text of the file; `pool_id` is that of a pool of root, whose jobs run under accounts of their own.
     """
     parts = [_HEAD]
     for table in sorted({*PERSONAL, *extra}):
         given = dict(extra.get(table, {}))
+        chosen = list(PERSONAL.get(table, ()))
+        if table == "startd" and pool_id:
+            chosen.append(
+                Line("slot_uid_base", slot_uid_base(pool_id), "this pool's own; no account has these numbers")
+            )
         lines = [
             f"{line.name} = {_toml(given.pop(line.name, line.value))}{f'  # {line.why}' if line.why else ''}"
-            for line in PERSONAL.get(table, ())
+            for line in chosen
         ]
         lines += [f"{name} = {_toml(value)}" for name, value in given.items()]
         if lines:

@@ -5,6 +5,7 @@ Each takes the lookup and returns a part of the job ad.  What it looked up decid
 once for the whole cluster or for each job, so a rule must look at nothing but the lookup.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -96,12 +97,10 @@ def executable(lookup: Lookup) -> Ad:
         return {"Cmd": given.text, "TransferExecutable": False}
     path = lookup.cwd / unquoted(given.text)
     if lookup.site.check_files and is_settled(path):
+        if why := lookup.disk.unreadable(path):
+            given.refuse(f"the executable {path} {why}")
         if path.is_dir():
             given.refuse(f"the executable {path} is a directory")
-        if lookup.disk.size(path) is None:
-            given.refuse(f"the executable {path} does not exist")
-        if not lookup.disk.readable(path):
-            given.refuse(f"the executable {path} cannot be read")
     return {"Cmd": str(path)}
 
 
@@ -163,7 +162,7 @@ def directory(lookup: Lookup) -> Ad:
     """
     iwd = Path(_normal(lookup.iwd()))
     given = lookup.get("initialdir")
-    if given and lookup.site.check_files and is_settled(iwd) and not iwd.is_dir():
+    if given and lookup.site.check_files and is_settled(iwd) and not os.path.isdir(iwd):  # noqa: PTH112 - pathlib's raises where we may not look
         given.refuse(f"the initialdir {iwd} is not a directory")
     return {"Iwd": str(iwd)}
 
@@ -183,14 +182,14 @@ def streams(lookup: Lookup) -> Ad:
         path = iwd / unquoted(given.text)
         if not lookup.site.check_files or not is_settled(path):
             continue
-        if name == "input" and lookup.disk.size(path) is None:
-            given.refuse(f"the input file {path} does not exist")
-        if name != "input" and not path.parent.is_dir():
-            given.refuse(f"the {name} file cannot be written: there is no directory {path.parent}")
+        if name == "input" and (why := lookup.disk.unreadable(path)):
+            given.refuse(f"the input file {path} {why}")
+        if name != "input" and (why := lookup.disk.unwritable(path)):
+            given.refuse(f"the {name} file cannot be written: {why}")
     if log := lookup.get("log"):
         path = iwd / unquoted(log.text)
-        if lookup.site.check_files and is_settled(path) and not path.parent.is_dir():
-            log.refuse(f"the log cannot be written: there is no directory {path.parent}")
+        if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unwritable(path)):
+            log.refuse(f"the log cannot be written: {why}")
         ad["UserLog"] = str(path)
     return ad
 

@@ -2,6 +2,7 @@
 `queue [count] [variables] [in|from|matching ...]`: which items there are, and how often each is queued.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from glob import iglob
@@ -21,6 +22,10 @@ _SLICE: Final = re.compile(r"\[\s*(-?\d+)?\s*(?::\s*(-?\d+)?\s*(?::\s*(\d+)?\s*)
 _KIND: Final = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+")
 _UNIT_SEPARATOR: Final = "\x1f"
+
+MOST_JOBS: Final = 1_000_000
+"""In one description: every job takes some memory here before the pool is asked whether it takes that many."""
+_TOO_MANY: Final = f"cannot queue {{}} jobs at once, at most {MOST_JOBS}"
 
 More = Callable[[], str | None]
 
@@ -78,6 +83,8 @@ def read_iteration(text: str, *, cwd: Path, more: More) -> Iteration:
     rows = rows[_slice(cut)]
     if not rows:
         raise PlacelessError(_nothing(how, rest.strip(), sliced=bool(items)))
+    if count * len(rows) > MOST_JOBS:
+        raise PlacelessError(_TOO_MANY.format(count * len(rows)))
     return Iteration(count, names, tuple(rows), inline)
 
 
@@ -109,6 +116,8 @@ def _count(text: str) -> int:
         )
     if value < 0:
         raise PlacelessError(f"cannot queue {value} jobs")
+    if value > MOST_JOBS:
+        raise PlacelessError(_TOO_MANY.format(value))
     return value
 
 
@@ -134,9 +143,11 @@ def _from(rest: str, cwd: Path, more: More) -> tuple[list[str], bool]:
     if not rest:
         raise PlacelessError("queue ... from needs the name of a file, or items in parentheses")
     try:
-        text = (cwd / rest).read_text(encoding="utf-8", errors="surrogateescape")
+        text = (cwd / rest).read_text(encoding="utf-8")
     except OSError as error:
         raise PlacelessError(f"cannot read the items from {rest}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PlacelessError(f"cannot read the items from {rest}: it is not text in UTF-8") from error
     return [line for line in text.splitlines() if line.strip()], False
 
 
@@ -161,7 +172,7 @@ def _matching(rest: str, cwd: Path, kind: str) -> list[str]:
     found: dict[str, None] = {}
     for pattern in re.split(r"[\s,]+", rest):
         for name in sorted(iglob(pattern, root_dir=cwd)) if pattern else ():  # noqa: PTH207 - it may be absolute
-            directory = (cwd / name).is_dir()
+            directory = os.path.isdir(cwd / name)  # noqa: PTH112 - pathlib's raises where we may not look
             if kind == "any" or directory == (kind == "dirs"):
                 found[f"{name.rstrip('/')}/" if kind == "dirs" else name] = None
     return list(found)

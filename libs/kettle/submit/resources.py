@@ -2,6 +2,7 @@
 What a job needs: cores, memory, disk, other resources, the transfer of its files, and the Requirements of it all.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from kettle.submit.units import amount
 from kettle.wire.ads.types import Ad, Expr
 
 _TRANSFER_MODES: Final = frozenset({"YES", "NO", "IF_NEEDED"})
+_TOO_LONG: Final = re.compile(r"[0-9]{20,}")
+"""Integers have 64 bits, and larger ones turn up negative."""
 _WHEN: Final = frozenset({"ON_EXIT", "ON_EXIT_OR_EVICT"})
 _OPSYS_NAMES: Final = frozenset({"opsys", "opsysandver", "opsysname", "opsysshortname", "opsyslongname"})
 
@@ -104,8 +107,12 @@ def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
     except PlacelessError as error:
         raise placed(given, error) from error
     value = constant(node)
-    if isinstance(value, int | float) and (isinstance(value, bool) or value < least):
-        bound = "more than zero" if least else "zero or more"
+    if isinstance(value, bool):
+        given.refuse(f"{name} must be a number, not {given.text}")
+    if isinstance(value, int) and _TOO_LONG.search(given.text):
+        given.refuse(f"{name} is a number too large to count with: {given.text}")
+    if isinstance(value, int | float) and value < least:
+        bound = "zero or more" if not least else "more than zero" if value <= 0 else f"at least {least}"
         given.refuse(f"{name} must be {bound}, not {given.text}")
     return node
 
@@ -158,10 +165,8 @@ def _inputs(lookup: Lookup) -> tuple[str, ...]:
         path = lookup.iwd() / name
         if not lookup.site.check_files or "://" in name or not is_settled(path):
             continue
-        if lookup.disk.size(path) is None:
-            given.refuse(f"the input file {path} does not exist")
-        if not lookup.disk.readable(path):
-            given.refuse(f"the input file {path} cannot be read")
+        if why := lookup.disk.unreadable(path):
+            given.refuse(f"the input file {path} {why}")
     return names
 
 

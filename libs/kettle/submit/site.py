@@ -81,16 +81,34 @@ class Disk:
         return self._sizes[path]
 
     @staticmethod
-    def readable(path: Path) -> bool:
+    def unreadable(path: Path) -> str:
         """
-        Whether we may read it.
+        Why a file cannot be read, as the end of a sentence; empty if it can.
         """
-        return os.access(path, os.R_OK)
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return "does not exist"
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        return "" if os.access(path, os.R_OK) else "cannot be read: Permission denied"
+
+    @staticmethod
+    def unwritable(path: Path) -> str:
+        """
+        Why a file cannot be written or made, as a sentence; empty if it can.
+        """
+        if not os.path.isdir(path.parent):  # noqa: PTH112 - pathlib's raises where we may not look
+            return f"there is no directory {path.parent}"
+        if os.path.isdir(path):  # noqa: PTH112 - the same
+            return f"{path} is a directory"
+        target = path if os.path.lexists(path) else path.parent
+        return "" if os.access(target, os.W_OK) else f"we may not write {target}"
 
 
 def _size(path: Path) -> int | None:
     try:
-        if not path.is_dir():
+        if not os.path.isdir(path):  # noqa: PTH112 - pathlib's raises where we may not look
             return path.stat().st_size
         return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     except OSError:

@@ -24,6 +24,10 @@ _QUEUE: Final = re.compile(r"queue(?:\s+|(?=\()|$)(.*)", re.IGNORECASE | re.DOTA
 _CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNORECASE)
 _STATEMENT: Final = re.compile(r"(include|use|error|warning)\b\s*(.*?)\s*:\s*(.*)", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
+"""What bytes that are not UTF-8 are read as."""
+_SHOWN: Final = 60
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -112,6 +116,8 @@ class Reader:
         """
         while (logical := self._logical()) is not None:
             line, text = logical
+            if _NOT_TEXT.search(text):
+                raise self._error("this is not text in UTF-8; is it a submit file?", line)
             try:
                 self._statement(line, text)
             except PlacelessError as error:
@@ -168,7 +174,7 @@ class Reader:
             self._assign(line, assignment[1] + assignment[2], assignment[3].strip())
         else:
             raise self._error(
-                f"'{text}' is neither NAME = VALUE nor a queue statement; a comment stands on a line of its own",
+                f"'{_shortened(text)}' is neither NAME = VALUE nor a queue statement; a comment stands on a line of its own",
                 line,
             )
 
@@ -184,6 +190,9 @@ class Reader:
         if not self._conditions.active:
             return
         name = commands.CUSTOM.upper() + name[1:] if name.startswith("+") else name
+        own = name[len(commands.CUSTOM) :] if name.lower().startswith(commands.CUSTOM) else None
+        if own is not None and not _ATTRIBUTE.fullmatch(own):
+            raise self._error(f"'{own}' is not the name of an attribute", line)
         self._used.update(
             names_used(text) if name.lower() not in names_used(text) else self._others(name, text)
         )
@@ -217,3 +226,7 @@ class Reader:
             for value in row.values:
                 self._used.update(names_used(value))
         self._queues.append(Queue(self._source, line, self._automatic | self._assigned, iteration))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -127,13 +127,13 @@ class SubmitSide:
                 return msgspec.msgpack.decode(change.value, type=SlotSecret).capability
         raise AssertionError
 
-    async def request(self, count: int = 1, *, lease: float = LEASE, **attributes: Scalar) -> ClaimsDecided:
+    async def request(self, count: int = 1, *, lease: float = LEASE, ad: Ad | None = None) -> ClaimsDecided:
         """
         Ask for claims with fresh ids.
         """
         self._claims += count
         keys = [ClaimKey(f"claim#{self._claims - n}", f"secret{self._claims - n}") for n in range(count)]
-        return await self.request_keys(keys, lease=lease, **attributes)
+        return await self.request_keys(keys, lease=lease, ad=ad)
 
     async def request_keys(
         self,
@@ -141,7 +141,7 @@ class SubmitSide:
         *,
         lease: float = LEASE,
         capability: str | None = None,
-        **attributes: Scalar,
+        ad: Ad | None = None,
     ) -> ClaimsDecided:
         """
         Ask for these claims.
@@ -151,7 +151,7 @@ class SubmitSide:
             slot=f"slot1@{self.startd}",
             capability=capability or await self.capability(),
             submitter="alice",
-            job=job_ad(**attributes),
+            job=ad or job_ad(),
             claims=keys,
             lease=lease,
         )
@@ -161,7 +161,7 @@ class SubmitSide:
         """
         Have one claim.
         """
-        decided = await self.request(lease=lease, **attributes)
+        decided = await self.request(lease=lease, ad=job_ad(**attributes))
         assert [grant.claim for grant in decided.granted], decided.reason
         name = decided.granted[0].claim
         return ClaimKey(name, name.replace("claim#", "secret"))

@@ -36,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Run one command; the exit status is 0 for done, 1 for refused or failed, 2 for a mistake in what was typed.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(words: list[str]) -> int:
     if not words or words[0] in {"-h", "--help", "help"}:
         if len(words) > 1 and words[1] in COMMANDS:
             words = [words[1], "--help"]
@@ -75,8 +82,6 @@ def _run(name: str, words: list[str]) -> int:
         # Whoever read our output has seen enough; Python must not try to flush it once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return 130
     return status
 
 
@@ -93,6 +98,10 @@ def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, 
         screen.trouble(f"kettle {name}: {error}; {hint}")
     except (CommandError, ClientError) as error:
         screen.trouble(f"kettle {name}: {error}")
+    except UnicodeEncodeError as error:
+        screen.trouble(
+            f"kettle {name}: {error.object!r} cannot be printed: it is not text in {error.encoding}"
+        )
     return 1
 
 

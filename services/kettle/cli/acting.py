@@ -51,8 +51,12 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
     if counts["done"] or counts["already_done"]:
         return 0
     if not acted.outcomes:
-        what = " ".join(map(str, arguments.ids)) or "the selection"
-        raise CommandError(f"no job in the queue matches {what}; see what is there with: kettle q --all")
+        what = " ".join(arguments.ids)
+        raise CommandError(
+            f"no job in the queue matches {what}; if it has ended, it is in: kettle history {what}"
+            if what
+            else "no job in the queue matches the selection; see what is there with: kettle q --all"
+        )
     return 1
 
 

@@ -16,7 +16,9 @@ QUEUE_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "PRI", "SIZ
 QUEUE_ATTRIBUTES: Final = (
     "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage",
     "ImageSize", "RemoteWallClockTime", "JobCurrentStartDate", "HoldReason",
+    "EnteredCurrentStatus",
 )  # fmt: skip
+HELD_TITLES: Final = ("ID", "OWNER", "HELD_SINCE", "HOLD_REASON")
 HISTORY_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "ENDED", "EXIT", "CMD")
 RIGHT: Final = frozenset({"ID", "RUN_TIME", "PRI", "SIZE", "EXIT"})
 
@@ -42,6 +44,18 @@ def queue_row(ad: Ad, now: float) -> list[Cell]:
         int(number(ad, "JobPrio")),
         f"{number(ad, 'MemoryUsage') or number(ad, 'ImageSize') / 1024:.1f}",
         command_line(ad),
+    ]
+
+
+def held_row(ad: Ad) -> list[Cell]:
+    """
+    A held job as `condor_q -hold` shows it.
+    """
+    return [
+        str(id_of(ad)),
+        str(ad.get("Owner", "?")),
+        clock(number(ad, "EnteredCurrentStatus")),
+        str(ad.get("HoldReason", "")),
     ]
 
 

@@ -4,6 +4,7 @@ What several subcommands take, and how they reach the pool.
 
 import argparse
 import asyncio
+import math
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -27,6 +28,32 @@ class Arguments(Protocol):
         ...
 
 
+def at_least(least: int) -> Callable[[str], int]:
+    """
+    The type of an argument that is a whole number, not less than `least`.
+    """
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
+        return int(text)
+
+    return number
+
+
+def seconds(text: str) -> float:
+    """
+    The type of an argument that is a time span.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return value
+
+
 def pool_options(parser: argparse.ArgumentParser) -> None:
     """
     Which pool, and how long to wait for it.
@@ -35,7 +62,7 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
     home_option(group)
     group.add_argument(
         "--patience",
-        type=float,
+        type=seconds,
         default=30.0,
         metavar="SECONDS",
         help="how long to go on asking a pool that does not answer (default: 30)",

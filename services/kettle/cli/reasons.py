@@ -114,9 +114,7 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
     if slots == 0:
         said.append(f"The last negotiation ({when}) saw no slot at all: {_stripped(rejection.reason)}.")
     elif never:
-        said.append(
-            f"It can run on none of {counted(slots, 'slot')}: all are refused by {_quoted(never)} ({when})."
-        )
+        said.append(f"{_no_slot(slots)} {_quoted(never)} ({when}).")
         said.extend(_wanted(never, ad))
     else:
         said.append(
@@ -130,6 +128,12 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         clauses=sorted(rejection.clauses, key=lambda clause: -clause.refuses),
         slots=slots,
     )
+
+
+def _no_slot(slots: int) -> str:
+    if slots == 1:
+        return "It cannot run on the only slot: that is refused by"
+    return f"It can run on none of {slots} slots: all are refused by"
 
 
 def _shared(rejection: Rejection) -> str:

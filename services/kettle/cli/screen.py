@@ -91,15 +91,17 @@ class Screen:
         *,
         styles: Sequence[str] | None = None,
         right: frozenset[str] = frozenset(),
+        whole: bool = False,
     ) -> None:
         """
         Rows under titles; `styles` has one per row, `right` the titles of columns that are aligned to the right.
 
-        A terminal gets no more of a row than fits, everything else gets all of it.
+        A terminal gets no more of a row than fits, everything else gets all of it; so does a terminal that gets the
+        rows `whole`, because the end of them is what one asked for.
         """
         texts = [[_text(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
-        room = shutil.get_terminal_size().columns if self.terminal else 0
+        room = shutil.get_terminal_size().columns if self.terminal and not whole else 0
         for index, line in enumerate((list(titles), *texts)):
             cells = [
                 cell.rjust(width) if title in right else cell.ljust(width)

@@ -101,7 +101,6 @@ class Claims:
             claims=[self._secrets.key(claim) for claim in claims],
             lease=self._settings.lease,
         )
-        sent = time.monotonic()
         try:
             decided = await self._ask(match.startd, request)
         finally:
@@ -109,8 +108,11 @@ class Claims:
             self._asking.difference_update(claims)
         if decided is None:
             return
-        self._leases.trust(match.startd, sent)
-        self._leases.hear(match.startd, decided.clock, time.monotonic())
+        now = time.monotonic()
+        self._leases.trust(
+            match.startd, now
+        )  # a claim's first lease begins when the startd makes it: before now
+        self._leases.hear(match.startd, decided.clock, now)
         if decided.reason:
             _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
         await self._granted(match, decided.granted)
@@ -277,6 +279,8 @@ class Claims:
                 ALIVE, startd, alive, deadline=max(1.0, self._settings.alive_interval / 2)
             )
         except BusError as error:
+            if deadline is not None and isinstance(error, NoResponderError):
+                self._leases.not_delivered(startd)
             _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
             return None
         self._leases.hear(startd, reply.clock, time.monotonic())

@@ -34,12 +34,17 @@ from kettle.wire.commands.schedd import (
     Submitted,
 )
 from kettle.wire.endpoint import Position
-from kettle.wire.events import ClusterSubmitted, Event
+from kettle.wire.events import ClusterSubmitted, Event, encode
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
+
+SUBMISSION_BYTES: Final = 4 * 1024 * 1024
+"""A submission is one event, and what is committed must fit into one message of the bus (max_payload 8 MB)."""
+ACTED_AT_ONCE: Final = 5_000
+"""Events in one frame: an action on more jobs takes several, the last of which holds the answer."""
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
 _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
@@ -77,6 +82,12 @@ class People:
         event = ClusterSubmitted(
             cluster=number, owner=owner, ad=request.ad, columns=request.columns, rows=request.rows
         )
+        if (size := len(encode(event))) > SUBMISSION_BYTES:
+            raise RefusedError(
+                "unacceptable",
+                f"the submission takes {size:,} bytes, and at most {SUBMISSION_BYTES:,} may be submitted at once; "
+                "submit it as several clusters",
+            )
 
         def reply(frame: int) -> Submitted:
             return Submitted(cluster=number, count=len(request.rows), position=Position(self._shard, frame))
@@ -117,9 +128,10 @@ class People:
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame))
 
-        frame = await self._ledger.record(
-            changes, command=request.id, reply=lambda frame: _encode(reply(frame))
-        )
+        *others, last = _batched(changes)
+        for some in others:
+            self._ledger.record(some)
+        frame = await self._ledger.record(last, command=request.id, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
             if outcome.outcome == "done" and outcome.job in self._queue.jobs:
                 self._shadows.stop(outcome.job)
@@ -220,3 +232,8 @@ def _project(ad: Ad, names: list[str]) -> Ad:
         return ad
     wanted = {name.lower() for name in names}
     return {name: value for name, value in ad.items() if name.lower() in wanted}
+
+
+def _batched(changes: list[tuple[str, Event]]) -> list[list[tuple[str, Event]]]:
+    """The changes in pieces that fit into one frame each; one empty piece if there are none."""
+    return [changes[at : at + ACTED_AT_ONCE] for at in range(0, len(changes), ACTED_AT_ONCE)] or [[]]

@@ -7,7 +7,7 @@ import os
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
-from kettle.startd.domain import decide
+from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import Begun
 from kettle.startd.startd import Startd, moment
 from kettle.wire.commands.startd import (
@@ -65,7 +65,7 @@ class Handlers:
         Accept or refuse claims.
         """
         _only("schedd", caller)
-        reply, changes = decide.request_claims(self._machine, command, moment())
+        reply, changes = claims.request_claims(self._machine, command, moment())
         self._startd.record(changes)
         return reply
 
@@ -74,7 +74,7 @@ class Handlers:
         Renew leases and compare lists.
         """
         _only("schedd", caller)
-        reply, changes = decide.alive(self._machine, command, moment())
+        reply, changes = claims.alive(self._machine, command, moment())
         self._startd.record(changes)
         return reply
 
@@ -83,7 +83,7 @@ class Handlers:
         Take claims back.
         """
         _only("schedd", caller)
-        self._startd.record(decide.release(self._machine, command.claims, command.reason))
+        self._startd.record(claims.release(self._machine, command.claims, command.reason))
         return Done()
 
     async def activate(self, command: Activate, caller: Identity) -> Activated:
@@ -94,7 +94,7 @@ class Handlers:
         self._startd.reporter.confirm(command.recorded)
         results: list[ActivationResult] = []
         for activation in command.activations:
-            result, changes = decide.activate(self._machine, activation, moment())
+            result, changes = attempts.activate(self._machine, activation, moment())
             self._startd.record(changes)
             for change in changes:
                 if isinstance(change, Begun):
@@ -108,7 +108,7 @@ class Handlers:
         """
         _only("shadow", caller)
         for attempt in command.attempts:
-            self._startd.record(decide.deactivate(self._machine, attempt))
+            self._startd.record(attempts.deactivate(self._machine, attempt))
         return Done()
 
     async def confirm(self, command: Confirm, caller: Identity) -> Done:

@@ -15,6 +15,7 @@ from typing import Final
 
 from kettle.classad import ClassAdParseError, parse
 from kettle.execution.attempt import Account
+from kettle.execution.sandbox import SYSTEM_EXECUTE
 from kettle.runtime import SettingsError
 from kettle.startd.domain.machine import Facts
 from kettle.startd.domain.resources import Resources
@@ -22,7 +23,6 @@ from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
 _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
-_SYSTEM_EXECUTE: Final = Path("/var/lib/kettle/execute")
 
 
 def facts(settings: StartdSettings, execute: Path) -> Facts:
@@ -97,7 +97,7 @@ def make_execute(settings: StartdSettings) -> Path:
         mark = hashlib.sha256(
             f"{settings.home_path.resolve()}\0{machine_name(settings)}".encode()
         ).hexdigest()
-        chosen = _SYSTEM_EXECUTE / mark[:16]
+        chosen = Path(SYSTEM_EXECUTE) / mark[:16]
     try:
         chosen.mkdir(parents=True, exist_ok=True)
         if slots:
@@ -107,18 +107,6 @@ def make_execute(settings: StartdSettings) -> Path:
     if slots and not _reachable(chosen):
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} is closed to the accounts that jobs run as.")
     return chosen.resolve()
-
-
-def release_execute(execute: Path) -> None:
-    """
-    Remove a directory of ours in the system's place, if it is empty.
-    """
-    if execute.parent == _SYSTEM_EXECUTE:
-        for directory in (execute, _SYSTEM_EXECUTE, _SYSTEM_EXECUTE.parent):
-            try:
-                directory.rmdir()
-            except OSError:
-                return
 
 
 def _reachable(path: Path) -> bool:

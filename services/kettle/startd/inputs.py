@@ -181,12 +181,17 @@ class InputCache:
             excess -= self._sizes.pop(digest)
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def _first(group: ExceptionGroup[Exception]) -> InputError:
     """
     One of the failures that happened side by side: one sentence is enough for the person who reads it.
     """
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
+    found, other = group.split(InputError)
+    if other is not None or found is None:
+        raise group
+    leaf: InputError | ExceptionGroup[InputError] = found
+    while isinstance(leaf, ExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf
 
 
 def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:

@@ -4,6 +4,7 @@ The startd's journal: every change of its claims and attempts, before it has an 
 It outlives the process, not the machine: after a boot nothing of what it says still exists, and it starts empty.
 """
 
+import fcntl
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,3 +88,21 @@ def _records(data: bytes) -> Iterator[bytes]:
             return
         yield data[at : at + length]
         at += length
+
+
+def lock_state(state: Path) -> int:
+    """
+    Make the state directory ours alone; returns the open lock.
+
+    Raises:
+        BlockingIOError: another startd has it.
+    """
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (state / "reports").mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    return fd

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempt import Account
-from kettle.execution.cgroups import Cgroup, CgroupLayout
+from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import signal_process, start_time
 from kettle.execution.sandbox import remove_tree
 

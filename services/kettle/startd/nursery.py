@@ -25,8 +25,9 @@ class Nursery:
     Forks starters.  A zygote that dies is replaced, at once the first time and later with growing pauses.
     """
 
-    def __init__(self, state: Path, *, lifeline_fd: int | None) -> None:
+    def __init__(self, state: Path, execute: Path, *, lifeline_fd: int | None) -> None:
         self._state = state
+        self._execute = execute
         self._lifeline_fd = lifeline_fd
         self._loop = asyncio.get_running_loop()
         self._listener: socket.socket | None = None
@@ -112,7 +113,7 @@ class Nursery:
         self._drop()
 
     def _spawn(self) -> None:
-        self._zygote = Zygote(lifeline_fd=self._lifeline_fd)
+        self._zygote = Zygote(str(self._execute), lifeline_fd=self._lifeline_fd)
         self._loop.add_reader(self._zygote.socket, self._ended)
 
     def _ended(self) -> None:

@@ -4,23 +4,19 @@ The startd: decisions are recorded in the journal, then they take effect.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from kettle.execution.attempt import Account, AttemptId, Input, JobSpec, StoredReport
-from kettle.execution.cgroups import Cgroup, CgroupLayout
-from kettle.execution.jobad import long_form
+from kettle.execution.attempt import Account, AttemptId, Input, StoredReport
+from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import boottime
 from kettle.runtime import Telemetry
 from kettle.startd import host, landlord
 from kettle.startd.advertiser import Advertiser
-from kettle.startd.domain import decide
-from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import (
     Attempt,
     Begun,
@@ -30,18 +26,19 @@ from kettle.startd.domain.claim import (
     Closing,
     Gone,
     Met,
+    Now,
     Over,
     Renewed,
     Stop,
     Stopped,
 )
-from kettle.startd.domain.decide import Now
 from kettle.startd.domain.machine import Machine
 from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache, InputError
 from kettle.startd.journal import Journal
 from kettle.startd.nursery import Nursery
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
+from kettle.startd.specs import Specs
 from kettle.startd.tenancy import Tenancy
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import Exited, Failed, Report
@@ -49,7 +46,6 @@ from kettle.wire.work import Exited, Failed, Report
 _log: Final = logging.getLogger(__name__)
 
 STARTER_ERROR: Final = 1007
-_HARD_SHUTDOWN_S: Final = 1.0
 
 
 def moment() -> Now:
@@ -89,12 +85,11 @@ class Startd:
         self._cache = cache
         self._tasks = tasks
         self._telemetry = telemetry
-        self._home = host.home()
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
         self._nursery = nursery
-        self._machine_ads: dict[str, str] = {}
+        self._specs = Specs(machine.facts, settings, execute, cgroups)
 
     # -- deciding, recording, acting ---------------------------------------------------------------------------------
 
@@ -118,7 +113,7 @@ class Startd:
                 self._advertiser.now()
                 self._deadlines.set()
             case Gone(claim=name):
-                self._machine_ads.pop(name, None)
+                self._specs.forget(name)
                 self._advertiser.now()
             case Renewed(claims=names, deadline=deadline):
                 for attempt in self._attempts_of(names):
@@ -157,9 +152,7 @@ class Startd:
         attempt = AttemptId(change.claim, activation.job, activation.attempt)
         self._tenancy.expect(attempt)
         if all(file.data is not None for file in activation.inputs):
-            self._tenancy.start(
-                self._spec(claim, activation, [self._cache.input(f) for f in activation.inputs])
-            )
+            self._start(claim, activation, [self._cache.input(file) for file in activation.inputs])
             return
         fetching = self._tasks.create_task(self._fetch(attempt, activation), name=f"inputs {attempt.name}")
         self._fetching[attempt] = fetching
@@ -172,54 +165,15 @@ class Startd:
             async with self._cache.gathered(activation) as inputs:
                 claim = self.machine.claims[attempt.claim]
                 self._fetching.pop(attempt, None)
-                self._tenancy.start(self._spec(claim, activation, inputs))
+                self._start(claim, activation, inputs)
                 await self._tenancy.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
             failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error))
             self._bury(attempt, failed)
 
-    def _spec(self, claim: Claim, activation: Activation, inputs: list[Input]) -> JobSpec:
-        account = host.account(self._settings, claim.slot)
-        draining = self.machine.draining
-        return JobSpec(
-            key=claim.key,
-            job=activation.job,
-            attempt=activation.attempt,
-            schedd=claim.schedd,
-            execute=str(self._execute),
-            state=str(self._settings.state_path),
-            slot=self.machine.facts.dynamic_slot(claim.slot),
-            cpus=claim.resources.cpus,
-            memory=claim.resources.memory,
-            disk=claim.resources.disk,
-            ad=activation.ad,
-            machine_ad=self._machine_ad(claim),
-            inputs=inputs,
-            received=sum(file.size for file in activation.inputs),
-            began=boottime(),
-            deadline=claim.deadline,
-            sequence=claim.sequence,
-            account=account,
-            cgroups=self._cgroups,
-            home="" if account is not None else self._home,
-            kill_timeout=self._settings.shutdown_kill_timeout if draining else self._settings.kill_timeout,
-            monitor_interval=self._settings.monitor_interval,
-            measure_interval=self._settings.measure_interval,
-            enforce_disk=self._settings.enforce_disk,
-            trace=activation.trace,
-        )
-
-    def _machine_ad(self, claim: Claim) -> str:
-        """
-        The slot's ad as jobs read it; the same for all jobs of a claim.
-        """
-        text = self._machine_ads.get(claim.key.claim)
-        if text is None:
-            still = msgspec.structs.replace(claim, attempt=None)
-            text = long_form(dynamic_ad(self.machine.facts, still, now=claim.made))
-            self._machine_ads[claim.key.claim] = text
-        return text
+    def _start(self, claim: Claim, activation: Activation, inputs: list[Input]) -> None:
+        self._tenancy.start(self._specs.of(claim, activation, inputs, draining=self.machine.draining))
 
     def _attempt(self, attempt: AttemptId) -> Attempt | None:
         claim = self.machine.claims.get(attempt.claim)
@@ -248,7 +202,7 @@ class Startd:
         self.reporter.finish(stored)
         self._trace(stored.report)
         self._tenancy.forget(stored.id)
-        self.record(decide.over(self.machine, stored.report, moment()))
+        self.record(attempts.over(self.machine, stored.report, moment()))
 
     def _trace(self, report: Report) -> None:
         if isinstance(report.body, Exited | Failed) and report.trace:
@@ -307,10 +261,10 @@ class Startd:
         self._tenancy.forget(attempt)
         if claim is None or known is None:
             return
-        report = decide.obituary(claim, known, failed)
+        report = attempts.obituary(claim, known, failed)
         stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
         self.reporter.write(stored)
-        self.record(decide.over(self.machine, report, moment()))
+        self.record(attempts.over(self.machine, report, moment()))
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -351,7 +305,7 @@ class Startd:
                 async with asyncio.timeout(None if deadline is None else max(0.0, deadline - boottime())):
                     await self._deadlines.wait()
             except TimeoutError:
-                self.record(decide.expire(self.machine, moment()))
+                self.record(claims.expire(self.machine, moment()))
 
     async def drain(self) -> None:
         """
@@ -359,7 +313,7 @@ class Startd:
         """
         self.machine.draining = True
         self._advertiser.now()
-        self.record(decide.drain(self.machine))
+        self.record(claims.drain(self.machine))
         await self._tenancy.emptied()
         self.record([Gone(name) for name in self.machine.claims])
         await self.reporter.sent()
@@ -373,23 +327,3 @@ class Startd:
         self._tenancy.close()
         self._nursery.close()
         self._journal.close()
-
-
-def claim_file(state: Path) -> int:
-    """
-    Make the state directory ours alone; returns the open lock.
-
-    Raises:
-        BlockingIOError: another startd has it.
-    """
-    import fcntl
-
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (state / "reports").mkdir(mode=0o700, exist_ok=True)
-    fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise
-    return fd

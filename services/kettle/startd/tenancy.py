@@ -8,17 +8,17 @@ import logging
 import os
 import socket
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.execution.attempt import AttemptId, JobSpec
 from kettle.execution.linux import signal_process, start_time
 from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said, ToStartd
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Attempt, Stop
 from kettle.startd.nursery import Nursery
-from kettle.wire.work import Report
+from kettle.startd.tenant import Landlord, Tenant
 
 _log: Final = logging.getLogger(__name__)
 
@@ -27,55 +27,6 @@ _BIRTHS: Final = 5
 _BIRTH_PAUSE_S: Final = 0.2
 _HARD_PATIENCE_S: Final = 10.0
 """How long a starter may take to end its job beyond the time that the job has."""
-
-
-class Landlord(Protocol):
-    """
-    Who hears what becomes of attempts.
-    """
-
-    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
-        """
-        A starter has said hello.
-        """
-        ...
-
-    def said(self, report: Report) -> None:
-        """
-        The job runs, or uses so much.
-        """
-        ...
-
-    def over(self, stored: StoredReport) -> None:
-        """
-        The final report is on disk.
-        """
-        ...
-
-    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
-        """
-        The starter is gone without a final report; `ran`: it had begun.
-        """
-        ...
-
-
-class _Tenant:
-    """
-    One attempt.
-    """
-
-    def __init__(self, attempt: AttemptId) -> None:
-        self.id = attempt
-        self.spec: JobSpec | None = None
-        self.channel: Channel | None = None
-        self.met = False
-        self.births = 0
-        self.pid = 0
-        self.started = 0
-        self.watch = -1
-        self.stop: Stop | None = None
-        self.enforcement: asyncio.TimerHandle | None = None
-        self.settled = asyncio.Event()
 
 
 class Tenancy:
@@ -87,7 +38,7 @@ class Tenancy:
         self._nursery = nursery
         self._landlord = landlord
         self._kill_timeout = kill_timeout
-        self._tenants: dict[AttemptId, _Tenant] = {}
+        self._tenants: dict[AttemptId, Tenant] = {}
         self._strangers: set[Channel] = set()
         self._loop = asyncio.get_running_loop()
         self._empty = asyncio.Event()
@@ -116,7 +67,7 @@ class Tenancy:
         """
         There is such an attempt; its starter comes later.
         """
-        self._tenants[attempt] = _Tenant(attempt)
+        self._tenants[attempt] = Tenant(attempt)
         self._empty.clear()
 
     def start(self, spec: JobSpec) -> None:
@@ -200,7 +151,7 @@ class Tenancy:
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def _bear(self, tenant: _Tenant) -> None:
+    def _bear(self, tenant: Tenant) -> None:
         if tenant.id not in self._tenants or tenant.spec is None:
             return
         tenant.births += 1
@@ -211,7 +162,7 @@ class Tenancy:
         tenant.channel = Channel(sock, partial(self._hear, tenant), partial(self._lose, tenant))
         tenant.channel.send(Run(tenant.spec))
 
-    def _stillborn(self, tenant: _Tenant) -> None:
+    def _stillborn(self, tenant: Tenant) -> None:
         """
         No hello: nothing has been done yet, so it can be tried again.
         """
@@ -242,7 +193,7 @@ class Tenancy:
         if isinstance(message, Over):
             self._landlord.over(message.report)
 
-    def _hear(self, tenant: _Tenant, channel: Channel, message: ToStartd) -> None:
+    def _hear(self, tenant: Tenant, channel: Channel, message: ToStartd) -> None:
         match message:
             case Hello(pid=pid, report=report):
                 self._meet(tenant, channel, pid)
@@ -254,7 +205,7 @@ class Tenancy:
             case Over(report=stored):
                 self._landlord.over(stored)
 
-    def _meet(self, tenant: _Tenant, channel: Channel, pid: int) -> None:
+    def _meet(self, tenant: Tenant, channel: Channel, pid: int) -> None:
         started = start_time(pid) or 0
         if (tenant.pid, tenant.started) != (pid, started):
             tenant.pid, tenant.started = pid, started
@@ -265,7 +216,7 @@ class Tenancy:
         if tenant.stop is not None:
             channel.send(End(tenant.stop.code, tenant.stop.reason, tenant.stop.hard))
 
-    def _lose(self, tenant: _Tenant, channel: Channel) -> None:
+    def _lose(self, tenant: Tenant, channel: Channel) -> None:
         """
         The line is broken: the starter is dead, or hung up on its way out.
         """
@@ -277,7 +228,7 @@ class Tenancy:
         elif not self._watch(tenant, tenant.pid, tenant.started):
             self._missing(tenant)
 
-    def _watch(self, tenant: _Tenant, pid: int, started: int) -> bool:
+    def _watch(self, tenant: Tenant, pid: int, started: int) -> bool:
         """
         Be told when the process ends; whether it lives.
         """
@@ -294,13 +245,13 @@ class Tenancy:
         self._loop.add_reader(fd, self._missing, tenant)
         return True
 
-    def _unwatch(self, tenant: _Tenant) -> None:
+    def _unwatch(self, tenant: Tenant) -> None:
         if tenant.watch >= 0:
             self._loop.remove_reader(tenant.watch)
             os.close(tenant.watch)
             tenant.watch = -1
 
-    def _missing(self, tenant: _Tenant) -> None:
+    def _missing(self, tenant: Tenant) -> None:
         """
         The starter's process is gone, or never came.
         """
@@ -308,7 +259,7 @@ class Tenancy:
         if tenant.channel is None and self._tenants.get(tenant.id) is tenant:
             self._landlord.abandoned(tenant.id, ran=True)
 
-    def _enforce(self, tenant: _Tenant) -> None:
+    def _enforce(self, tenant: Tenant) -> None:
         """
         The starter has not ended its job in time.
         """

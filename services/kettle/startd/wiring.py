@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from kettle.bus.ports import Bus
-from kettle.execution.cgroups import probe_cgroups, remove_layout
+from kettle.execution.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.linux import boot_id
+from kettle.execution.sandbox import release_execute
 from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
@@ -21,11 +22,11 @@ from kettle.startd.advertiser import Advertiser
 from kettle.startd.domain.machine import Machine
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
-from kettle.startd.journal import Journal
+from kettle.startd.journal import Journal, lock_state
 from kettle.startd.nursery import Nursery
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
-from kettle.startd.startd import Startd, claim_file
+from kettle.startd.startd import Startd
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -59,7 +60,7 @@ async def running(
     execute = host.make_execute(settings)
     state = settings.state_path
     try:
-        lock = claim_file(state)
+        lock = lock_state(state)
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
@@ -69,7 +70,7 @@ async def running(
     journal.restart(machine.snapshot())
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
     cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
-    nursery = Nursery(state, lifeline_fd=lifeline_fd)
+    nursery = Nursery(state, execute, lifeline_fd=lifeline_fd)
     try:
         async with asyncio.TaskGroup() as tasks:
             reporter = Reporter(
@@ -128,5 +129,5 @@ async def running(
         nursery.close()
         if cgroups is not None:
             remove_layout(cgroups)
-        host.release_execute(execute)
+        release_execute(str(execute))
         os.close(lock)

@@ -12,17 +12,17 @@ import msgspec
 
 from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
-from kettle.execution.outputs import STDERR, STDOUT, collect
-from kettle.execution.process import LaunchError, Program, launch
+from kettle.execution.outputs import collect
+from kettle.execution.process import LaunchError, launch
 from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said
-from kettle.execution.quoting import QuotingError, split_arguments_v1, split_arguments_v2_raw
+from kettle.execution.quoting import QuotingError
 from kettle.execution.reports import store
-from kettle.execution.sandbox import Mark, Sandbox
+from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.family import Family
 from kettle.starter.line import Line
+from kettle.starter.program import program_of
 from kettle.starter.verdict import Ending, after_launch, limits, lost_lease, out_of_disk, out_of_memory
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
@@ -75,7 +75,9 @@ class Starter:
             os.setgroups([])  # when we act as the job's account, we have no group but its own
         try:
             self._prepare()
-            self._family = Family(launch(self._program(), self._cgroup), self._cgroup)
+            self._family = Family(
+                launch(program_of(self._spec, self._job, self._sandbox.path), self._cgroup), self._cgroup
+            )
         except LaunchError as error:
             self._ending = after_launch(error)
         except QuotingError as error:
@@ -99,28 +101,6 @@ class Starter:
         self._before = self._sandbox.catalogue()
         if self._cgroup is not None:
             self._cgroup.make(memory_mib=self._spec.memory)
-
-    def _program(self) -> Program:
-        job, sandbox = self._job, self._sandbox.path
-        arguments = job.text("Arguments")
-        out, err = job.stream("Out"), job.stream("Err")
-        stdout = f"{sandbox}/{STDOUT}" if out else os.devnull
-        stderr = f"{sandbox}/{STDERR}" if err else os.devnull
-        stdin = job.stream("In")
-        if stdin is not None and job.flag("TransferIn", default=True):
-            stdin = os.path.basename(stdin)  # noqa: PTH119 - a string
-        return Program(
-            path=os.path.join(sandbox, job.command),  # noqa: PTH118 - an absolute one stays what it is
-            arguments=split_arguments_v1(job.text("Args") or "")
-            if arguments is None
-            else split_arguments_v2_raw(arguments),
-            environment=job_environment(self._spec, job, sandbox, os.environ),
-            directory=sandbox,
-            stdin=os.path.join(sandbox, stdin) if stdin else os.devnull,  # noqa: PTH118 - as above
-            stdout=stdout,
-            stderr=stdout if out and out == err else stderr,
-            account=self._spec.account,
-        )
 
     def _begin(self, pid: int) -> None:
         self._started = self._report(Started(pid=pid, at=time.time()))
@@ -222,6 +202,7 @@ class Starter:
         if self._cgroup is not None:
             self._cgroup.remove()
         self._sandbox.remove()
+        release_execute(self._spec.execute)
         os._exit(EXIT_ORPHANED)
 
     # -- after -------------------------------------------------------------------------------------------------------

@@ -319,8 +319,8 @@ async def test_status(world: World) -> None:
     said = await world.kettle("status")
     assert 0 == said.status
     assert "slot1@here" in said.out
-    assert "3 of 8 free" in said.out
-    assert "1 GiB of 4 GiB free" in said.out
+    assert "3/8 free" in said.out
+    assert "1/4 GiB free" in said.out
     assert "Jobs at schedd: 7 idle, 0 running, 0 held." in said.out
     assert ["slot1@here"] == [
         ad["Name"] for ad in json((await world.kettle("status", "--ads", "Machine", "--json")).out)

@@ -11,7 +11,7 @@ from kettle.execution.linux import boottime
 from kettle.testing.submit_side import SCHEDD, SubmitSide, job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import ALIVE, RELEASE, Alive, ClaimKey, Release
+from kettle.wire.commands.startd import ALIVE, RELEASE, Alive, AliveReply, ClaimKey, Release
 from kettle.wire.subjects import ad_key
 from kettle.wire.work import Exited, Failed, Started
 
@@ -176,6 +176,7 @@ async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
     """
     activation = await submitter.start(script("sleep 1"), claim=await submitter.claim(lease=0.4))
     other = await submitter.claim()
+    reply = AliveReply(clock=0.0)
     for _ in range(10):
         alive = Alive(schedd=SCHEDD, claims=[activation.key], deadline=boottime() + 100)
         reply = await submitter.schedd.call(ALIVE, submitter.startd, alive)

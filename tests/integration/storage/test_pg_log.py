@@ -203,7 +203,7 @@ async def test_a_database_that_is_not_there_is_waited_for(directory: Path) -> No
     As long as the caller has patience.
     """
     with pytest.raises(LogUnavailableError, match=r"within 0\.3 seconds"):
-        async with PgLog.connect(f"postgresql:///kettle?host={directory}", patience=0.3):
+        async with PgLog.connect(f"postgresql://nobody@/kettle?host={directory}", patience=0.3):
             pass
 
 

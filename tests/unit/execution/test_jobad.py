@@ -33,9 +33,9 @@ def test_a_job_may_ask_for_less_time_only() -> None:
     """
     The machine's limit stands.
     """
-    assert (3, 10, 10) == tuple(
-        JobAd(ad).kill_timeout(10) for ad in ({"KillSigTimeout": 3}, {"JobMaxVacateTime": 99}, {})
-    )
+    ads: list[Ad] = [{"KillSigTimeout": 3}, {"JobMaxVacateTime": 99}, {}]
+
+    assert [3, 10, 10] == [JobAd(ad).kill_timeout(10) for ad in ads]
 
 
 def test_the_long_form_is_read_back_by_the_library() -> None:

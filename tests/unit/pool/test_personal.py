@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.pool.personal import PERSONAL, render
+from kettle.pool.personal import PERSONAL, render, slot_uid_base
 from kettle.runtime import Settings
 from kettle.testing.pool import SHORT
 
@@ -38,6 +38,19 @@ def test_a_personal_pool_differs_from_production(role: str) -> None:
     """
     defaults = settings_of(role)()
     assert [] == [line.name for line in PERSONAL[role] if line.value == getattr(defaults, line.name)]
+
+
+def test_pools_of_root_do_not_share_accounts(tmp_path: Path) -> None:
+    """
+    Each pool of root gives its slots accounts of its own, inside the range that the startd accepts.
+    """
+    bases = {slot_uid_base(f"{number:016x}") for number in (0, 1, 2**64 - 1)}
+    assert len(bases) == 3
+    assert min(abs(one - other) for one in bases for other in bases if one != other) >= 1000
+    file = tmp_path / "kettle.toml"
+    file.write_text(render({}, pool_id="f" * 16))
+    loaded = settings_of("startd").load("startd", environ={}, toml_path=file)
+    assert slot_uid_base("f" * 16) == getattr(loaded, "slot_uid_base", 0)
 
 
 def test_a_claim_outlives_missed_renewals() -> None:

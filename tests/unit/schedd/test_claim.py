@@ -10,9 +10,10 @@ times = st.floats(min_value=0.0, max_value=20.0, allow_nan=False)
 
 
 @given(
-    skew=st.floats(min_value=-1e6, max_value=1e6), delays=st.lists(st.tuples(times, times, times), max_size=8)
+    skew=st.floats(min_value=-1e6, max_value=1e6),
+    delays=st.lists(st.tuples(times, times, times, st.booleans()), max_size=8),
 )
-def test_the_worker_ends_first(skew: float, delays: list[tuple[float, float, float]]) -> None:
+def test_the_worker_ends_first(skew: float, delays: list[tuple[float, float, float, bool]]) -> None:
     """
     However late renewals and their answers arrive, the worker's deadline comes before the moment at which the submit side
     lets the job run again; the clocks of the two are unrelated.
@@ -22,15 +23,15 @@ def test_the_worker_ends_first(skew: float, delays: list[tuple[float, float, flo
     workers_deadline = now + skew + LEASE  # the claim was granted now, on the worker's clock
     leases.trust("m", now)
     leases.hear("m", now + skew, now)
-    for pause, there, back in delays:
+    for pause, there, back, lost in delays:
         now += pause
         deadline = leases.renew("m", now)
-        assert deadline is not None
-        workers_deadline = max(workers_deadline, deadline)
-        arrived = now + there
-        leases.hear("m", arrived + skew, arrived + back)
-        sent, now = now, arrived + back
-        assert workers_deadline - skew <= sent + LEASE + 1e-6
+        if deadline is not None:
+            workers_deadline = max(workers_deadline, deadline)
+            assert workers_deadline - skew <= now + LEASE + 1e-6
+        if not lost:
+            leases.hear("m", now + there + skew, now + there + back)
+        now += there + back
         if leases.expired(["m"], now):
             assert workers_deadline - skew < now
 
@@ -55,3 +56,30 @@ def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
     assert ["a"] == leases.suspect(["a", "b"], ["a", "b"])
     assert [] == leases.suspect(["b"], [])
     assert [] == leases.suspect(["b"], ["b"])
+
+
+def test_a_worker_that_never_answers_is_given_up() -> None:
+    """
+    Renewals that nobody answers do not put off the end for ever.
+    """
+    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases.trust("m", 0.0)
+    leases.hear("m", 500.0, 0.0)
+    asked = [leases.renew("m", float(second)) for second in range(1, 40)]
+
+    assert [None] * 34 == asked[5:]
+    assert [] == leases.expired(["m"], 1.5 * LEASE + MARGIN)
+    assert ["m"] == leases.expired(["m"], 1.5 * LEASE + MARGIN + 0.1)
+
+
+def test_what_reached_nobody_puts_nothing_off() -> None:
+    """
+    A renewal for which the bus had no receiver extends no lease.
+    """
+    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases.trust("m", 0.0)
+    leases.hear("m", 500.0, 0.0)
+    leases.renew("m", 4.0)
+    leases.not_delivered("m")
+
+    assert ["m"] == leases.expired(["m"], LEASE + MARGIN + 0.1)

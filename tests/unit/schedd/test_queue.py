@@ -3,7 +3,7 @@
 import msgspec
 
 from kettle.schedd.domain.job import Assign, Finish, Hold, decide
-from kettle.schedd.domain.queue import Queue, job_stream
+from kettle.schedd.domain.queue import NEWEST, Queue, job_stream
 from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
 from kettle.wire.jobs import JobId
@@ -86,7 +86,7 @@ def test_the_working_set_restores_the_queue() -> None:
 
 def test_a_finished_cluster_leaves_no_rows() -> None:
     """
-    When its last job has left the queue, nothing of a cluster is loaded at the next start.
+    When its last job has left the queue, nothing of a cluster is loaded at the next start but that its number is taken.
     """
     recorder = Recorder()
     recorder.apply("cluster/1", cluster(1, [[]], []))
@@ -94,7 +94,8 @@ def test_a_finished_cluster_leaves_no_rows() -> None:
     recorder.finish(JobId(1, 0), "c1")
     recorder.apply("claim/c1", ClaimEnded(claim="c1", reason="done"))
 
-    assert ({}, {}) == (recorder.rows, recorder.queue.clusters)
+    assert ([NEWEST], {}) == (list(recorder.rows), recorder.queue.clusters)
+    assert 1 == recorder.restored().newest_cluster
 
 
 def test_jobs_come_in_order_of_priority_and_age() -> None:

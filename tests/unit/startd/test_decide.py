@@ -2,12 +2,13 @@
 What a startd decides.
 """
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from kettle.startd.domain import decide
-from kettle.startd.domain.claim import Closing, Gone, Met, Over, Renewed, Stop, Stopped
-from kettle.startd.domain.decide import Now
+from kettle.startd.domain import attempts, claims
+from kettle.startd.domain.claim import Change, Closing, Gone, Met, Now, Over, Renewed, Stop, Stopped
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources, carve
 from kettle.wire.ads import Ad, Expr, Scalar
@@ -34,22 +35,22 @@ def machine(start: str = "true", **attributes: Scalar) -> Machine:
 
 
 def request(
-    *keys: ClaimKey, capability: str = "right", slot: str = "slot1@host", **job: Scalar
+    *keys: ClaimKey, ad: Ad | None = None, capability: str = "right", slot: str = "slot1@host"
 ) -> RequestClaims:
-    ad: Ad = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True, **job}
+    job: Ad = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True, **(ad or {})}
     return RequestClaims(
         schedd="schedd",
         slot=slot,
         capability=capability,
         submitter="alice",
-        job=ad,
+        job=job,
         claims=list(keys),
         lease=60.0,
     )
 
 
 def claimed(host: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
-    reply, changes = decide.request_claims(host, request(*(keys or (KEY,)), **job), NOW)
+    reply, changes = claims.request_claims(host, request(*(keys or (KEY,)), ad=job), NOW)
     for change in changes:
         host.apply(change)
     return reply
@@ -65,7 +66,7 @@ def activation(
 
 
 def activated(host: Machine, what: Activation) -> int:
-    result, changes = decide.activate(host, what, NOW)
+    result, changes = attempts.activate(host, what, NOW)
     for change in changes:
         host.apply(change)
     return result.code
@@ -113,7 +114,7 @@ def test_a_decision_changes_nothing_until_it_is_applied() -> None:
     """
     host = machine()
 
-    decide.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
+    claims.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
 
     assert TOTAL == host.free
 
@@ -136,7 +137,7 @@ def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
     host = machine()
     first = claimed(host)
 
-    again, changes = decide.request_claims(host, request(KEY, capability="old"), NOW)
+    again, changes = claims.request_claims(host, request(KEY, capability="old"), NOW)
 
     assert ([], first.granted) == (changes, again.granted)
 
@@ -146,17 +147,17 @@ def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
     [
         {"capability": "old"},
         {"slot": "slot1@other"},
-        {"RequestMemory": 2000},
-        {"RequestCpus": -1},
-        {"Requirements": Expr("TARGET.Memory > 5000")},
-        {"Requirements": Expr("TARGET.NoSuchThing")},
+        {"ad": {"RequestMemory": 2000}},
+        {"ad": {"RequestCpus": -1}},
+        {"ad": {"Requirements": Expr("TARGET.Memory > 5000")}},
+        {"ad": {"Requirements": Expr("TARGET.NoSuchThing")}},
     ],
 )
-def test_claims_are_refused_with_a_reason(wrong: dict[str, Scalar]) -> None:
+def test_claims_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
     """
     Stale matches, lack of room, unwilling jobs.
     """
-    reply, changes = decide.request_claims(machine(), request(KEY, **wrong), NOW)  # type: ignore[arg-type]
+    reply, changes = claims.request_claims(machine(), request(KEY, **wrong), NOW)
 
     assert ([], []) == (reply.granted, changes)
     assert reply.reason
@@ -190,11 +191,11 @@ def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
     claimed(host)
     keys = [KEY, ClaimKey("gone", "x")]
 
-    far, changes = decide.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
+    far, changes = claims.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
     assert [Renewed(["c1"], 1090.0)] == changes
     assert (["gone"], []) == (far.unknown, far.extra)
 
-    _, past = decide.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
+    _, past = claims.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
     assert [] == past
 
 
@@ -205,8 +206,8 @@ def test_claims_that_a_schedd_leaves_out_are_named() -> None:
     host = machine()
     claimed(host)
 
-    ours, _ = decide.alive(host, Alive(schedd="schedd", claims=[], deadline=None), NOW)
-    theirs, _ = decide.alive(host, Alive(schedd="other", claims=[], deadline=None), NOW)
+    ours, _ = claims.alive(host, Alive(schedd="schedd", claims=[], deadline=None), NOW)
+    theirs, _ = claims.alive(host, Alive(schedd="other", claims=[], deadline=None), NOW)
 
     assert (["c1"], []) == (ours.extra, theirs.extra)
 
@@ -218,17 +219,17 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    changes = decide.expire(host, Now(2000.0, 0.0))
+    changes = claims.expire(host, Now(2000.0, 0.0))
     for change in changes:
         host.apply(change)
 
-    reply, renewed = decide.alive(host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0))
+    reply, renewed = claims.alive(host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0))
     assert ([], [], []) == (reply.unknown, reply.extra, renewed)
     assert [Closing, Stopped] == [type(change) for change in changes]
     assert host.claims["c1"].attempt is not None
     assert host.claims["c1"].attempt.stop == Stop(1008, changes[0].reason, hard=True)  # type: ignore[union-attr]
 
-    over = decide.over(host, report(), NOW)
+    over = attempts.over(host, report(), NOW)
     assert [Over("c1", JobId(1, 0), 1, 2, NOW.time), Gone("c1")] == over
 
 
@@ -239,8 +240,8 @@ def test_an_idle_claim_ends_at_once() -> None:
     host = machine()
     claimed(host)
 
-    assert [Gone("c1")] == decide.release(host, [KEY], "enough")
-    assert [] == decide.release(host, [ClaimKey("c1", "wrong")], "enough")
+    assert [Gone("c1")] == claims.release(host, [KEY], "enough")
+    assert [] == claims.release(host, [ClaimKey("c1", "wrong")], "enough")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_one_attempt_at_a_time() -> None:
     claimed(host)
     activated(host, activation(0))
 
-    assert ([], 0) == (decide.activate(host, activation(0), NOW)[1], activated(host, activation(0)))
+    assert ([], 0) == (attempts.activate(host, activation(0), NOW)[1], activated(host, activation(0)))
     assert 1032 == activated(host, activation(1))
     host.apply(Stopped("c1", Stop(1023, "removed")))
     assert 1028 == activated(host, activation(1))
@@ -296,10 +297,10 @@ def test_a_late_repeat_of_a_finished_attempt_does_not_run_it_again() -> None:
     claimed(host)
     for proc in range(3):
         activated(host, activation(proc))
-        for change in decide.over(host, report(proc, sequence=10 * proc + 2), NOW):
+        for change in attempts.over(host, report(proc, sequence=10 * proc + 2), NOW):
             host.apply(change)
 
-    result, changes = decide.activate(host, activation(0), NOW)
+    result, changes = attempts.activate(host, activation(0), NOW)
 
     assert (0, []) == (result.code, changes)
     assert 22 == host.claims["c1"].sequence
@@ -315,9 +316,9 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
     soft = Deactivation(key=KEY, attempt=1, code=1023, reason="removed")
     hard = msgspec.structs.replace(soft, code=1004, reason="other", hard=True)
 
-    heard = []
+    heard: list[list[Change]] = []
     for command in (soft, soft, hard, soft, hard):
-        changes = decide.deactivate(host, command)
+        changes = attempts.deactivate(host, command)
         heard.append(changes)
         for change in changes:
             host.apply(change)
@@ -335,7 +336,7 @@ def test_deactivation_needs_the_secret_and_the_attempt() -> None:
     activated(host, activation(attempt=2))
 
     for key, attempt in ((ClaimKey("c1", "x"), 2), (KEY, 1)):
-        assert [] == decide.deactivate(host, Deactivation(key=key, attempt=attempt, code=1, reason=""))
+        assert [] == attempts.deactivate(host, Deactivation(key=key, attempt=attempt, code=1, reason=""))
 
 
 def test_a_report_that_is_not_final_ends_nothing() -> None:
@@ -347,7 +348,7 @@ def test_a_report_that_is_not_final_ends_nothing() -> None:
     activated(host, activation())
 
     started = msgspec.structs.replace(report(), body=Started(pid=1, at=0.0))
-    assert ([], []) == (decide.over(host, started, NOW), decide.over(host, report(7), NOW))
+    assert ([], []) == (attempts.over(host, started, NOW), attempts.over(host, report(7), NOW))
 
 
 def test_the_fold_of_a_snapshot_is_the_machine() -> None:

@@ -8,7 +8,7 @@ class ClaimGranted(Event, frozen=True, tag="claim.granted/1"):
     """A startd accepted our claim of a slot for jobs of this submitter and autocluster."""
 
     claim: str
-    """Public id. The secret part never reaches the log: it is kept in the owner's table of capabilities."""
+    """Public id. The secret part is never recorded: the schedd makes it from the id, with its key."""
     startd: str
     slot: str
     slot_ad: Ad

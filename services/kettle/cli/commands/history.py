@@ -8,7 +8,7 @@ from typing import Final
 from kettle.cli.commands.q import show_long
 from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
-from kettle.cli.options import json_option, pool_options, with_pool
+from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
 from kettle.client import ClientError, select
@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the jobs of this person; may be repeated",
     )
     parser.add_argument(
-        "--limit", type=int, default=100, metavar="N", help="at most so many jobs (default: 100)"
+        "--limit", type=at_least(1), default=100, metavar="N", help="at most so many jobs (default: 100)"
     )
     parser.add_argument("--long", action="store_true", help="whole job ads")
     json_option(parser)

@@ -6,8 +6,16 @@ import argparse
 import time
 from typing import Final
 
-from kettle.cli.jobs import QUEUE_ATTRIBUTES, QUEUE_TITLES, RIGHT, queue_row, total_line
-from kettle.cli.options import job_options, json_option, pool_options, selection, with_pool
+from kettle.cli.jobs import (
+    HELD_TITLES,
+    QUEUE_ATTRIBUTES,
+    QUEUE_TITLES,
+    RIGHT,
+    held_row,
+    queue_row,
+    total_line,
+)
+from kettle.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.client import Client
 from kettle.client.progress import status_of
@@ -39,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attributes", default="", metavar="A,B,...", help="these attributes, one job per line"
     )
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="at most so many jobs")
+    parser.add_argument("--limit", type=at_least(0), default=0, metavar="N", help="at most so many jobs")
     json_option(parser)
     pool_options(parser)
 
@@ -82,13 +90,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _show(ads: list[Ad], screen: Screen, *, held: bool) -> None:
     now = time.time()
-    rows = [queue_row(ad, now) for ad in ads]
-    titles: list[str] = list(QUEUE_TITLES)
-    if held:
-        titles.append("HELD BECAUSE")
-        rows = [[*row, str(ad.get("HoldReason", ""))] for row, ad in zip(rows, ads, strict=True)]
     statuses = [status_of(ad) for ad in ads]
-    screen.table(titles, rows, styles=statuses, right=RIGHT)
+    if held:
+        screen.table(HELD_TITLES, [held_row(ad) for ad in ads], styles=statuses, right=RIGHT, whole=True)
+    else:
+        screen.table(QUEUE_TITLES, [queue_row(ad, now) for ad in ads], styles=statuses, right=RIGHT)
     screen.say()
     screen.say(total_line(statuses))
 

@@ -37,7 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     parser.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=argparse.SUPPRESS)
+    rest = parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=argparse.SUPPRESS)
+    rest.required = False  # or a complaint about a missing role would name it, too
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -28,7 +28,8 @@ examples:
   kettle status --json
 """
 
-_SLOT_TITLES: Final = ("NAME", "ARCH", "OPSYS", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "IN STATE")
+_SLOT_TITLES: Final = ("NAME", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "IN STATE", "PLATFORM")
+"""What one needs least stands last: a narrow terminal cuts it off."""
 _RIGHT: Final = frozenset({"CPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS"})
 _STYLES: Final = {
     "running": "good",
@@ -153,14 +154,13 @@ def _slot(ad: Ad, now: float) -> list[Cell]:
     since = number(ad, "EnteredCurrentState")
     return [
         str(ad.get("Name", "?")),
-        str(ad.get("Arch", "?")),
-        str(ad.get("OpSys", "?")),
         str(ad.get("State", "?")),
         str(ad.get("Activity", "?")),
         _of(ad, "Cpus", "TotalSlotCpus", _plain_number),
         _of(ad, "Memory", "TotalSlotMemory", _mebibytes),
         size(number(ad, "Disk")),
         run_time(now - since) if since else "-",
+        f"{ad.get('Arch', '?')}/{ad.get('OpSys', '?')}",
     ]
 
 
@@ -171,7 +171,8 @@ def _of(ad: Ad, free: str, total: str, text: Callable[[float], str]) -> str:
     left, whole = number(ad, free), number(ad, total)
     if ad.get("SlotType") != "Partitionable" or not whole:
         return text(left)
-    return f"{text(left)} of {text(whole)} free"
+    amount, unit = text(whole).partition(" ")[::2]
+    return f"{text(left).removesuffix(f' {unit}')}/{amount}{f' {unit}' if unit else ''} free"
 
 
 def _plain_number(number: float) -> str:

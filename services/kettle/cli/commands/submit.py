@@ -49,7 +49,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument("file", metavar="FILE", help="the submit file; - for standard input")
     parser.add_argument(
-        "given", nargs="*", metavar="NAME=VALUE", help="set before the file is read; the file may override it"
+        "given",
+        nargs="*",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set before the file is read; the file may override it",
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
     json_option(parser)

@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from kettle.cli.errors import CommandError
-from kettle.cli.options import home_option, json_option
+from kettle.cli.options import home_option, json_option, seconds
 from kettle.cli.screen import Screen
 from kettle.client import PoolFile, home_directory
 
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """
     home_option(parser)
     parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long it may take (default: 60)"
+        "--timeout", type=seconds, default=60.0, metavar="SECONDS", help="how long it may take (default: 60)"
     )
     json_option(parser)
 

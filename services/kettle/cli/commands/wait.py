@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kettle.cli.errors import CommandError, UsageError
-from kettle.cli.options import job_options, json_option, pool_options, selection, with_pool
+from kettle.cli.options import job_options, json_option, pool_options, seconds, selection, with_pool
 from kettle.cli.screen import Screen
 from kettle.cli.spans import counted, duration
 from kettle.client import Client, JobId, JobState, Progress, Select
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     job_options(parser, verb="wait for")
-    parser.add_argument("--for", dest="limit", type=float, metavar="SECONDS", help="give up after so long")
+    parser.add_argument("--for", dest="limit", type=seconds, metavar="SECONDS", help="give up after so long")
     parser.add_argument(
         "--through-hold", action="store_true", help="go on waiting when all that is left is held"
     )

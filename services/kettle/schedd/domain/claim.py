@@ -34,6 +34,7 @@ class Contact(msgspec.Struct):
     clock: float | None = None
     seen: float = 0.0
     sent: float = 0.0
+    sent_before: float = 0.0
 
     def deadline(self, now: float, lease: float) -> float | None:
         """The moment on the worker's clock to be named in a renewal sent now; None if its clock is not known yet."""
@@ -54,14 +55,27 @@ class Leases:
         self._missing: dict[str, int] = {}
 
     def renew(self, startd: str, now: float) -> float | None:
-        """The deadline for a renewal that is being sent now."""
+        """
+        The deadline for a renewal that is sent now; None: ask for the clock only, and renew when that is known.
+
+        What is not answered may have been delivered, so each renewal puts off the moment at which the claims are
+        certainly dead. Who has not answered for half a lease is therefore only asked whether he is there.
+        """
         contact = self._contacts.setdefault(startd, Contact())
-        contact.sent = now
+        if contact.clock is None or now - contact.seen > self.lease / 2:
+            return None
+        contact.sent_before, contact.sent = contact.sent, now
         return contact.deadline(now, self.lease)
+
+    def not_delivered(self, startd: str) -> None:
+        """The last renewal certainly reached nobody."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.sent = contact.sent_before
 
     def trust(self, startd: str, now: float) -> None:
         """Assume that a renewal was sent just now: by our predecessor, perhaps."""
-        self._contacts.setdefault(startd, Contact()).sent = now
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.sent = contact.sent_before = max(contact.sent, now)
 
     def hear(self, startd: str, clock: float, now: float) -> None:
         """The startd answered and told its clock."""

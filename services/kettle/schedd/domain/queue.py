@@ -73,6 +73,8 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
 
 
 FRESH: Final = Entry()
+NEWEST: Final = "cluster#newest"
+"""The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -176,7 +178,7 @@ class Queue:
 
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
         self._admit(event, at, left=0)
-        return [Change(stream, _encode((event, at)))]
+        return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
     def _admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
         cluster = Cluster(event, at, Autoclusters(event.ad, event.columns, self._significant), left)
@@ -250,13 +252,21 @@ class Queue:
 
     def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
         """Take the working set over; the order of its rows does not matter."""
-        kinds: dict[str, list[tuple[str, bytes]]] = {"claim": [], "cluster": [], "job": [], "left": []}
+        kinds: dict[str, list[tuple[str, bytes]]] = {
+            "claim": [],
+            "cluster": [],
+            "job": [],
+            "left": [],
+            NEWEST: [],
+        }
         for stream, state in rows:
             kind = "left" if stream.endswith("#left") else stream.partition("/")[0]
             kinds[kind].append((stream, state))
         lefts = {
             stream.removesuffix("#left"): int.from_bytes(state, "little") for stream, state in kinds["left"]
         }
+        for _, state in kinds[NEWEST]:
+            self.newest_cluster = msgspec.msgpack.decode(state, type=int)
         for _, state in kinds["claim"]:
             granted = msgspec.msgpack.decode(state, type=ClaimGranted)
             self.claims[granted.claim] = Claim(granted)

@@ -4,12 +4,25 @@ Claims and attempts of one machine, and every change that can happen to them.
 The changes are what the journal holds: a restarted startd folds them and knows what its predecessor knew.
 """
 
+import hmac
+
 import msgspec
 
 from kettle.execution.attempt import AttemptId
 from kettle.startd.domain.resources import Resources
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
+
+
+class Now(msgspec.Struct, frozen=True):
+    """
+    The moment of a decision, on both clocks.
+    """
+
+    clock: float
+    """Seconds since boot: leases."""
+    time: float
+    """Seconds since the epoch: what people read."""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -64,6 +77,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     attempt: Attempt | None = None
     ending: str = ""
     """Why it ends as soon as its attempt is over; empty: it goes on."""
+
+    def proves(self, key: ClaimKey) -> bool:
+        """
+        Whether `key` is the right to use this claim.
+        """
+        return hmac.compare_digest(self.key.secret.encode(), key.secret.encode())
 
     def attempt_id(self) -> AttemptId | None:
         """

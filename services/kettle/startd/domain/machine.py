@@ -22,6 +22,7 @@ from kettle.startd.domain.claim import (
 )
 from kettle.startd.domain.resources import Resources
 from kettle.wire.ads import Ad
+from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
 
@@ -86,6 +87,13 @@ class Machine:
         """
         taken = {claim.slot for claim in self.claims.values()}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+    def proven(self, key: ClaimKey) -> Claim | None:
+        """
+        The claim, if there is one and `key` is the right to use it.
+        """
+        claim = self.claims.get(key.claim)
+        return claim if claim is not None and claim.proves(key) else None
 
     def of_schedd(self, schedd: str) -> Iterable[Claim]:
         """

@@ -1,0 +1,118 @@
+"""
+The startd's answers about attempts: what may start on a claim, what is to be ended, and what is over.
+"""
+
+import msgspec
+
+from kettle.classad import ClassAd, evaluate_attribute, is_true
+from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain.claim import Attempt, Begun, Change, Claim, Gone, Now, Over, Stop, Stopped
+from kettle.startd.domain.machine import Machine
+from kettle.wire.commands.startd import Activation, ActivationResult, Deactivation
+from kettle.wire.work import Exited, Failed, Report
+
+BAD_REQUEST, NO_MATCH, STILL_CLEANING, NOT_IDLE, NOT_FOUND = 1026, 1027, 1028, 1032, 1034
+"""VacateReasonCode of refused activations."""
+
+STRIDE = 1 << 32
+"""How far beyond the last known report the startd numbers one that it writes for a starter that is gone."""
+
+
+def activate(machine: Machine, activation: Activation, now: Now) -> tuple[ActivationResult, list[Change]]:
+    """
+    Accept an attempt.  One that runs or ran here is accepted again, and changes nothing.
+    """
+    refusal = _refusal(machine, activation)
+    code, reason = refusal if refusal is not None else (0, "")
+    result = ActivationResult(
+        claim=activation.key.claim, attempt=activation.attempt, code=code, reason=reason
+    )
+    claim = machine.proven(activation.key)
+    if refusal is not None or claim is None:
+        return result, []
+    if machine.knows(claim.key.claim, activation.job, activation.attempt):
+        return result, []
+    name = activation.ad.get("GlobalJobId")
+    attempt = Attempt(
+        job=activation.job,
+        attempt=activation.attempt,
+        sequence=claim.sequence,
+        global_job_id=name if isinstance(name, str) else f"{claim.schedd}#{activation.job}",
+        trace=activation.trace,
+        began=now.time,
+    )
+    return result, [Begun(claim.key.claim, attempt)]
+
+
+def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None:
+    claim = machine.proven(activation.key)
+    if claim is None:
+        return NOT_FOUND, f"there is no claim {activation.key.claim} here that you may use"
+    if machine.knows(claim.key.claim, activation.job, activation.attempt):
+        return None
+    if claim.ending:
+        return NOT_FOUND, f"the claim is ending: {claim.ending}"
+    if claim.attempt is not None:
+        code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
+        return code, f"job {claim.attempt.job} is not gone from the claim yet"
+    for file in activation.inputs:
+        parts = file.name.split("/")
+        if not file.name or "\0" in file.name or any(part in {"", ".", ".."} for part in parts):
+            return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
+    if machine.facts.start.strip().lower() != "true" and not _starts(machine, claim, activation):
+        return NO_MATCH, "START of the machine is not true for this job"
+    return None
+
+
+def _starts(machine: Machine, claim: Claim, activation: Activation) -> bool:
+    slot = ClassAd.from_wire(dynamic_ad(machine.facts, claim, now=0.0))
+    return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad)))
+
+
+def deactivate(machine: Machine, command: Deactivation) -> list[Change]:
+    """
+    End an attempt; the claim stays.
+    """
+    claim = machine.proven(command.key)
+    if claim is None or claim.attempt is None or claim.attempt.attempt != command.attempt:
+        return []
+    return stop_attempt(claim, Stop(command.code, command.reason, command.hard))
+
+
+def stop_attempt(claim: Claim, stop: Stop) -> list[Change]:
+    """
+    The first reason counts; a hard order hurries one that was given time.
+    """
+    attempt = claim.attempt
+    if attempt is None or (attempt.stop is not None and (attempt.stop.hard or not stop.hard)):
+        return []
+    if attempt.stop is not None:
+        stop = msgspec.structs.replace(attempt.stop, hard=True)
+    return [Stopped(claim.key.claim, stop)]
+
+
+def over(machine: Machine, report: Report, now: Now) -> list[Change]:
+    """
+    A final report is on disk: the claim is free for the next attempt, or over itself.
+    """
+    claim = machine.claims.get(report.claim)
+    if claim is None or claim.attempt is None or not isinstance(report.body, Exited | Failed):
+        return []
+    if (claim.attempt.job, claim.attempt.attempt) != (report.job, report.attempt):
+        return []
+    ended = Over(report.claim, report.job, report.attempt, report.sequence, now.time)
+    return [ended, Gone(report.claim)] if claim.ending else [ended]
+
+
+def obituary(claim: Claim, attempt: Attempt, failed: Failed) -> Report:
+    """
+    The final report that the startd writes for an attempt whose starter cannot.
+    """
+    return Report(
+        claim=claim.key.claim,
+        attempt=attempt.attempt,
+        sequence=attempt.sequence + STRIDE,
+        job=attempt.job,
+        body=failed,
+        trace=attempt.trace,
+    )

@@ -1,0 +1,160 @@
+"""
+The startd's answers about claims: each a function of the machine, a command and the time, that says what to reply and
+what changes.
+
+Law of the startd: it looks at the machine, at the jobs that run and at the job that asks; at nothing else.
+"""
+
+import hmac
+
+from kettle.classad import ClassAd, matches
+from kettle.startd.domain.ads import dynamic_ad, partitionable_ad
+from kettle.startd.domain.attempts import stop_attempt
+from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Now, Renewed, Stop
+from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.resources import carve, requested
+from kettle.wire.commands.startd import (
+    Alive,
+    AliveReply,
+    ClaimKey,
+    ClaimsDecided,
+    GrantedClaim,
+    RequestClaims,
+)
+
+RECONNECT_FAILED, SHUTDOWN, RELEASED = 1008, 1013, 1017
+"""VacateReasonCode of attempts that end with their claim."""
+
+
+def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
+    """
+    Carve a dynamic slot for each claim that the machine accepts.  A claim that exists is granted again as it is.
+    """
+    granted: list[GrantedClaim] = []
+    changes: list[Change] = []
+    reason = ""
+    left = machine.copy()
+    for key in command.claims:
+        claim = _grant(left, command, key, now)
+        if isinstance(claim, str):
+            reason = claim
+            continue
+        if key.claim not in left.claims:
+            changes.append(Claimed(claim))
+            left.apply(changes[-1])  # the next one is carved out of what is left
+        slot = machine.facts.dynamic_slot(claim.slot)
+        ad = dynamic_ad(machine.facts, claim, now=now.time)
+        granted.append(GrantedClaim(claim=key.claim, slot=slot, ad=ad))
+    return ClaimsDecided(granted=granted, clock=now.clock, reason=reason), changes
+
+
+def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
+    """
+    The claim as it is or as it would be, or why there is none.
+    """
+    known = machine.claims.get(key.claim)
+    if known is None:
+        return _carve(machine, command, key, now)
+    return known if known.proves(key) and not known.ending else "the claim is not yours, or is ending"
+
+
+def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
+    """
+    The new claim, or why there is none.
+    """
+    facts = machine.facts
+    if command.slot != facts.slot or not hmac.compare_digest(
+        command.capability.encode(), machine.capability.encode()
+    ):
+        return "the match is out of date"
+    if machine.draining:
+        return "the machine is draining"
+    job = ClassAd.from_wire(command.job)
+    whole = ClassAd.from_wire(partitionable_ad(machine, now=now.time))
+    request = requested(job, whole)
+    if request is None:
+        return "the job requests what is no amount"
+    size = carve(request, machine.free)
+    if size is None:
+        return "the machine has not enough left"
+    claim = Claim(
+        key=key,
+        schedd=command.schedd,
+        submitter=command.submitter,
+        slot=machine.free_number(),
+        resources=size,
+        lease=command.lease,
+        deadline=now.clock + command.lease,
+        made=now.time,
+        changed=now.time,
+    )
+    if not matches(ClassAd.from_wire(dynamic_ad(facts, claim, now=now.time)), job):
+        return "START of the machine or Requirements of the job is not true for the slot that would be carved"
+    return claim
+
+
+def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[Change]]:
+    """
+    Renew leases.  A claim that is ending exists until nothing of it is left, but its lease is not renewed.
+    """
+    ours = [claim for key in command.claims if (claim := machine.proven(key)) is not None]
+    named = {key.claim for key in command.claims}
+    found = {claim.key.claim for claim in ours}
+    changes: list[Change] = []
+    if command.deadline is not None:
+        # Nobody can ask for more than the lease from now on, however wrong his idea of this clock is.
+        for lease in {claim.lease for claim in ours}:
+            deadline = min(command.deadline, now.clock + lease)
+            renewed = [
+                claim.key.claim
+                for claim in ours
+                if claim.lease == lease and not claim.ending and deadline > claim.deadline
+            ]
+            if renewed:
+                changes.append(Renewed(renewed, deadline))
+    reply = AliveReply(
+        clock=now.clock,
+        unknown=[key.claim for key in command.claims if key.claim not in found],
+        extra=[
+            claim.key.claim
+            for claim in machine.of_schedd(command.schedd)
+            if claim.key.claim not in named and not claim.ending
+        ],
+    )
+    return reply, changes
+
+
+def end_claim(claim: Claim, stop: Stop) -> list[Change]:
+    """
+    End a claim: at once if it is idle, else when its attempt is over.
+    """
+    if claim.attempt is None:
+        return [Gone(claim.key.claim)]
+    changes: list[Change] = [] if claim.ending else [Closing(claim.key.claim, stop.reason)]
+    return [*changes, *stop_attempt(claim, stop)]
+
+
+def release(machine: Machine, keys: list[ClaimKey], reason: str) -> list[Change]:
+    """
+    The schedd gives claims back.
+    """
+    found = [claim for key in keys if (claim := machine.proven(key)) is not None]
+    stop = Stop(RELEASED, reason or "the schedd released the claim")
+    return [change for claim in found for change in end_claim(claim, stop)]
+
+
+def expire(machine: Machine, now: Now) -> list[Change]:
+    """
+    End what was not renewed in time.  Hard: the submit side counts on it that the job is gone shortly after.
+    """
+    late = [claim for claim in machine.claims.values() if not claim.ending and claim.deadline <= now.clock]
+    stop = Stop(RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True)
+    return [change for claim in late for change in end_claim(claim, stop)]
+
+
+def drain(machine: Machine) -> list[Change]:
+    """
+    End everything: the startd is being stopped.
+    """
+    stop = Stop(SHUTDOWN, "the startd is shutting down")
+    return [change for claim in machine.claims.values() for change in end_claim(claim, stop)]

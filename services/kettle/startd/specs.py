@@ -1,0 +1,84 @@
+"""
+What a starter is told about its job and its slot.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from kettle.execution.attempt import Input, JobSpec
+from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.jobad import long_form
+from kettle.execution.linux import boottime
+from kettle.startd import host
+from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain.claim import Claim
+from kettle.startd.domain.machine import Facts
+from kettle.startd.settings import StartdSettings
+from kettle.wire.commands.startd import Activation
+
+
+class Specs:
+    """
+    Makes the orders for starters out of claims and activations.
+    """
+
+    def __init__(
+        self, facts: Facts, settings: StartdSettings, execute: Path, cgroups: CgroupLayout | None
+    ) -> None:
+        self._facts = facts
+        self._settings = settings
+        self._execute = execute
+        self._cgroups = cgroups
+        self._home = host.home()
+        self._machine_ads: dict[str, str] = {}
+
+    def of(self, claim: Claim, activation: Activation, inputs: list[Input], *, draining: bool) -> JobSpec:
+        """
+        The order for the starter of an attempt; a draining machine gives jobs less time to end.
+        """
+        account = host.account(self._settings, claim.slot)
+        return JobSpec(
+            key=claim.key,
+            job=activation.job,
+            attempt=activation.attempt,
+            schedd=claim.schedd,
+            execute=str(self._execute),
+            state=str(self._settings.state_path),
+            slot=self._facts.dynamic_slot(claim.slot),
+            cpus=claim.resources.cpus,
+            memory=claim.resources.memory,
+            disk=claim.resources.disk,
+            ad=activation.ad,
+            machine_ad=self._machine_ad(claim),
+            inputs=inputs,
+            received=sum(file.size for file in activation.inputs),
+            began=boottime(),
+            deadline=claim.deadline,
+            sequence=claim.sequence,
+            account=account,
+            cgroups=self._cgroups,
+            home="" if account is not None else self._home,
+            kill_timeout=self._settings.shutdown_kill_timeout if draining else self._settings.kill_timeout,
+            monitor_interval=self._settings.monitor_interval,
+            measure_interval=self._settings.measure_interval,
+            enforce_disk=self._settings.enforce_disk,
+            trace=activation.trace,
+        )
+
+    def _machine_ad(self, claim: Claim) -> str:
+        """
+        The slot's ad as jobs read it; the same for all jobs of a claim.
+        """
+        text = self._machine_ads.get(claim.key.claim)
+        if text is None:
+            still = msgspec.structs.replace(claim, attempt=None)
+            text = long_form(dynamic_ad(self._facts, still, now=claim.made))
+            self._machine_ads[claim.key.claim] = text
+        return text
+
+    def forget(self, claim: str) -> None:
+        """
+        The claim is over.
+        """
+        self._machine_ads.pop(claim, None)
