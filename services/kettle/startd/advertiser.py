@@ -51,6 +51,8 @@ class Advertiser:
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.TimerHandle | None = None
         self._repeat_at = 0.0
+        self.told: Final = asyncio.Event()
+        """Set when the pool has been told of the machine for the first time."""
         bus.on_return(self._repeat)
 
     def now(self) -> None:
@@ -79,6 +81,9 @@ class Advertiser:
                 await self._publish(everything=everything)
                 if everything:
                     self._repeat_at = self._loop.time() + self._interval * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+                if not self.told.is_set():
+                    await self._have_buckets()  # its answer comes after the ads, which have none, have arrived
+                    self.told.set()
             except BusError as error:
                 _log.info("ads wait", extra={"cause": str(error)})
                 self._repeat_at = 0.0

@@ -91,6 +91,12 @@ class Startd:
         self._nursery = nursery
         self._specs = Specs(machine.facts, settings, execute, cgroups)
 
+    async def advertised(self) -> None:
+        """
+        Wait until the pool has been told of the machine: from then on it can be seen and matched.
+        """
+        await self._advertiser.told.wait()
+
     # -- deciding, recording, acting ---------------------------------------------------------------------------------
 
     def record(self, changes: Sequence[Change]) -> None:

@@ -40,9 +40,17 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
     lifeline = os.environ.get(VARIABLE)
     fd = int(lifeline) if lifeline else None
     async with running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry) as startd:
-        rt.ready()
+        rt.loop(_ready(rt, startd), name="ready")
         await rt.stopping.wait()
         await startd.drain()
+
+
+async def _ready(rt: Runtime, startd: Startd) -> None:
+    """
+    A machine that nobody sees yet would make a pool that is up look empty.
+    """
+    await startd.advertised()
+    rt.ready()
 
 
 @asynccontextmanager

@@ -150,7 +150,7 @@ async def test_a_refusal_has_its_code(world: World, client: Client) -> None:
     """
     What the pool does not know is told by code, for programs, and sentence, for people.
     """
-    with pytest.raises(CommandRefusedError, match="never submitted") as caught:
+    with pytest.raises(CommandRefusedError, match="has never had a cluster 9") as caught:
         await client.events(JobId(9, 9))
     assert "not_found" == caught.value.code
 
