@@ -23,10 +23,10 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.startd.settings import StartdSettings
 from kettle.startd.wiring import running
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide, job_ad
-from kettle.wire.commands.startd import RELEASE, Release, ReportKey
+from kettle.wire.commands.startd import RELEASE, Release
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Report
+from kettle.wire.work import Exited, Report, ReportKey
 
 _CPUACCT = Path("/sys/fs/cgroup/cpuacct")
 
@@ -73,7 +73,7 @@ async def chain(submitter: SubmitSide, count: int) -> list[float]:
         assert (await submitter.activate(activation, recorded=recorded)).code == 0
         report: Report = await submitter.hear(activation, lambda report: isinstance(report.body, Exited))
         latencies.append(time.perf_counter() - began)
-        recorded = [ReportKey(report.claim, report.attempt, report.sequence)]
+        recorded = [report.key]
         submitter.reports[:] = [r for r in submitter.reports if r.job != activation.job]
     await submitter.schedd.call(RELEASE, STARTD, Release(claims=[claim], reason="enough"))
     return latencies

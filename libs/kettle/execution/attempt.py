@@ -8,10 +8,10 @@ import msgspec
 
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import ClaimKey, ReportKey
+from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import key as safe
-from kettle.wire.work import Report
+from kettle.wire.work import Report, ReportKey
 
 _NAME_BYTES: Final = 120
 """Longest claim id that is used as part of a file name; longer ones are hashed."""
@@ -141,4 +141,4 @@ class StoredReport(msgspec.Struct, frozen=True, kw_only=True):
         """
         How it is confirmed.
         """
-        return ReportKey(self.report.claim, self.report.attempt, self.report.sequence)
+        return self.report.key

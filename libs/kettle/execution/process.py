@@ -9,6 +9,7 @@ The price: no parent-death signal.  A job whose starter was killed is ended by t
 """
 
 import os
+import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, Literal
@@ -21,6 +22,8 @@ from kettle.execution.sandbox import acting_as
 
 Step = Literal["group", "account", "directory", "input", "output", "error", "program"]
 _SHEBANG_BYTES: Final = 256
+_SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+"""What whoever started the pool ignored (a shell in the background, `nohup`) is nothing to the job."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +81,8 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
                 program.environment,
                 file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)],
                 setsid=True,
+                setsigmask=(),
+                setsigdef=_SIGNALS,
                 resetids=program.account is not None,
             )
 

@@ -176,8 +176,10 @@ def _insist(function: Any, path: str, _info: object) -> None:
                 os.chmod(directory, 0o700)  # noqa: PTH101
     if function in {os.unlink, os.rmdir}:
         function(path)
+    elif os.access(path, os.R_OK | os.W_OK | os.X_OK):  # below it, the same may be needed again
+        shutil.rmtree(path, onerror=_insist)
     else:
-        shutil.rmtree(path)
+        raise PermissionError(errno.EACCES, "cannot be removed", path)
 
 
 def _walk(path: str) -> Iterator[os.stat_result]:

@@ -2,6 +2,7 @@
 Removing what jobs left in the pool's sandboxes, however they left it.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from kettle.execution.reports import load_all
@@ -15,12 +16,24 @@ def sweep(home: Home) -> list[Path]:
 
     A finished job whose report is not confirmed yet is still needed: its outputs lie there and nowhere else.
     """
-    try:
-        found = sorted(home.execute.iterdir())
-    except FileNotFoundError:
-        return []
     wanted = _waiting(home)
-    return [path for path in found if path.name not in wanted and not remove(path)]
+    left: list[Path] = []
+    for place in _places(home):
+        with suppress(FileNotFoundError):
+            found = sorted(place.iterdir())
+            left += [path for path in found if path.name not in wanted and not remove(path)]
+        if place != home.execute:
+            with suppress(OSError):  # what is in it is still wanted, or could not be removed
+                place.rmdir()
+    return left
+
+
+def _places(home: Home) -> list[Path]:
+    """
+    Where sandboxes are: in the home, or where the startd of root's pool says that it has put them.
+    """
+    elsewhere = home.path / "startd" / "execute"
+    return [home.execute, *([elsewhere.readlink()] if elsewhere.is_symlink() else [])]
 
 
 def remove(path: Path) -> bool:

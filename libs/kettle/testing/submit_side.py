@@ -23,13 +23,12 @@ from kettle.wire.commands.startd import (
     ClaimsDecided,
     InputFile,
     Piece,
-    ReportKey,
     RequestClaims,
 )
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, key
-from kettle.wire.work import Exited, Failed, Report, Reports
+from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
 
 POOL: Final = "test"
 STARTD: Final = "worker"

@@ -62,8 +62,21 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
 Body = Started | Measured | Exited | Failed
 
 
+class ReportKey(msgspec.Struct, frozen=True, array_like=True):
+    """
+    Names a worker report: it is repeated until somebody says that it is recorded.
+
+    An attempt is a job and a number; a claim serves many jobs, and a job may run on many claims.
+    """
+
+    claim: str
+    job: JobId
+    attempt: int
+    sequence: int
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One report about one attempt; `sequence` counts from 1 inside it."""
+    """One report about one attempt; `sequence` rises from report to report of a claim."""
 
     claim: str
     attempt: int
@@ -71,7 +84,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     job: JobId
     body: Body
     trace: str = ""
-    """W3C traceparent of the attempt."""
+    """W3C traceparent of the job."""
+
+    @property
+    def key(self) -> ReportKey:
+        """
+        What the report is confirmed by.
+        """
+        return ReportKey(self.claim, self.job, self.attempt, self.sequence)
 
 
 class Reports(msgspec.Struct, frozen=True, kw_only=True):

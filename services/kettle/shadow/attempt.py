@@ -13,7 +13,7 @@ from kettle.shadow.reporter import Reporter
 from kettle.shadow.workers import Workers
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished
 from kettle.wire.commands.shadow import Assignment
-from kettle.wire.commands.startd import Activation, ReportKey
+from kettle.wire.commands.startd import Activation
 from kettle.wire.work import Exited, Failed, Measured, Report, Started
 
 _log: Final = logging.getLogger(__name__)
@@ -146,5 +146,4 @@ class Attempt:
         )
 
     def _confirm(self, report: Report) -> None:
-        key = ReportKey(report.claim, report.attempt, report.sequence)
-        self._workers[self.assignment.startd].confirm(key)
+        self._workers[self.assignment.startd].confirm(report.key)

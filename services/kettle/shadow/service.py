@@ -17,11 +17,11 @@ from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle.wire.commands.shadow import Assignment, FetchInput, LookAfter, Stop
-from kettle.wire.commands.startd import Done, Piece, ReportKey
+from kettle.wire.commands.startd import Done, Piece
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, Report, Reports
+from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
 
 _log: Final = logging.getLogger(__name__)
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
@@ -144,7 +144,7 @@ class Shadow:
         if known is not None and known[0].assignment.attempt == report.attempt:
             known[0].hear(report)
         elif isinstance(report.body, Exited | Failed) and len(self._strays) < _STRAYS:
-            self._strays[ReportKey(report.claim, report.attempt, report.sequence)] = (startd, report)
+            self._strays[report.key] = (startd, report)
             self._sync.set()
 
     # -- the full exchange -------------------------------------------------------------------------------------------

@@ -27,9 +27,8 @@ from kettle.wire.commands.startd import (
     Deactivate,
     Deactivation,
     FetchOutput,
-    ReportKey,
 )
-from kettle.wire.work import OutputFile
+from kettle.wire.work import OutputFile, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 _BATCH: Final = 64
@@ -141,7 +140,9 @@ class Workers:
 
     async def deactivate(self, assignment: Assignment, code: int, reason: str) -> None:
         """Have an attempt ended; its final report tells when it is."""
-        order = Deactivation(key=assignment.key, attempt=assignment.attempt, code=code, reason=reason)
+        order = Deactivation(
+            key=assignment.key, job=assignment.job, attempt=assignment.attempt, code=code, reason=reason
+        )
         message = Deactivate(attempts=[order])
         deadline = self._settings.call_deadline
         ask = partial(self._bus.call, DEACTIVATE, assignment.startd, message, deadline=deadline)
@@ -154,6 +155,7 @@ class Workers:
             for offset in range(0, file.size, PIECE):
                 request = FetchOutput(
                     key=assignment.key,
+                    job=assignment.job,
                     attempt=assignment.attempt,
                     name=file.name,
                     offset=offset,

@@ -125,7 +125,7 @@ class Handlers:
         """
         _only("shadow", caller)
         path = self._startd.reporter.output(
-            command.key.claim, command.attempt, command.key.secret, command.name
+            command.key.claim, command.job, command.attempt, command.key.secret, command.name
         )
         if path is None:
             raise RefusedError("not_found", f"no output {command.name} of that attempt waits here for you")

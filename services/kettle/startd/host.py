@@ -22,6 +22,8 @@ from kettle.startd.domain.resources import Resources
 from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
+EXECUTE_LINK: Final = "execute"
+"""In the startd's state: a link to the sandboxes' directory where that is not in the pool's home."""
 _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
 
 
@@ -106,7 +108,19 @@ def make_execute(settings: StartdSettings) -> Path:
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} cannot be used: {error.strerror}.") from error
     if slots and not _reachable(chosen):
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} is closed to the accounts that jobs run as.")
+    _leave_word(settings, chosen.resolve())
     return chosen.resolve()
+
+
+def _leave_word(settings: StartdSettings, execute: Path) -> None:
+    """
+    Tell the master where the sandboxes are, if not in the home: it removes what a startd leaves.
+    """
+    word = settings.state_path / EXECUTE_LINK
+    word.unlink(missing_ok=True)
+    if execute != (settings.home_path / "execute").resolve():
+        word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        word.symlink_to(execute)
 
 
 def _reachable(path: Path) -> bool:

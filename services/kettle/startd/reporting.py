@@ -3,6 +3,7 @@ Telling schedds what happened to their attempts: at once, in batches while a mes
 """
 
 import asyncio
+import hmac
 import logging
 import random
 from collections.abc import Iterable
@@ -15,9 +16,9 @@ from kettle.bus.ports import Bus, BusError, StreamSpec
 from kettle.execution import reports
 from kettle.execution.attempt import AttemptId, StoredReport
 from kettle.execution.sandbox import remove_tree
-from kettle.wire.commands.startd import ReportKey
+from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, Report, Reports
+from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
 
 _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -122,7 +123,7 @@ class Reporter:
                 tree = str(self._execute / attempt.sandbox)
                 self._tasks.create_task(asyncio.to_thread(remove_tree, tree), name=f"remove {tree}")
 
-    def output(self, claim: str, attempt: int, secret: str, name: str) -> Path | None:
+    def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
         """
         The path of an output file that waits to be fetched; None if there is none, or the secret is wrong.
         """
@@ -130,7 +131,8 @@ class Reporter:
             stored = waiting.stored
             report = stored.report
             if (
-                (report.claim, report.attempt, stored.secret) == (claim, attempt, secret)
+                (report.claim, report.job, report.attempt) == (claim, job, attempt)
+                and hmac.compare_digest(stored.secret.encode(), secret.encode())
                 and isinstance(report.body, Exited)
                 and any(file.name == name and file.data is None for file in report.body.outputs)
             ):
@@ -227,7 +229,7 @@ class Reporter:
     def _said(self, batch: list[Report]) -> None:
         now = self._loop.time()
         for report in batch:
-            waiting = self._unconfirmed.get(ReportKey(report.claim, report.attempt, report.sequence))
+            waiting = self._unconfirmed.get(report.key)
             if waiting is not None:
                 waiting.due = now + waiting.pause
 

@@ -19,7 +19,6 @@ from kettle.wire.commands.startd import (
     Deactivate,
     Deactivation,
     FetchOutput,
-    ReportKey,
 )
 from kettle.wire.work import Exited, Failed, Measured, Report, Started
 
@@ -205,19 +204,29 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
         fetched = b""
         while len(fetched) < big.size:
             request = FetchOutput(
-                key=activation.key, attempt=1, name="big", offset=len(fetched), length=512 * 1024
+                key=activation.key,
+                job=activation.job,
+                attempt=1,
+                name="big",
+                offset=len(fetched),
+                length=512 * 1024,
             )
             fetched += (await submitter.shadow.call(FETCH_OUTPUT, submitter.startd, request)).data
         assert b"x" * 700_000 == fetched
 
         wrong = FetchOutput(
-            key=ClaimKey(activation.key.claim, "?"), attempt=1, name="big", offset=0, length=1
+            key=ClaimKey(activation.key.claim, "?"),
+            job=activation.job,
+            attempt=1,
+            name="big",
+            offset=0,
+            length=1,
         )
         with pytest.raises(Exception, match="no output big"):
             await submitter.shadow.call(FETCH_OUTPUT, submitter.startd, wrong)
 
         assert 1 == len(list(pool.execute.iterdir()))
-        key = ReportKey(report.claim, report.attempt, report.sequence)
+        key = report.key
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
         await pool.until(lambda: not list(pool.execute.iterdir()) and not list(pool.reports.iterdir()))
         await startd.drain()
@@ -346,7 +355,11 @@ async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:
     await submitter.shadow.call(
         DEACTIVATE,
         submitter.startd,
-        Deactivate(attempts=[Deactivation(key=activation.key, attempt=1, code=1023, reason="removed")]),
+        Deactivate(
+            attempts=[
+                Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
+            ]
+        ),
     )
 
     failed = await submitter.final(activation)
@@ -362,7 +375,7 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
     activation = await submitter.start(script(text, KillSigTimeout=0.3))
     await submitter.hear(activation, lambda report: isinstance(report.body, Started))
 
-    order = Deactivation(key=activation.key, attempt=1, code=1004, reason="vacated")
+    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1004, reason="vacated")
     await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
 
     failed = await submitter.final(activation, wait=3)
@@ -451,7 +464,7 @@ async def test_a_final_report_is_repeated_until_it_is_confirmed(pool: WorkerPool
 
         await pool.until(lambda: len(finals()) >= 3)
         assert 1 == len({(r.claim, r.attempt, r.sequence) for r in finals()})
-        key = ReportKey(finals()[0].claim, finals()[0].attempt, finals()[0].sequence)
+        key = finals()[0].key
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
         assert [] == list(pool.reports.iterdir())
         await startd.drain()

@@ -177,3 +177,15 @@ def test_only_the_marked_are_found(tmp_path: Path) -> None:
     assert [] == of_pool("0123456789abcdef", tmp_path)
     assert ["_KETTLE_ANCESTOR_ab"] == list(mark("ab"))
     assert Home(tmp_path).pool_id() == ""
+
+
+def test_sandboxes_outside_of_the_home_are_removed(tmp_path: Path) -> None:
+    """
+    The startd of root's pool says where it has put them, and the place goes with them.
+    """
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    (home / "startd").mkdir(parents=True)
+    (elsewhere / "dir_1").mkdir(parents=True)
+    (home / "startd" / "execute").symlink_to(elsewhere)
+    assert [] == sweep(Home(home))
+    assert not elsewhere.exists()

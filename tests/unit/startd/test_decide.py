@@ -313,7 +313,7 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    soft = Deactivation(key=KEY, attempt=1, code=1023, reason="removed")
+    soft = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, code=1023, reason="removed")
     hard = msgspec.structs.replace(soft, code=1004, reason="other", hard=True)
 
     heard: list[list[Change]] = []
@@ -329,14 +329,16 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
 
 def test_deactivation_needs_the_secret_and_the_attempt() -> None:
     """
-    A late one, for the attempt before, ends nothing.
+    A late one, for the attempt or the job before, ends nothing.
     """
     host = machine()
     claimed(host)
     activated(host, activation(attempt=2))
 
-    for key, attempt in ((ClaimKey("c1", "x"), 2), (KEY, 1)):
-        assert [] == attempts.deactivate(host, Deactivation(key=key, attempt=attempt, code=1, reason=""))
+    this, other = JobId(1, 0), JobId(1, 7)
+    for key, job, attempt in ((ClaimKey("c1", "x"), this, 2), (KEY, this, 1), (KEY, other, 2)):
+        order = Deactivation(key=key, job=job, attempt=attempt, code=1, reason="")
+        assert [] == attempts.deactivate(host, order)
 
 
 def test_a_report_that_is_not_final_ends_nothing() -> None:

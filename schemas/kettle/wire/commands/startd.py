@@ -5,6 +5,7 @@ import msgspec
 from kettle.wire.ads.types import Ad
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.jobs import JobId
+from kettle.wire.work import ReportKey
 
 
 class ClaimKey(msgspec.Struct, frozen=True, array_like=True):
@@ -88,14 +89,6 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
     """W3C traceparent of the job."""
 
 
-class ReportKey(msgspec.Struct, frozen=True, array_like=True):
-    """Names a worker report: it is repeated until somebody says that it is recorded."""
-
-    claim: str
-    attempt: int
-    sequence: int
-
-
 class Activate(msgspec.Struct, frozen=True, kw_only=True):
     """Start attempts, and in the same message confirm reports. A repeat starts nothing twice."""
 
@@ -107,6 +100,7 @@ class ActivationResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """`code` is 0 when it runs (or ran) here, else HTCondor's VacateReasonCode 1026-1036."""
 
     claim: str
+    job: JobId
     attempt: int
     code: int = 0
     reason: str = ""
@@ -122,6 +116,7 @@ class Deactivation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """End an attempt; the claim stays. `hard` skips the soft kill signal."""
 
     key: ClaimKey
+    job: JobId
     attempt: int
     code: int
     reason: str
@@ -155,6 +150,7 @@ class FetchOutput(msgspec.Struct, frozen=True, kw_only=True):
     """Read a piece of an output file that was too large for the report."""
 
     key: ClaimKey
+    job: JobId
     attempt: int
     name: str
     offset: int

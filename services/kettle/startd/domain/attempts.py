@@ -25,7 +25,7 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
     refusal = _refusal(machine, activation)
     code, reason = refusal if refusal is not None else (0, "")
     result = ActivationResult(
-        claim=activation.key.claim, attempt=activation.attempt, code=code, reason=reason
+        claim=activation.key.claim, job=activation.job, attempt=activation.attempt, code=code, reason=reason
     )
     claim = machine.proven(activation.key)
     if refusal is not None or claim is None:
@@ -74,7 +74,8 @@ def deactivate(machine: Machine, command: Deactivation) -> list[Change]:
     End an attempt; the claim stays.
     """
     claim = machine.proven(command.key)
-    if claim is None or claim.attempt is None or claim.attempt.attempt != command.attempt:
+    running = claim.attempt if claim is not None else None
+    if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
         return []
     return stop_attempt(claim, Stop(command.code, command.reason, command.hard))
 

@@ -1,0 +1,386 @@
+"""
+What a pool does with messages that no client of ours would send, and with a person who wants more than is theirs.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import nats
+import pytest
+import pytest_asyncio
+from msgspec import inspect
+
+from kettle.bus.connection import Connection
+from kettle.bus.service import refusal_of
+from kettle.client.asking import ask
+from kettle.eventsourcing.log import Tenure
+from kettle.storage import PgLog
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity, daemon, user
+from kettle.wire.subjects import Subjects
+
+ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
+    *schedd.ENDPOINTS,
+    *shadow.ENDPOINTS,
+    *startd.ENDPOINTS,
+    *collector.ENDPOINTS,
+    *negotiator.ENDPOINTS,
+    *accounting.ENDPOINTS,
+]
+ASKED_BY: Final[Mapping[str, str]] = {
+    "schedd.matched": "negotiator",
+    "schedd.sync": "shadow",
+    "schedd.report": "shadow",
+    "shadow.look_after": "schedd",
+    "shadow.fetch_input": "startd",
+    "startd.request_claims": "schedd",
+    "startd.alive": "schedd",
+    "startd.release": "schedd",
+    "startd.activate": "shadow",
+    "startd.deactivate": "shadow",
+    "startd.confirm": "shadow",
+    "startd.fetch_output": "shadow",
+}
+"""Who may send what a person may not."""
+WITHIN_S: Final = 20.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    async with throwaway_pool(tmp_path_factory.mktemp("malformed"), cpus=2, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Sender:
+    """
+    Sends whatever it is given, each time with the credential of somebody who may.
+    """
+
+    def __init__(self, pool: ThrowawayPool, stack: AsyncExitStack) -> None:
+        self.pool = pool
+        self.subjects = Subjects(pool.client.pool.pool)
+        self._stack = stack
+        self._open: dict[str, tuple[Identity, Connection]] = {}
+
+    async def _connected(self, name: str) -> tuple[Identity, Connection]:
+        if name not in self._open:
+            who = user(self.pool.client.pool.user) if name == "user" else daemon(name)
+            connection = await self._stack.enter_async_context(
+                Connection.open(
+                    self.pool.client.pool.nats_url,
+                    identity=who,
+                    credentials=str(self.pool.home / "credentials" / f"{name}.nk"),
+                    name="hostile",
+                    patience=WITHIN_S,
+                )
+            )
+            self._open[name] = who, connection
+        return self._open[name]
+
+    async def send(self, endpoint: Endpoint[Any, Any], data: bytes, name: str = "") -> str:
+        """
+        The code of the refusal; empty if it was not refused.
+        """
+        command = f"{endpoint.role}.{endpoint.verb}"
+        who, connection = await self._connected(ASKED_BY.get(command, "user"))
+        subject = self.subjects.command(
+            endpoint.role, name or self.name(endpoint.role), endpoint.verb, who.token
+        )
+        answer = await connection.request(subject, data, deadline=WITHIN_S)
+        refusal = refusal_of(answer.headers, answer.data)
+        if refusal is None:
+            endpoint.decode_reply(answer.data)
+            return ""
+        assert str(refusal), f"{command} refuses without a sentence"
+        return refusal.code
+
+    def name(self, role: str) -> str:
+        return {"startd": self.machine, "shadow": "shadow"}.get(
+            role, str(getattr(self.pool.client.pool, role, role))
+        )
+
+    machine: str = ""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def sender(pool: ThrowawayPool) -> AsyncIterator[Sender]:
+    async with AsyncExitStack() as stack:
+        one = Sender(pool, stack)
+        (ad,) = await pool.client.ads("Machine")
+        one.machine = str(ad["Machine"])
+        yield one
+
+
+async def heads(pool: ThrowawayPool) -> list[Tenure]:
+    async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as log:
+        return await log.shards()
+
+
+def pids(pool: ThrowawayPool) -> dict[str, tuple[int, int]]:
+    return {daemon.name: (daemon.pid, daemon.starts) for daemon in pool.state.daemons}
+
+
+def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
+    """
+    A value of a type, every field given.
+    """
+
+    def one(inner: inspect.Type) -> Any:
+        return example(inner, number=number, text=text)
+
+    match kind:
+        case inspect.LiteralType(values=values):
+            return values[0]
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            return [one(item)]
+        case inspect.DictType(value_type=value):
+            return {"Cmd": one(value)}
+        case inspect.UnionType(types=types):
+            return one(next(each for each in types if not isinstance(each, inspect.NoneType)))
+        case inspect.StructType():
+            fields = {field.encode_name: one(field.type) for field in kind.fields}
+            if kind.array_like:
+                return [*([] if kind.tag is None else [kind.tag]), *fields.values()]
+            return fields if kind.tag_field is None else {kind.tag_field: kind.tag} | fields
+        case _:
+            simple = {
+                inspect.IntType: number,
+                inspect.FloatType: number,
+                inspect.StrType: text,
+                inspect.BytesType: text.encode(),
+                inspect.BoolType: True,
+            }
+            return simple[type(kind)]
+
+
+def message(endpoint: Endpoint[Any, Any], *, number: int = 1, text: str = "x") -> bytes:
+    return msgspec.msgpack.encode(example(inspect.type_info(endpoint.request), number=number, text=text))
+
+
+def malformed(endpoint: Endpoint[Any, Any]) -> dict[str, bytes]:
+    """
+    What is no message of an endpoint, and why.
+    """
+    whole = message(endpoint)
+    endpoint.decode_request(whole)  # or the truncated one would prove nothing
+    noise = random.Random(f"{endpoint.role}.{endpoint.verb}").randbytes(200)
+    return {
+        "noise": b"\xc1" + noise,
+        "empty": b"",
+        "text": b"hello, are you there?",
+        "a number": msgspec.msgpack.encode(42),
+        "a list": msgspec.msgpack.encode([[], None, 1.5]),
+        "fields of the wrong type": msgspec.msgpack.encode(
+            {field.encode_name: {"a": [1, 2]} for field in msgspec.structs.fields(endpoint.request)}
+        ),
+        "truncated": whole[:-1],
+        "half": whole[: len(whole) // 2],
+        "more than one": whole + whole,
+        "an array of four billion": b"\xdd\xff\xff\xff\xff",
+        "nested without end": b"\x91" * 500_000,
+        "text that is not UTF-8": msgspec.msgpack.encode("x").replace(b"x", b"\xff"),
+    }
+
+
+async def test_a_malformed_message_is_refused(pool: ThrowawayPool, sender: Sender) -> None:
+    """
+    Every endpoint answers it with an error, nothing of it gets into the log, and no service ends.
+    """
+    before, running = await heads(pool), pids(pool)
+    for endpoint in ENDPOINTS:
+        for what, data in malformed(endpoint).items():
+            code = await sender.send(endpoint, data)
+            assert "malformed" == code, f"{endpoint}: {what}"
+    assert before == await heads(pool)
+    assert running == pids(pool)
+
+
+async def test_extra_elements_nested_without_end_end_nothing(pool: ThrowawayPool, sender: Sender) -> None:
+    """
+    What is skipped while a message is read may be as deep as somebody likes.
+    """
+    running = pids(pool)
+    deep = b"\x91" * 500_000
+    for endpoint in (schedd.QUERY_EVENTS, schedd.EXPLAIN):
+        data = b"\x81" + msgspec.msgpack.encode("job") + b"\x93\x01\x00" + deep
+        assert "malformed" == await sender.send(endpoint, data)
+    for endpoint in ENDPOINTS:
+        data = b"\x81" + msgspec.msgpack.encode("unknown") + deep
+        assert "malformed" == await sender.send(endpoint, data), endpoint
+    assert "malformed" == await sender.send(schedd.EXPLAIN, b"")
+    assert running == pids(pool)
+
+
+@pytest.mark.parametrize("number", [0, -1, -(2**63), 2**63 - 1, 2**64 - 1])
+@pytest.mark.parametrize("text", ["", "x", "../../etc/passwd", "\0\n\u202e%41.*.>", "(" * 20_000])
+async def test_a_message_of_the_right_shape_ends_nothing(
+    pool: ThrowawayPool, sender: Sender, number: int, text: str
+) -> None:
+    """
+    Numbers, names and expressions at the edge of what can be said are answered, by services that live on.
+    """
+    running = pids(pool)
+    for _ in range(2):  # the second time shows that whoever answered the first is still there
+        for endpoint in ENDPOINTS:
+            await sender.send(endpoint, message(endpoint, number=number, text=text))
+    assert running == pids(pool)
+
+
+async def test_a_command_for_a_service_that_is_not_there(pool: ThrowawayPool) -> None:
+    """
+    Nobody answers, and the asker learns it at once.
+    """
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(Exception, match="did not answer"):
+        await ask(
+            pool.client._bus,
+            collector.QUERY_ADS,
+            "nobody",
+            collector.QueryAds(),
+            patience=0.2,
+        )
+    assert asyncio.get_running_loop().time() - began < WITHIN_S
+
+
+class Intruder:
+    """
+    A person's own connection, and what the server said about it.
+    """
+
+    def __init__(self) -> None:
+        self.client = nats.NATS()
+        self.said: list[str] = []
+        self.heard: list[str] = []
+
+    async def complain(self, error: Exception) -> None:
+        self.said.append(str(error).lower())
+
+    async def publish(self, subject: str) -> bool:
+        """
+        Whether the server let it pass.
+        """
+        await self.client.publish(subject, b"forged", reply=self.client.new_inbox())
+        await self.client.flush()
+        return not any("publish" in text and f'"{subject.lower()}"' in text for text in self.said)
+
+    async def listen(self, subject: str) -> bool:
+        """
+        Whether the server let it pass.
+        """
+
+        async def hear(message: Any) -> None:
+            self.heard.append(message.subject)
+
+        await self.client.subscribe(subject, cb=hear)  # pyright: ignore[reportUnknownMemberType]
+        await self.client.flush()
+        return not any("subscription" in text and f'"{subject.lower()}"' in text for text in self.said)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def intruder(pool: ThrowawayPool) -> AsyncIterator[Intruder]:
+    one = Intruder()
+    await one.client.connect(
+        pool.client.pool.nats_url,
+        nkeys_seed=pool.client.pool.credentials,
+        inbox_prefix=f"_INBOX_{user(pool.client.pool.user).token}",
+        error_cb=one.complain,
+    )
+    try:
+        yield one
+    finally:
+        await one.client.close()
+
+
+async def test_a_person_speaks_for_nobody_else(pool: ThrowawayPool, intruder: Intruder) -> None:
+    """
+    The server stops events, worker reports, notices, ads, leases, and commands in the name of others.
+    """
+    before = await heads(pool)
+    subjects = Subjects(pool.client.pool.pool)
+    myself = user(pool.client.pool.user).token
+    forged = [
+        *(subjects.events(tenure.shard) for tenure in before),
+        subjects.work("schedd", "anywhere"),
+        subjects.notice("schedd", "schedd"),
+        *(
+            subjects.command(endpoint.role, "schedd", endpoint.verb, who)
+            for endpoint in ENDPOINTS
+            for who in (user("somebody").token, daemon("schedd").token, daemon("shadow").token)
+        ),
+        *(
+            subjects.command(*command.split(".")[:1], "schedd", command.split(".")[1], myself)
+            for command in ASKED_BY
+        ),
+        *(
+            f"$KV.{bucket}.{key}"
+            for bucket in (subjects.ads, subjects.private_ads, subjects.leases)
+            for key in ("Machine.evil", "evil")
+        ),
+        f"_INBOX_{daemon('schedd').token}.x",
+    ]
+    assert [] == [subject for subject in forged if await intruder.publish(subject)]
+    assert before == await heads(pool)
+
+
+async def test_a_person_reads_no_secrets(pool: ThrowawayPool, intruder: Intruder) -> None:
+    """
+    The server gives out neither the claim capabilities, nor what others ask and are answered, nor the streams.
+    """
+    subjects = Subjects(pool.client.pool.pool)
+    private, work = f"KV_{subjects.private_ads}", subjects.work_stream
+    asked = [
+        f"$JS.API.{verb}"
+        for stream in (private, work, f"KV_{subjects.leases}", subjects.event_stream("schedd.schedd"))
+        for verb in (
+            f"STREAM.INFO.{stream}",
+            f"STREAM.MSG.GET.{stream}",
+            f"DIRECT.GET.{stream}",
+            f"DIRECT.GET.{stream}.$KV.{subjects.private_ads}.slot1",
+            f"CONSUMER.CREATE.{stream}",
+            f"CONSUMER.CREATE.{stream}.mine.$KV.{subjects.private_ads}.>",
+            f"CONSUMER.DURABLE.CREATE.{stream}.mine",
+            f"STREAM.DELETE.{stream}",
+            f"STREAM.PURGE.{stream}",
+            f"STREAM.SNAPSHOT.{stream}",
+        )
+    ]
+    asked += ["$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$JS.API.INFO", "$SYS.REQ.SERVER.PING.CONNZ"]
+    assert [] == [subject for subject in asked if await intruder.publish(subject)]
+    overheard = [
+        ">",
+        "_INBOX_>",
+        f"_INBOX_{daemon('schedd').token}.>",
+        f"$KV.{subjects.private_ads}.>",
+        "$KV.>",
+        subjects.work_all,
+        subjects.commands_to("schedd"),
+        subjects.commands_to("startd"),
+        "$JS.>",
+        "$SYS.>",
+    ]
+    assert [] == [subject for subject in overheard if await intruder.listen(subject)]
+    await pool.client.jobs()
+    await pool.client.ads()
+    assert [] == intruder.heard
+
+
+async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
+    """
+    After all of this the audit finds nothing, and the pool runs jobs.
+    """
+    submitted = await pool.client.submit("executable = /bin/true\nqueue\n", cwd=pool.home.parent)
+    status, out, err = await pool.kettle("wait", str(submitted.cluster))
+    assert 0 == status, out + err
+    audit = await pool.log_check()
+    assert audit.clean, audit.said
