@@ -128,10 +128,9 @@ async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
     before = {d.name: proportional_kib(d.pid) for d in pool.state.daemons if d.pid}
     known = pool_pids(pool)
     submitted = await pool.client.submit(SLEEP.format(count=jobs))
-    async for progress in pool.client.watch(select(submitted.cluster)):
-        if progress.counts["running"] == jobs:
-            break
-    new = pool_pids(pool) - known
+    async with asyncio.timeout(60):
+        while len(new := pool_pids(pool) - known) < 2 * jobs:  # a starter and the job itself
+            await asyncio.sleep(0.1)
     per_job = sum(proportional_kib(pid) for pid in new) / jobs
     after = {d.name: proportional_kib(d.pid) for d in pool.state.daemons if d.pid}
     await pool.client.remove(select(submitted.cluster))
