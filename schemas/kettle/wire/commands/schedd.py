@@ -163,6 +163,8 @@ class ShadowSync(msgspec.Struct, frozen=True, kw_only=True):
 
     shadow: str
     attempts: list[Attempt]
+    strays: list[Attempt] = []
+    """Attempts of which it has final reports and knows nothing else."""
 
 
 class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +173,10 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
     start: list[Assignment] = []
     stop: list[Stop] = []
     forget: list[Attempt] = []
+    over: list[Attempt] = []
+    """Those of the strays that are over in the record: their reports may be confirmed."""
+    more: bool = False
+    """There is more to start than fits into one message: ask again at once."""
     sync_interval: float = 5.0
 
 

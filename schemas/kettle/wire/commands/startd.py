@@ -85,8 +85,14 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
     inputs: list[InputFile]
     shadow: str
     """Who serves the input files that are not inline."""
+    probe: bool = False
+    """Start nothing: only say whether the attempt runs or ran here (code 0) or not (`NOT_KNOWN`)."""
     trace: str = ""
     """W3C traceparent of the job."""
+
+
+NOT_KNOWN = 1
+"""The code that answers a probe for an attempt that neither runs nor ran here."""
 
 
 class Activate(msgspec.Struct, frozen=True, kw_only=True):
