@@ -5,27 +5,35 @@ New work is told at once; that there is less to do can wait, because the negotia
 """
 
 import asyncio
+import logging
 import time
 from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Bus, BusError
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.autocluster import significant
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.runnable import Order
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
 from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobReleased, JobVacated
+from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, ad_key
 
 _LIST: Final = 200
 """Resource requests in one ad (NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE)."""
+_BYTES: Final = 512 * 1024
+"""Resource requests in one ad, encoded; at least one is always there."""
 _SLOW: Final = 0.5
 """Seconds until an ad that shows less work is sent."""
 _ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
 
+Request = tuple[Order, JobId, int, int]
+
+_log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -44,6 +52,7 @@ class Adverts:
         self._stale = asyncio.Event()
         self._published: dict[str, bytes] = {}
         self._refreshed = float("-inf")
+        self._turn = 0
         bus.on_return(self._repeat)
 
     def note(self, event: Event) -> None:
@@ -51,6 +60,13 @@ class Adverts:
         self._stale.set()
         if isinstance(event, ClusterSubmitted | JobReleased | JobVacated | JobHeld):
             self._urgent.set()
+
+    def urge(self) -> None:
+        """
+        There is work that was not shown before.
+        """
+        self._stale.set()
+        self._urgent.set()
 
     def _repeat(self) -> None:
         """The bus came back, perhaps without what was on it: ads are kept in its memory only."""
@@ -69,7 +85,10 @@ class Adverts:
                 self._refreshed = now
             self._urgent.clear()
             self._stale.clear()
-            await self._publish(everything=everything)
+            try:
+                await self._publish(everything=everything)
+            except BusError as error:  # an ad is repeated anyway
+                _log.warning("ads not published", extra={"cause": str(error)})
             await asyncio.sleep(self._settings.ad_floor)
             await self._something_new(self._refreshed + self._settings.ad_interval - now)
 
@@ -107,13 +126,18 @@ class Adverts:
         if not any(tally.values()):
             return None
         requests: list[ResourceRequest] = []
-        for _, job, autocluster, count in self._queue.requests(submitter)[:_LIST]:
+        size = 0
+        for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
             open_count = count - self._claims.asked[submitter, autocluster]
             if open_count > 0:
                 ad = self._queue.ad(job)
                 names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
                 picture = {name: value for name, value in ad.items() if name in names}
-                requests.append(ResourceRequest(autocluster=autocluster, count=open_count, ad=picture))
+                request = ResourceRequest(autocluster=autocluster, count=open_count, ad=picture)
+                size += len(_encode(request))
+                if size > _BYTES and requests:
+                    break
+                requests.append(request)
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
@@ -122,6 +146,16 @@ class Adverts:
             held=tally.get("held", 0),
             requests=requests,
         )
+
+    def _shown(self, requests: list[Request]) -> list[Request]:
+        """
+        Of very many requests the most urgent ones, and by turns some of the others: what is never shown never runs.
+        """
+        if len(requests) <= _LIST:
+            return requests
+        first, others = requests[: _LIST // 2], requests[_LIST // 2 :]
+        self._turn = (self._turn + _LIST // 2) % len(others)
+        return first + (others[self._turn :] + others[: self._turn])[: _LIST // 2]
 
     def scheduler_ad(self) -> Ad:
         """The schedd's own ad."""

@@ -8,13 +8,14 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
-from kettle.classad import ClassAd, matches
+from kettle.classad import ClassAd
 from kettle.schedd.domain.claim import Leases
 from kettle.schedd.domain.job import Assign, End, decide
+from kettle.schedd.domain.policy import matches_safely
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.secrets import ClaimSecrets
@@ -32,7 +33,7 @@ from kettle.wire.commands.startd import (
     Release,
     RequestClaims,
 )
-from kettle.wire.events import ClaimEnded, ClaimGranted
+from kettle.wire.events import ClaimEnded, ClaimGranted, Event
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ _log: Final = logging.getLogger(__name__)
 RECONNECT_FAILED: Final = 1008
 CLAIM_NOT_FOUND: Final = 1034
 _TRIES: Final = 3
+_MANY: Final = 64
+"""Autoclusters that are put in order for each claim that becomes free."""
 
 
 class Claims:
@@ -66,7 +69,8 @@ class Claims:
         self._asking: set[str] = set()
         self.asked: Counter[tuple[str, int]] = Counter()
         """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
-        self._fits: dict[tuple[str, int], bool] = {}
+        self._fits: dict[str, dict[int, bool]] = {}
+        """Claim -> autocluster -> whether its jobs may run there."""
         self._owed: dict[str, dict[str, float]] = {}
         """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
         now = time.monotonic()
@@ -85,33 +89,37 @@ class Claims:
             self.asked[key] += count
             claims = [self._mint() for _ in range(count)]
             self._asking.update(claims)
-            self._tasks.create_task(self._request(match, job, claims), name=f"claims on {match.slot}")
+            request = RequestClaims(
+                schedd=self._queue.schedd,
+                slot=match.slot,
+                capability=match.capability,
+                submitter=match.submitter,
+                job=self._queue.ad(job),
+                claims=[self._secrets.key(claim) for claim in claims],
+                lease=self._settings.lease,
+            )
+            self._tasks.create_task(self._request(match, request), name=f"claims on {match.slot}")
 
     def _mint(self) -> str:
         self._minted += 1
         return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
 
-    async def _request(self, match: MatchedSlot, job: JobId, claims: list[str]) -> None:
-        request = RequestClaims(
-            schedd=self._queue.schedd,
-            slot=match.slot,
-            capability=match.capability,
-            submitter=match.submitter,
-            job=self._queue.ad(job),
-            claims=[self._secrets.key(claim) for claim in claims],
-            lease=self._settings.lease,
-        )
+    async def _request(self, match: MatchedSlot, request: RequestClaims) -> None:
+        claims = [key.claim for key in request.claims]
         try:
             decided = await self._ask(match.startd, request)
         finally:
-            self.asked[match.submitter, match.autocluster] -= len(claims)
+            key = (match.submitter, match.autocluster)
+            self.asked[key] -= len(claims)
+            if not self.asked[key]:
+                del self.asked[key]
             self._asking.difference_update(claims)
         if decided is None:
             return
         now = time.monotonic()
         self._leases.trust(
             match.startd, now
-        )  # a claim's first lease begins when the startd makes it: before now
+        )  # a first lease begins when the startd makes the claim: before now
         self._leases.hear(match.startd, decided.clock, now)
         if decided.reason:
             _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
@@ -129,12 +137,17 @@ class Claims:
                 return None
             except BusError as error:
                 _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
+        self._owe(startd, [key.claim for key in request.claims])  # perhaps it granted them
         return None
 
     async def _granted(self, match: MatchedSlot, granted: Iterable[GrantedClaim]) -> None:
         unused: list[str] = []
         jobs: list[JobId] = []
         for grant in granted:
+            job = self._queue.next_job(match.submitter, match.autocluster)
+            if job is None:
+                unused.append(grant.claim)
+                continue
             event = ClaimGranted(
                 claim=grant.claim,
                 startd=match.startd,
@@ -144,13 +157,8 @@ class Claims:
                 autocluster=match.autocluster,
                 lease=self._settings.lease,
             )
-            job = self._queue.next_job(match.submitter, match.autocluster)
-            if job is None:
-                unused.append(grant.claim)
-            else:
-                self._ledger.record([(f"claim/{grant.claim}", event)])
-                self._assign(job, grant.claim)
-                jobs.append(job)
+            self._ledger.record([(f"claim/{grant.claim}", event), *self._assigned(job, event)])
+            jobs.append(job)
         if jobs:
             await self._ledger.record([])
             for job in jobs:
@@ -161,34 +169,61 @@ class Claims:
     # -- using --------------------------------------------------------------------------------------------------------
 
     def reuse(self, claim: str) -> JobId | None:
-        """Record the next job for a claim that has become free, or its end; the caller awaits the commit."""
+        """
+        Record the next job for a claim that has become free, or its end; the caller awaits the commit.
+        """
         held = self._queue.claims.get(claim)
         if held is None:
             return None
         if held.job is not None:
             return held.job
-        for _, job, autocluster, _ in self._queue.requests(held.granted.submitter):
+        if time.time() - held.at / 1e6 > self._settings.claim_worklife:
+            self.end(claim, "the claim has served its time, and others shall have their turn")
+            return None
+        for job, autocluster in self._next_best(held.granted):
             if self._fit(claim, autocluster, job):
-                self._assign(job, claim)
+                self._ledger.record(self._assigned(job, held.granted))
                 return job
         self.end(claim, "no more jobs for the claim")
         return None
 
-    def _assign(self, job: JobId, claim: str) -> None:
-        granted = self._queue.claims[claim].granted
-        command = Assign(claim=claim, slot=granted.slot, startd=granted.startd)
+    def _next_best(self, granted: ClaimGranted) -> Iterator[tuple[JobId, int]]:
+        """
+        Jobs for a claim, best first; of very many autoclusters its own comes first, because looking at all takes long.
+        """
+        if len(self._queue.demand.get(granted.submitter, ())) > _MANY:
+            own = self._queue.next_job(granted.submitter, granted.autocluster)
+            if own is not None:
+                yield own, granted.autocluster
+        for _, job, autocluster, _ in self._queue.requests(granted.submitter):
+            yield job, autocluster
+
+    def _assigned(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
+        command = Assign(claim=granted.claim, slot=granted.slot, startd=granted.startd)
         stream = job_stream(job)
-        self._ledger.record([(stream, event) for event in decide(self._queue.jobs[job].job, command)])
+        return [(stream, event) for event in decide(self._queue.jobs[job].job, command)]
+
+    def settle_idle(self) -> None:
+        """
+        Give claims without a job one, or end them: our predecessor may have stopped between two frames.
+        """
+        for claim, held in list(self._queue.claims.items()):
+            if held.job is None and (job := self.reuse(claim)) is not None:
+                self._tasks.create_task(self._hand_over(job))
+
+    async def _hand_over(self, job: JobId) -> None:
+        await self._ledger.record([])
+        self._shadows.hand_over(job)
 
     def _fit(self, claim: str, autocluster: int, job: JobId) -> bool:
         granted = self._queue.claims[claim].granted
         if autocluster == granted.autocluster:
             return True
-        known = self._fits.get((claim, autocluster))
-        if known is None:
-            known = matches(ClassAd.from_wire(self._queue.ad(job)), ClassAd.from_wire(granted.slot_ad))
-            self._fits[claim, autocluster] = known
-        return known
+        fits = self._fits.setdefault(claim, {})
+        if autocluster not in fits:
+            mine, slot = ClassAd.from_wire(self._queue.ad(job)), ClassAd.from_wire(granted.slot_ad)
+            fits[autocluster] = matches_safely(mine, slot)
+        return fits[autocluster]
 
     # -- ending -------------------------------------------------------------------------------------------------------
 
@@ -198,8 +233,7 @@ class Claims:
         if held is None:
             return
         recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
-        for key in [key for key in self._fits if key[0] == claim]:
-            del self._fits[key]
+        self._fits.pop(claim, None)
         if release:
             self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
 
@@ -213,8 +247,11 @@ class Claims:
             await self._bus.call(RELEASE, startd, release)
         except BusError as error:
             _log.warning("claims not given back yet", extra={"startd": startd, "cause": str(error)})
-            until = time.monotonic() + self._settings.lease
-            self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
+            self._owe(startd, claims)
+
+    def _owe(self, startd: str, claims: Iterable[str]) -> None:
+        until = time.monotonic() + self._settings.lease
+        self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
 
     def _settle(self) -> None:
         """Try again to give back what could not be given back, as long as its lease may last."""

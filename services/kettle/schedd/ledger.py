@@ -10,10 +10,11 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
-from kettle.schedd.domain.queue import Change, Queue
+from kettle.schedd.domain.queue import Change, Queue, job_of_stream
 from kettle.wire import events
-from kettle.wire.events import Event
+from kettle.wire.events import Event, JobVacated
 from kettle.wire.frames import Frame
+from kettle.wire.jobs import JobId
 
 Recording = Sequence[tuple[str, Event]]
 
@@ -31,11 +32,29 @@ class Ledger:
         self._checkpointer = checkpointer
         self._unsaved: deque[tuple[int, list[Change]]] = deque()
         self._listeners: list[Callable[[Event], None]] = []
+        self._wakers: list[Callable[[], None]] = []
         shard.on_commit(self._committed)
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
         self._listeners.append(listener)
+
+    def on_cooled(self, waker: Callable[[], None]) -> None:
+        """
+        Call `waker` when a job may run again that had to wait after failures.
+        """
+        self._wakers.append(waker)
+
+    def cool(self, job: JobId) -> None:
+        """
+        Let a job that failed again and again wait for its time.
+        """
+        asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooled, job)
+
+    def _cooled(self, job: JobId) -> None:
+        self.queue.cooled(job)
+        for waker in self._wakers:
+            waker()
 
     def record(
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
@@ -52,8 +71,13 @@ class Ledger:
         for stream, event in changes:
             touched = self.queue.apply(stream, event, at)
             self._unsaved.append((self.shard.version(stream), touched))
+            for change in touched:
+                if change.state is None:
+                    self.shard.retire(change.stream)
             for listener in self._listeners:
                 listener(event)
+            if isinstance(event, JobVacated) and (job := job_of_stream(stream)) in self.queue.cooling:
+                self.cool(job)
         return future
 
     def _meta(self, stream: str) -> bytes:

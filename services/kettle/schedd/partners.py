@@ -1,14 +1,14 @@
 """What the negotiator and the shadows say to the schedd."""
 
-import logging
+import math
 from typing import Final, assert_never
 
 from kettle.bus.ports import RefusedError
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.job import Begin, Command, End, Finish, decide
+from kettle.schedd.domain.job import Begin, Command, End, Finish, Hold, decide
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
-from kettle.schedd.shadows import Shadows
+from kettle.schedd.shadows import Shadows, fitting
 from kettle.wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -23,17 +23,24 @@ from kettle.wire.commands.schedd import (
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Done
 from kettle.wire.endpoint import Position
+from kettle.wire.events import Usage
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
-_log: Final = logging.getLogger(__name__)
+BAD_REQUEST: Final = 1026
+"""VacateReasonCode ActivationRefusedBadRequest: no machine will like the job better."""
+REFUSED_ACTIVATION: Final = frozenset(range(1027, 1037))
+FAILED_TO_CREATE_PROCESS: Final = 6
+SYSTEM_POLICY: Final = 26
+_LARGEST: Final = 1e15
 
 
 class Partners:
     """Answers matched, sync and report."""
 
-    def __init__(self, ledger: Ledger, claims: Claims, shadows: Shadows) -> None:
+    def __init__(self, ledger: Ledger, claims: Claims, shadows: Shadows, *, max_failures: int) -> None:
         self._ledger = ledger
+        self._max_failures = max_failures
         self._queue = ledger.queue
         self._claims = claims
         self._shadows = shadows
@@ -67,21 +74,45 @@ class Partners:
             assignment = self._shadows.hand_over(job, request.shadow)
             if assignment is not None:
                 start.append(assignment)
-        return AttemptsRecorded(start=start, position=Position(self._ledger.shard.name, frame))
+        first = fitting(start)
+        if len(first) < len(start):
+            self._shadows.push(request.shadow, start[len(first) :])
+        return AttemptsRecorded(start=first, position=Position(self._ledger.shard.name, frame))
 
     def _hear(self, report: AttemptReport) -> None:
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return  # over since long: said twice is said once
-        events = decide(entry.job, _command(report))
-        if events:
-            self._ledger.record([(job_stream(report.job), event) for event in events])
+        events = decide(entry.job, command_of(report))
+        if not events:
+            return
+        stream = job_stream(report.job)
+        self._ledger.record([(stream, event) for event in events])
+        if not isinstance(report.news, Began):
+            self._shadows.forget(report.job)
+            self._give_up(report, stream)
+
+    def _give_up(self, report: AttemptReport, stream: str) -> None:
+        """Hold a job whose attempts fail again and again."""
+        entry = self._queue.jobs.get(report.job)
+        if entry is None or entry.job.failures < self._max_failures or not isinstance(report.news, Ended):
+            return
+        reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
+        if entry.job.status == "idle":
+            hold = Hold(reason=reason, by="", code=SYSTEM_POLICY)
+            self._ledger.record([(stream, event) for event in decide(entry.job, hold)])
 
     def _follow(self, report: AttemptReport) -> JobId | None:
         """What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated."""
-        if isinstance(report.news, Ended) and report.news.claim_lost:
-            self._claims.end(report.claim, report.news.reason, release=False)
-            return None
+        if isinstance(report.news, Ended):
+            if report.news.claim_lost:
+                self._claims.end(report.claim, report.news.reason, release=False)
+                return None
+            if (
+                report.news.code in REFUSED_ACTIVATION
+            ):  # the machine does not like this claim's jobs (any more)
+                self._claims.end(report.claim, report.news.reason)
+                return None
         job = self._claims.reuse(report.claim)
         return None if job == report.job and not self._is_next(report) else job
 
@@ -90,32 +121,55 @@ class Partners:
         return entry is not None and entry.job.attempt > report.attempt
 
 
-def _command(report: AttemptReport) -> Command:
+def command_of(report: AttemptReport) -> Command:
+    """
+    What a shadow's report means for the job.
+    """
     news = report.news
     match news:
         case Began():
-            return Begin(attempt=report.attempt, claim=report.claim, pid=news.pid, at=news.at)
+            return Begin(report.attempt, report.claim, news.pid, _sane(news.at))
         case Finished():
             return Finish(
                 attempt=report.attempt,
                 claim=report.claim,
                 exit_code=news.exit_code,
                 exit_signal=news.exit_signal,
-                at=news.at,
-                usage=news.usage,
+                at=_sane(news.at),
+                usage=_sane_usage(news.usage),
             )
         case Ended():
+            never = news.code == BAD_REQUEST and not news.hold
             return End(
                 attempt=report.attempt,
                 claim=report.claim,
-                code=news.code,
+                code=FAILED_TO_CREATE_PROCESS if never else news.code,
                 subcode=news.subcode,
                 reason=news.reason,
-                hold=news.hold,
-                usage=news.usage,
+                hold=news.hold or never,
+                usage=_sane_usage(news.usage),
             )
         case _:
             assert_never(news)
+
+
+def _sane(value: float) -> float:
+    """
+    A number that a worker measured; what cannot be one is nothing, because what is recorded must fold for ever.
+    """
+    return value if math.isfinite(value) and 0 <= value < _LARGEST else 0.0
+
+
+def _sane_usage(usage: Usage) -> Usage:
+    return Usage(
+        wall=_sane(usage.wall),
+        user_cpu=_sane(usage.user_cpu),
+        system_cpu=_sane(usage.system_cpu),
+        memory_kib=int(_sane(usage.memory_kib)),
+        disk_kib=int(_sane(usage.disk_kib)),
+        sent=int(_sane(usage.sent)),
+        received=int(_sane(usage.received)),
+    )
 
 
 def _only(role: str, caller: Identity) -> None:

@@ -1,5 +1,6 @@
 """What people ask of their queue."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,9 +8,10 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.classad import ClassAd, ClassAdError, evaluate, is_true, parse
+from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.policy import holds
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.ledger import Ledger
@@ -43,6 +45,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 SUBMISSION_BYTES: Final = 4 * 1024 * 1024
 """A submission is one event, and what is committed must fit into one message of the bus (max_payload 8 MB)."""
+LONGEST_ID: Final = 64
+SLICE: Final = 500
+"""Jobs that are looked at before somebody else gets a turn."""
 ACTED_AT_ONCE: Final = 5_000
 """Events in one frame: an action on more jobs takes several, the last of which holds the answer."""
 
@@ -70,7 +75,8 @@ class People:
 
     async def submit(self, request: Submit, caller: Identity) -> Submitted:
         """Record a cluster of jobs, once per id; `denied`, `unacceptable` or `busy` if it cannot be."""
-        if (first := self._ledger.shard.answer(request.id)) is not None:
+        command = command_id(caller, "submit", request.id)
+        if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Submitted)
         owner = _person(caller)
         self._make_room(owner, len(request.rows))
@@ -93,7 +99,7 @@ class People:
             return Submitted(cluster=number, count=len(request.rows), position=Position(self._shard, frame))
 
         frame = await self._ledger.record(
-            [(f"cluster/{number}", event)], command=request.id, reply=lambda frame: _encode(reply(frame))
+            [(f"cluster/{number}", event)], command=command, reply=lambda frame: _encode(reply(frame))
         )
         return reply(frame)
 
@@ -112,13 +118,19 @@ class People:
 
     async def act(self, request: Act, caller: Identity) -> Acted:
         """Hold, release or remove jobs, once per id."""
-        if (first := self._ledger.shard.answer(request.id)) is not None:
+        command = command_id(caller, "act", request.id)
+        if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
         person = _person(caller)
         self._not_too_busy()
         changes: list[tuple[str, Event]] = []
         outcomes: list[JobOutcome] = []
-        for job in self._selected(request.select):
+        selected = await self._selected(request.select)
+        if (first := self._ledger.shard.answer(command)) is not None:  # it was repeated while we looked
+            return msgspec.msgpack.decode(await first, type=Acted)
+        for job in selected:
+            if job not in self._queue.jobs:
+                continue
             events, result = self._act_on(job, request, person)
             changes += [(job_stream(job), event) for event in events]
             outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
@@ -131,7 +143,7 @@ class People:
         *others, last = _batched(changes)
         for some in others:
             self._ledger.record(some)
-        frame = await self._ledger.record(last, command=request.id, reply=lambda frame: _encode(reply(frame)))
+        frame = await self._ledger.record(last, command=command, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
             if outcome.outcome == "done" and outcome.job in self._queue.jobs:
                 self._shadows.stop(outcome.job)
@@ -148,17 +160,29 @@ class People:
             return [], "bad_status"
         return [*events], "done" if events else "already_done"
 
-    def _selected(self, select: Select) -> list[JobId]:
-        jobs = self._queue.select(jobs=select.jobs, clusters=select.clusters, owners=select.owners)
+    async def _selected(self, select: Select) -> list[JobId]:
+        """Jobs of a selection; whoever asks about very many of them lets the others have a word in between."""
+        jobs = list(self._queue.select(jobs=select.jobs, clusters=select.clusters, owners=select.owners))
         meets = _constraint(select.constraint)
-        return [job for job in jobs if meets is None or meets(self._queue.ad(job))]
+        if meets is None:
+            return jobs
+        found: list[JobId] = []
+        for start in range(0, len(jobs), SLICE):
+            some = (job for job in jobs[start : start + SLICE] if job in self._queue.jobs)
+            found += [job for job in some if meets(self._queue.ad(job))]
+            await asyncio.sleep(0)
+        return found
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
         """Job ads of a selection, in queue order."""
         del caller  # everybody may look
-        jobs = self._selected(request.select)
+        jobs = await self._selected(request.select)
         shown = jobs[: request.limit] if request.limit else jobs
-        ads = [_project(self._queue.ad(job), request.projection) for job in shown]
+        ads: list[Ad] = []
+        for start in range(0, len(shown), SLICE):
+            some = (job for job in shown[start : start + SLICE] if job in self._queue.jobs)
+            ads += [_project(self._queue.ad(job), request.projection) for job in some]
+            await asyncio.sleep(0)
         await self._ledger.record(
             []
         )  # what was read may be on its way to the log: it is told when it is there
@@ -190,7 +214,7 @@ class People:
         explanation = Explanation(
             job=request.job,
             status=entry.job.status,
-            reason=_reason(entry.job.status, ad),
+            reason=self._reason(request.job, ad),
             submitter=self._queue.submitter(request.job),
             autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
             ad=ad,
@@ -198,11 +222,33 @@ class People:
         await self._ledger.record([])
         return explanation
 
+    def _reason(self, job: JobId, ad: Ad) -> str:
+        state = self._queue.jobs[job].job
+        if job in self._queue.cooling:
+            return (
+                f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
+                f"{ad.get('VacateReason', 'unknown')}"
+            )
+        return _reason(state.status, ad)
+
 
 def _person(caller: Identity) -> str:
     if caller.kind != "user":
         raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
     return caller.name
+
+
+def command_id(caller: Identity, verb: str, given: str) -> str:
+    """
+    Under what an answer is remembered: nobody gets another's, or that of another command.
+
+    Raises RefusedError for an id that is none.
+    """
+    if not 0 < len(given) <= LONGEST_ID or not given.isascii() or not given.isprintable():
+        raise RefusedError(
+            "malformed", f"the id of a command has between 1 and {LONGEST_ID} printable ASCII characters"
+        )
+    return f"{caller.token}:{verb}:{given}"
 
 
 def _reason(status: str, ad: Ad) -> str:
@@ -224,7 +270,7 @@ def _constraint(text: str) -> Callable[[Ad], bool] | None:
         expression = parse(text)
     except ClassAdError as error:
         raise RefusedError("malformed", f"the constraint '{text}' cannot be read: {error}") from error
-    return lambda ad: is_true(evaluate(expression, my=ClassAd.from_wire(ad)))
+    return lambda ad: holds(expression, ClassAd.from_wire(ad))
 
 
 def _project(ad: Ad, names: list[str]) -> Ad:

@@ -18,6 +18,10 @@ class ScheddSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
     lease_margin: float = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
+    claim_worklife: float = 1200.0
+    """Seconds after which a claim takes no further job (CLAIM_WORKLIFE), so that others get their turn."""
+    max_failures: int = 20
+    """Attempts that may fail one after the other for reasons around the job before it is held."""
     claim_deadline: float = 10.0
     """Seconds for a startd to answer a request for claims."""
     sync_interval: float = 5.0

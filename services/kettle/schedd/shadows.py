@@ -8,8 +8,10 @@ A shadow that has not asked for three intervals has lost its jobs to the next on
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
@@ -24,8 +26,23 @@ _log: Final = logging.getLogger(__name__)
 
 VACATED_BY_SCHEDD: Final = 1022
 JOB_REMOVED: Final = 1023
-_BATCH: Final = 100
-"""Assignments in one message: a job ad may have tens of kilobytes."""
+MESSAGE_BYTES: Final = 3 * 1024 * 1024
+"""Assignments in one message: well below what the bus takes, however large the job ads are."""
+
+_size = msgspec.msgpack.Encoder().encode
+
+
+def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
+    """
+    As many from the front as fit into one message, and at least one.
+    """
+    size, count = 0, 0
+    for assignment in assignments:
+        size += len(_size(assignment))
+        if size > MESSAGE_BYTES and count:
+            break
+        count += 1
+    return list(assignments[:count])
 
 
 class Outbox:
@@ -105,6 +122,14 @@ class Shadows:
             outbox.stop.append(order)
             outbox.filled.set()
 
+    def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
+        """
+        Hand assignments over in messages of their own.
+        """
+        outbox = self._outbox(shadow)
+        outbox.start.extend(assignments)
+        outbox.filled.set()
+
     def forget(self, job: JobId) -> None:
         """The attempt is over."""
         self._keeper.pop(job, None)
@@ -127,7 +152,16 @@ class Shadows:
                 if (order := self._stop_order(job)) is not None:
                     stop.append(order)
         forget = [a for a in request.attempts if a not in current]
-        return ShadowOrders(start=start[:_BATCH], stop=stop, forget=forget, sync_interval=self._interval)
+        over = [a for a in request.strays if a not in current]
+        first = fitting(start)
+        return ShadowOrders(
+            start=first,
+            stop=stop,
+            forget=forget,
+            over=over,
+            more=len(first) < len(start),
+            sync_interval=self._interval,
+        )
 
     def _stop_order(self, job: JobId) -> Stop | None:
         state = self._queue.jobs[job].job
@@ -170,7 +204,8 @@ class Shadows:
     async def _deliver(self, shadow: str, outbox: Outbox) -> None:
         while True:
             await outbox.filled.wait()
-            start, outbox.start = outbox.start[:_BATCH], outbox.start[_BATCH:]
+            start = fitting(outbox.start)
+            outbox.start = outbox.start[len(start) :]
             stop, outbox.stop = outbox.stop, []
             if not outbox.start:
                 outbox.filled.clear()

@@ -51,6 +51,10 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
         adverts = Adverts(bus, subjects, queue, claims, settings)
         ledger.on_change(adverts.note)
+        ledger.on_cooled(adverts.urge)
+        for job in queue.cooling:
+            ledger.cool(job)
+        claims.settle_idle()
         loops = [
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
@@ -62,9 +66,10 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.publish(subjects.notice("schedd", settings.name), b"")
         rt.ready()
         await rt.stopping.wait()
-        await adverts.withdraw()
         for loop in loops:
             loop.cancel()
+        await asyncio.wait(loops)
+        await adverts.withdraw()
         shadows.close()
 
 
@@ -96,7 +101,7 @@ def _answers(
     log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, settings: ScheddSettings
 ) -> list[Served[Any, Any]]:
     people = People(log, ledger, shadows, settings)
-    partners = Partners(ledger, claims, shadows)
+    partners = Partners(ledger, claims, shadows, max_failures=settings.max_failures)
     return [
         Served(commands.SUBMIT, people.submit),
         Served(commands.ACT, people.act),

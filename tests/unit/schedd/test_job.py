@@ -134,3 +134,30 @@ def test_attempts_count_from_one() -> None:
     assert [1, 2] == [event.attempt for event in events if isinstance(event, JobAssigned)]
     assert [1, 2] == [event.attempt for event in events if isinstance(event, JobStarted)]
     assert not any(isinstance(event, JobCompleted) for event in events)
+
+
+def failed(*codes: int) -> Job:
+    """
+    A job whose attempts ended with these codes.
+    """
+    job = Job()
+    for number, code in enumerate(codes, start=1):
+        claim = f"c{number}"
+        for command in (Assign(claim, "s", "m"), End(number, claim, code, "r")):
+            for event in decide(job, command):
+                job = evolve(job, event)
+    return job
+
+
+def test_a_job_that_fails_again_and_again_waits_longer_and_longer() -> None:
+    """
+    The first failure costs no time; machines that drain, and people, do not count as failures.
+    """
+    assert [0.0, 0.5, 1.0, 2.0] == [failed(*[1007] * n).cooling for n in (1, 2, 3, 4)]
+    assert 300.0 == failed(*[1007] * 40).cooling
+    assert 0.0 == failed(1007, 1007, 1013).cooling
+    job = failed(1007, 1007, 1007)
+    for command in (hold, release):
+        for event in decide(job, command):
+            job = evolve(job, event)
+    assert 0.0 == job.cooling

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kettle.schedd.domain.job import Assign, Finish, Hold, decide
+from kettle.schedd.domain.job import Assign, End, Finish, Hold, decide
 from kettle.schedd.domain.queue import NEWEST, Queue, job_stream
 from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
@@ -159,3 +159,22 @@ def test_selections_keep_the_queue_order() -> None:
     assert ["1.0", "1.1", "2.0"] == select()
     assert ["1.1", "2.0"] == select(jobs=[JobId(1, 1), JobId(9, 9)], owners=["bob"])
     assert ["1.0", "1.1"] == select(clusters=[1])
+
+
+def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
+    """
+    A job that failed twice in a row is not asked for until it has cooled, also after a restart.
+    """
+    recorder, job = Recorder(), JobId(1, 0)
+    recorder.apply("cluster/1", cluster(1, [[]], []))
+    for number in (1, 2):
+        recorder.run(job, f"c{number}")
+        command = End(number, f"c{number}", 1007, "the starter died")
+        recorder.apply(job_stream(job), *decide(recorder.queue.jobs[job].job, command))
+
+    for queue in (recorder.restored(), recorder.queue):
+        assert ([], {job}) == (queue.requests("alice"), queue.cooling)
+        queue.cooled(job)
+        assert [1] == [count for *_, count in queue.requests("alice")]
+        queue.cooled(job)
+        assert [1] == [count for *_, count in queue.requests("alice")]

@@ -20,6 +20,8 @@ class Claim(msgspec.Struct, frozen=True):
     """A granted claim; `job` is the job whose attempt may live on it."""
 
     granted: ClaimGranted
+    at: int
+    """When it was granted, microseconds since the epoch."""
     job: JobId | None = None
 
     @property

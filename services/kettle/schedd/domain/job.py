@@ -29,6 +29,12 @@ from kettle.wire.events import (
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
 
+COOL_DOWN = 0.5
+LONGEST_COOL_DOWN = 300.0
+
+MAY_REPEAT = frozenset({1002, 1003, 1006, 1007, 1024, *range(1026, 1037)})
+"""VacateReasonCodes of attempts that failed before or around the job, and might do so again within milliseconds."""
+
 
 class Job(msgspec.Struct, frozen=True):
     """The state of one job; the default is a job to which nothing has happened yet."""
@@ -40,6 +46,13 @@ class Job(msgspec.Struct, frozen=True):
     """The claim on which an attempt may still live; empty if none does."""
     began: bool = False
     """The executable of the newest attempt was seen running."""
+    failures: int = 0
+    """How many attempts in a row failed for reasons that may repeat at once."""
+
+    @property
+    def cooling(self) -> float:
+        """Seconds that the job waits before its next attempt: none after a first failure, then longer and longer."""
+        return 0.0 if self.failures < 2 else min(COOL_DOWN * 2.0 ** (self.failures - 2), LONGEST_COOL_DOWN)
 
     @property
     def runnable(self) -> bool:
@@ -203,18 +216,19 @@ def evolve(job: Job, event: JobEvent) -> Job:
     """The state after an event; total, and never refuses: what is recorded has happened."""
     match event:
         case JobAssigned():
-            return Job(status="running", attempt=event.attempt, claim=event.claim)
+            return Job(status="running", attempt=event.attempt, claim=event.claim, failures=job.failures)
         case JobStarted():
             return msgspec.structs.replace(job, began=True)
         case JobVacated():
             status = "idle" if job.status == "running" else job.status
-            return msgspec.structs.replace(job, status=status, claim="", began=False)
+            failures = job.failures + 1 if event.code in MAY_REPEAT else 0
+            return msgspec.structs.replace(job, status=status, claim="", began=False, failures=failures)
         case JobCompleted():
             return msgspec.structs.replace(job, status="completed", claim="")
         case JobHeld():
             return msgspec.structs.replace(job, status="held")
         case JobReleased():
-            return msgspec.structs.replace(job, status="idle")
+            return msgspec.structs.replace(job, status="idle", failures=0)
         case JobRemoved():
             return msgspec.structs.replace(job, status="removed")
         case _:

@@ -99,6 +99,8 @@ class Queue:
         self.newest_cluster = 0
         self.demand: dict[str, dict[int, Runnable]] = {}
         """Submitter -> autocluster -> jobs that may run now."""
+        self.cooling: set[JobId] = set()
+        """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
         self._significant = tuple(significant)
@@ -158,8 +160,8 @@ class Queue:
             case ClusterSubmitted():
                 return self._submitted(stream, event, at)
             case ClaimGranted():
-                self.claims[event.claim] = Claim(event)
-                return [Change(stream, _encode(event))]
+                self.claims[event.claim] = Claim(event, at)
+                return [Change(stream, _encode((event, at)))]
             case ClaimEnded():
                 self.claims.pop(event.claim, None)
                 return [Change(stream, None)]
@@ -230,16 +232,19 @@ class Queue:
         submitter = self.submitter(job)
         tally = self.tally.setdefault(submitter, {})
         tally[state.status] = tally.get(state.status, 0) + 1
-        if state.runnable:
-            autoclusters = self.demand.setdefault(submitter, {})
-            autoclusters.setdefault(self.autocluster(job), Runnable()).add(job, self.priority(job))
+        if state.runnable and state.cooling:
+            self.cooling.add(job)
+        elif state.runnable:
+            self._offer(job)
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=job)
 
     def _leave(self, job: JobId, state: Job) -> None:
         submitter = self.submitter(job)
         self.tally[submitter][state.status] -= 1
-        if state.runnable:
+        if job in self.cooling:
+            self.cooling.discard(job)
+        elif state.runnable:
             autoclusters = self.demand[submitter]
             runnable = autoclusters[number := self.autocluster(job)]
             runnable.discard(job)
@@ -247,6 +252,18 @@ class Queue:
                 del autoclusters[number]
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
+
+    def cooled(self, job: JobId) -> None:
+        """
+        The job has waited long enough after its failures.
+        """
+        if job in self.cooling:
+            self.cooling.discard(job)
+            self._offer(job)
+
+    def _offer(self, job: JobId) -> None:
+        autoclusters = self.demand.setdefault(self.submitter(job), {})
+        autoclusters.setdefault(self.autocluster(job), Runnable()).add(job, self.priority(job))
 
     # -- start-up ----------------------------------------------------------------------------------------------------
 
@@ -268,8 +285,8 @@ class Queue:
         for _, state in kinds[NEWEST]:
             self.newest_cluster = msgspec.msgpack.decode(state, type=int)
         for _, state in kinds["claim"]:
-            granted = msgspec.msgpack.decode(state, type=ClaimGranted)
-            self.claims[granted.claim] = Claim(granted)
+            granted, at = msgspec.msgpack.decode(state, type=tuple[ClaimGranted, int])
+            self.claims[granted.claim] = Claim(granted, at)
         for stream, state in kinds["cluster"]:
             event, at = msgspec.msgpack.decode(state, type=tuple[ClusterSubmitted, int])
             self._admit(event, at, lefts.get(stream, 0))

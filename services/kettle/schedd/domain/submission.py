@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from kettle.classad import ClassAdError, parse
 from kettle.wire.ads import Ad, Expr, Scalar
 
@@ -14,6 +16,9 @@ SET_BY_SCHEDD: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 VANILLA: Final = 5
+JOB_BYTES: Final = 256 * 1024
+"""A job ad travels in many messages, and with other ads in one."""
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Unacceptable(Exception):  # noqa: N818 - a refusal is an answer, not an error
@@ -34,6 +39,10 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         )
     if len({name.lower() for name in columns}) != len(columns):
         raise Unacceptable("a column stands twice in the submission")
+    if (size := len(_encode(ad)) + max(len(_encode(row)) for row in rows)) > JOB_BYTES:
+        raise Unacceptable(
+            f"the ad of a job would take {size:,} bytes, and at most {JOB_BYTES:,} are allowed"
+        )
     _names((*ad, *columns))
     _expressions(ad.values())
     for row in rows:

@@ -1,0 +1,101 @@
+"""What comes from outside is bounded before it does anything."""
+
+import math
+
+import pytest
+
+from kettle.bus.ports import RefusedError
+from kettle.classad import ClassAd, parse
+from kettle.schedd.domain.policy import holds, matches_safely
+from kettle.schedd.domain.submission import JOB_BYTES, Unacceptable, check
+from kettle.schedd.partners import command_of
+from kettle.schedd.people import LONGEST_ID, command_id
+from kettle.schedd.shadows import MESSAGE_BYTES, fitting
+from kettle.wire.ads import Ad, Expr
+from kettle.wire.commands.schedd import AttemptReport, Ended, Finished
+from kettle.wire.commands.shadow import Assignment
+from kettle.wire.commands.startd import ClaimKey
+from kettle.wire.events import Usage
+from kettle.wire.identity import daemon, user
+from kettle.wire.jobs import JobId
+
+DEEP = "+".join(["1"] * 450)
+
+
+def test_an_answer_belongs_to_its_caller_and_command() -> None:
+    """
+    The same id of two people, or for two commands, is remembered apart.
+    """
+    ids = {
+        command_id(who, verb, "x")
+        for who in (user("a"), user("b"), daemon("a"))
+        for verb in ("submit", "act")
+    }
+    assert 6 == len(ids)
+
+
+@pytest.mark.parametrize("given", ["", "a\0b", "é", "x" * (LONGEST_ID + 1), "a\nb"])
+def test_an_id_that_is_none_is_refused(given: str) -> None:
+    """
+    Before anything is recorded under it.
+    """
+    with pytest.raises(RefusedError, match="printable"):
+        command_id(user("a"), "submit", given)
+
+
+def test_what_cannot_be_evaluated_is_not_true() -> None:
+    """
+    An expression that is too deep refuses, and hurts nobody.
+    """
+    ad = ClassAd.from_wire({"Requirements": Expr(DEEP)})
+    assert not holds(parse(DEEP), ad)
+    assert not matches_safely(ad, ad)
+
+
+def test_messages_are_cut_by_size() -> None:
+    """
+    However large job ads are, a message has at least one and stays below what the bus takes.
+    """
+
+    def assignment(number: int, size: int) -> Assignment:
+        return Assignment(
+            job=JobId(1, number),
+            attempt=1,
+            key=ClaimKey("c", "s"),
+            startd="m",
+            slot="s",
+            ad={"Env": "x" * size},
+        )
+
+    large = [assignment(n, 200_000) for n in range(100)]
+    assert 0 < len(fitting(large)) <= MESSAGE_BYTES // 200_000
+    assert 1 == len(fitting([assignment(0, 2 * MESSAGE_BYTES), *large]))
+    assert [] == fitting([])
+
+
+def test_an_ad_that_is_too_large_is_refused() -> None:
+    """
+    Because it travels with others in one message.
+    """
+    ad: Ad = {"Cmd": "/bin/true", "Environment": "x" * JOB_BYTES}
+    with pytest.raises(Unacceptable, match="bytes"):
+        check(ad, [], [[]], limit=10)
+
+
+def test_what_a_worker_measured_must_be_numbers() -> None:
+    """
+    Infinity and nonsense are nothing: what is recorded is folded for ever.
+    """
+    usage = Usage(wall=math.inf, user_cpu=math.nan, memory_kib=-1, sent=5)
+    news = Finished(exit_code=0, at=math.inf, usage=usage)
+    command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
+    assert (0.0, Usage(sent=5)) == (getattr(command, "at", None), getattr(command, "usage", None))
+
+
+def test_a_job_that_no_machine_can_activate_is_held() -> None:
+    """
+    Another attempt would be refused in the same way.
+    """
+    news = Ended(hold=False, code=1026, reason="the name leads out of the sandbox")
+    command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
+    assert (True, 6) == (getattr(command, "hold", None), getattr(command, "code", None))
