@@ -4,6 +4,7 @@ Whether two ads suit each other, and how well.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from kettle.classad.context import NOTHING, Context
@@ -34,4 +35,5 @@ def rank(my: ClassAd, target: ClassAd, context: Context = NOTHING) -> float:
         value = evaluate_attribute("Rank", my, target, context)
     except EvaluationFailed:
         return 0.0
-    return float(value) if isinstance(value, int | float) else 0.0
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return 0.0 if math.isnan(number) else number  # what has no order must not decide about one

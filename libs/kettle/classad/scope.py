@@ -86,6 +86,12 @@ class Evaluation:
             limit = "deeply" if self.depth < 0 else "long"
             raise EvaluationFailed(f"the expression goes on too {limit}")
 
+    def spend(self, steps: int) -> None:
+        """Count work of a function that is more than one step, or give up."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise EvaluationFailed("the expression goes on too long")
+
     def enter(self, ad: ClassAd, key: str) -> tuple[int, str] | None:
         """
         Begin to evaluate what stands behind `key` in `ad`; None if that is being done further up.

@@ -73,7 +73,7 @@ class Cgroup:
             _write(f"{self._path}/cgroup.kill", "1")
         except OSError:
             for pid in self.pids():
-                with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, 9)
 
     def remove(self) -> bool:

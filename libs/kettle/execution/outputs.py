@@ -10,6 +10,8 @@ import posixpath
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -23,6 +25,15 @@ STDERR: Final = "_condor_stderr"
 OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", STDOUT, STDERR})
 INLINE_BYTES: Final = 64 * 1024
 """How much of all results together goes into the report."""
+MOST_FILES: Final = 10_000
+MOST_NAME_BYTES: Final = 1 << 20
+"""How many results a job may leave, and how long their names may be together: the report has to fit into one message."""
+
+
+class TooManyResultsError(Exception):
+    """
+    The job left more than a report can name; the message says how much would do.
+    """
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -41,21 +52,58 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark]) -> Results:
     Find the results; `before` is the sandbox's catalogue from before the job started.
 
     Everything is opened with the job's own rights.  No process of the job may be left.
+
+    Raises:
+        TooManyResultsError: they cannot be reported.
+        OSError: the sandbox cannot be read, or a result cannot be copied for want of space.
     """
     found: list[OutputFile] = []
     missing: list[str] = []
-    room = INLINE_BYTES
+    room, bounds = INLINE_BYTES, _Bounds()
     with acting_as(sandbox.account):
         for path, name in _wanted(sandbox, job, before, missing):
-            file = _take(sandbox, path, name, room)
+            bounds.count(name)
+            file = _take(sandbox, path, name, room) if _speakable(name) else None
             if file is None:
-                missing.append(name)
+                missing.append(_spelled(name))
             else:
                 room -= len(file.data or b"")
                 found.append(file)
     listed = {file.name: file for file in found}  # of two with one name the last one wins
     kept = any(file.data is None for file in listed.values())
     return Results(list(listed.values()), missing, sum(file.size for file in listed.values()), kept)
+
+
+class _Bounds:
+    """
+    What has been counted so far.
+    """
+
+    def __init__(self) -> None:
+        self._files = self._bytes = 0
+
+    def count(self, name: str) -> None:
+        self._files += 1
+        self._bytes += len(os.fsencode(name))
+        if self._files > MOST_FILES or self._bytes > MOST_NAME_BYTES:
+            raise TooManyResultsError(
+                f"the job left more than {MOST_FILES} files, or files whose names have more than {MOST_NAME_BYTES} bytes "
+                "together, as its results: pack them into an archive, or name those that are wanted"
+            )
+
+
+def _speakable(name: str) -> bool:
+    """
+    Whether a name can be said on the wire, which is UTF-8; on disk it is any bytes.
+    """
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _spelled(name: str) -> str:
+    """
+    A name for people, with what is no UTF-8 written as escapes.
+    """
+    return name if _speakable(name) else os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _wanted(
@@ -70,9 +118,9 @@ def _wanted(
     listed = job.items("TransferOutput")
     if listed is None:
         skipped = OURS | ({job.command} if job.transfers_executable else set[str]())
-        now = sandbox.catalogue()
-        changed = (name for name, mark in now.items() if before.get(name) != mark)
-        yield from ((f"{sandbox.path}/{name}", name) for name in sorted(changed) if name not in skipped)
+        changed = (name for name, mark in sandbox.files() if before.get(name) != mark and name not in skipped)
+        few = sorted(islice(changed, MOST_FILES + 1))  # one more is too many, and more need not be looked at
+        yield from ((f"{sandbox.path}/{name}", name) for name in few)
         return
     flat = not job.flag("PreserveRelativePaths", default=False)
     for item in listed:
@@ -89,11 +137,22 @@ def _wanted(
 
 
 def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
-    for directory, directories, names in os.walk(path):
-        directories.sort()
-        below = posixpath.relpath(directory, path)
-        for name in sorted(names):
-            yield posixpath.join(directory, name), posixpath.normpath(posixpath.join(prefix, below, name))
+    """
+    What is below a directory and is none, without recursion: a job may build deeper than our stack.
+    """
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with os.scandir(posixpath.join(path, below)) as entries:
+                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        except OSError:
+            continue  # not readable for the job itself
+        waiting += [posixpath.join(below, name) for name, branch in reversed(found) if branch]
+        for name, branch in found:
+            inner = posixpath.join(below, name)
+            if not branch and not os.path.isdir(posixpath.join(path, inner)):  # noqa: PTH112 - links to directories
+                yield posixpath.join(path, inner), posixpath.normpath(posixpath.join(prefix, inner))
 
 
 def _take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
@@ -111,7 +170,10 @@ def _take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | Non
         mode = stat.S_IMODE(about.st_mode)
         if about.st_size <= room:
             return OutputFile(name=name, mode=mode, size=about.st_size, data=_read(fd, about.st_size))
-        _keep(sandbox, path, name, fd)
+        try:
+            _keep(sandbox, path, name, fd)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            return None  # what the job made of its own names leaves no place for it
         return OutputFile(name=name, mode=mode, size=about.st_size)
     finally:
         os.close(fd)
@@ -135,9 +197,14 @@ def _keep(sandbox: Sandbox, path: str, name: str, fd: int) -> None:
         return
     os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103
     draft = f"{sandbox.path}/.result.{os.getpid()}"
-    with open(fd, "rb", closefd=False) as source, open(draft, "wb") as copy:  # noqa: PTH123
-        shutil.copyfileobj(source, copy, 1 << 20)
-    os.replace(draft, target)  # noqa: PTH105
+    try:
+        with open(fd, "rb", closefd=False) as source, open(draft, "wb") as copy:  # noqa: PTH123
+            shutil.copyfileobj(source, copy, 1 << 20)
+        os.replace(draft, target)  # noqa: PTH105
+    except OSError:
+        with suppress(OSError):
+            os.unlink(draft)  # noqa: PTH108
+        raise
 
 
 def names(files: Iterable[OutputFile]) -> set[str]:

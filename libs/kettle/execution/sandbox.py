@@ -9,10 +9,9 @@ import contextlib
 import errno
 import os
 import posixpath
-import shutil
 import stat
 from collections.abc import Generator, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kettle.execution.attempt import Account, Input
 
@@ -85,14 +84,18 @@ class Sandbox:
         """
         Regular files at the top level, links to files included, by name.
         """
-        found: dict[str, Mark] = {}
+        return dict(self.files())
+
+    def files(self) -> Iterator[tuple[str, Mark]]:
+        """
+        The same one by one: a job may leave more than is good to hold at once.
+        """
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # a link that points nowhere
                     about = entry.stat()
                     if stat.S_ISREG(about.st_mode):
-                        found[entry.name] = (about.st_mtime_ns, about.st_size, about.st_ino)
-        return found
+                        yield entry.name, (about.st_mtime_ns, about.st_size, about.st_ino)
 
     def size_kib(self) -> int:
         """
@@ -161,37 +164,78 @@ def remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        shutil.rmtree(path, onerror=_insist)
+        _raze(path)
 
 
-def _insist(function: Any, path: str, _info: object) -> None:
+def _raze(path: str) -> None:
     """
-    Give ourselves the right to remove it, and try once more.
+    Remove a tree of any depth and any modes.
+
+    A directory inside a directory is moved up to the top before its turn comes: then no path becomes too long, and
+    neither the stack nor the number of open descriptors grows with what a job has built.
     """
-    if not os.path.lexists(path):
-        return
-    for directory in (os.path.dirname(path), path):  # noqa: PTH120 - a string
-        with contextlib.suppress(OSError):
-            if not os.path.islink(directory):  # noqa: PTH114 - never change the mode of what a link points to
-                os.chmod(directory, 0o700)  # noqa: PTH101
-    if function in {os.unlink, os.rmdir}:
-        function(path)
-    elif os.access(path, os.R_OK | os.W_OK | os.X_OK):  # below it, the same may be needed again
-        shutil.rmtree(path, onerror=_insist)
-    else:
-        raise PermissionError(errno.EACCES, "cannot be removed", path)
+    top = _enter(path, None)
+    prefix, moved = f".{os.urandom(8).hex()}.", 0  # no name that the job could have taken
+    try:
+        while directories := _empty(top):
+            for name in directories:
+                inner = _enter(name, top)
+                try:
+                    for deeper in _empty(inner):
+                        moved += 1
+                        os.close(
+                            _enter(deeper, inner)
+                        )  # whoever moves a directory must be allowed to write to it
+                        os.rename(deeper, f"{prefix}{moved}", src_dir_fd=inner, dst_dir_fd=top)
+                finally:
+                    os.close(inner)
+                os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(path)  # noqa: PTH106
+
+
+def _enter(name: str, where: int | None) -> int:
+    """
+    Open a directory, never a link to one; if its modes forbid it, it gets others.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, dir_fd=where)
+    except PermissionError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=where, follow_symlinks=False).st_mode):
+            raise
+        os.chmod(name, 0o700, dir_fd=where)
+        return os.open(name, flags, dir_fd=where)
+    with contextlib.suppress(PermissionError):  # it is not ours: then perhaps we need not change it
+        os.fchmod(fd, 0o700)
+    return fd
+
+
+def _empty(directory: int) -> list[str]:
+    """
+    Remove what is no directory; the names of the directories that are left.
+    """
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, branch in found:
+        if not branch:
+            os.unlink(name, dir_fd=directory)
+    return [name for name, branch in found if branch]
 
 
 def _walk(path: str) -> Iterator[os.stat_result]:
-    try:
-        with os.scandir(path) as entries:
+    """
+    Everything below, without recursion: what a job builds may be deeper than our stack.
+    """
+    waiting = [path]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
                     yield entry.stat(follow_symlinks=False)
                     if entry.is_dir(follow_symlinks=False):
-                        yield from _walk(entry.path)
-    except OSError:
-        return
+                        waiting.append(entry.path)
 
 
 def _write_all(fd: int, data: bytes) -> None:

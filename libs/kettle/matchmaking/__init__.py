@@ -1,11 +1,24 @@
 """
 Matchmaking: which jobs may go to which slots, and why the others may not. Pure.
 
-`SlotTable` and `Demand` are filled from ads; `allocate` shares the free slots out; `explain` says what refuses an autocluster.
+`Slot` and `Demand` are filled from ads; `allocate` shares the free slots out; `explain` says what refuses an autocluster.
 """
 
 from kettle.matchmaking.allocate import Allocation, Demand, Grant, Unmet, allocate
-from kettle.matchmaking.explain import Refusal, explain
-from kettle.matchmaking.slots import Request, Slot
+from kettle.matchmaking.explain import Explanation, Refusal, explain
+from kettle.matchmaking.request import Amounts, Request
+from kettle.matchmaking.slots import Slot
 
-__all__ = ["Allocation", "Demand", "Grant", "Refusal", "Request", "Slot", "Unmet", "allocate", "explain"]
+__all__ = [
+    "Allocation",
+    "Amounts",
+    "Demand",
+    "Explanation",
+    "Grant",
+    "Refusal",
+    "Request",
+    "Slot",
+    "Unmet",
+    "allocate",
+    "explain",
+]

@@ -1,18 +1,20 @@
 """Typed request/reply: which message a command takes, which it answers, and how it is refused."""
 
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
+
+from kettle.wire.jobs import Name
 
 Request = TypeVar("Request", bound=msgspec.Struct)
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 
 
-class Position(msgspec.Struct, frozen=True, array_like=True):
+class Position(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Where a command was recorded; a query that names it sees its effect (read your writes)."""
 
-    shard: str
-    frame: int
+    shard: Name
+    frame: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Refusal(msgspec.Struct, frozen=True):

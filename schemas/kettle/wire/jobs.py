@@ -1,13 +1,21 @@
 """Job ids: a cluster and a process number, written `cluster.proc`."""
 
+from typing import Annotated
+
 import msgspec
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A cluster's or a job's number, or a count of them."""
 
-class JobId(msgspec.Struct, frozen=True, array_like=True, order=True):
+Name = Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[^\x00]*$")]
+"""What people and things are called; a database takes it as text."""
+
+
+class JobId(msgspec.Struct, frozen=True, array_like=True, order=True, forbid_unknown_fields=True):
     """The id of one job inside its schedd; orders as a queue does."""
 
-    cluster: int
-    proc: int
+    cluster: Number
+    proc: Number
 
     def __str__(self) -> str:
         return f"{self.cluster}.{self.proc}"

@@ -3,13 +3,16 @@
 import asyncio
 import logging
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError
+from kettle.bus.ports import Bus, BusError, KeyChange
+from kettle.classad import Context
 from kettle.negotiator.domain.cycle import negotiate
 from kettle.negotiator.domain.pool import Pool
+from kettle.negotiator.domain.reasons import Reasons
 from kettle.negotiator.record import Record
 from kettle.negotiator.settings import NegotiatorSettings
 from kettle.runtime import Telemetry
@@ -23,6 +26,9 @@ _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
 _decode_submitter: Final = msgspec.msgpack.Decoder(SubmitterAd).decode
 _decode_secret: Final = msgspec.msgpack.Decoder(SlotSecret).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
+_STEPS: Final = 20_000
+"""Node evaluations for one look of one ad at another, some 10 ms; Requirements take 50."""
+_A = TypeVar("_A")
 
 
 class Negotiator:
@@ -41,6 +47,8 @@ class Negotiator:
         self._record = record
         self._settings = settings
         self._pool = Pool()
+        self._reasons = Reasons()
+        self._unreadable: set[str] = set()
         self._durations = telemetry.histogram(
             "kettle.negotiator.cycle.duration", unit="s", description="Matchmaking and record of one cycle"
         )
@@ -55,49 +63,77 @@ class Negotiator:
         """
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
             if change is not None:
-                ad = _decode_ad(change.value) if change.value is not None else None
-                self._pool.slot(change.key.removeprefix("Machine."), ad)
-                self._wake.set()
+                self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _decode_ad))
+                self._stir()
 
     async def watch_secrets(self) -> None:
         """Follow the slots' capabilities; for ever."""
         async for change in self._bus.watch(self._subjects.private_ads):
             if change is not None:
-                self._pool.secret(
-                    change.key, _decode_secret(change.value) if change.value is not None else None
-                )
-                self._wake.set()
+                self._pool.secret(change.key, self._read(change, _decode_secret))
+                self._stir()
 
     async def watch_submitters(self) -> None:
         """Follow the demand; for ever."""
         async for change in self._bus.watch(self._subjects.ads, "Submitter.>"):
             if change is not None:
-                ad = _decode_submitter(change.value) if change.value is not None else None
-                self._pool.submitter(change.key, ad)
-                self._wake.set()
+                self._pool.submitter(change.key, self._read(change, _decode_submitter))
+                self._stir()
+
+    def _read(self, change: KeyChange, decode: Callable[[bytes], _A]) -> _A | None:
+        """
+        The ad that came; None if it went, or is none.
+
+        The bucket says it again after each start, so an ad that cannot be read must not end the process.
+        """
+        if change.value is None:
+            self._unreadable.discard(change.key)
+            return None
+        try:
+            ad = decode(change.value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if change.key not in self._unreadable:
+                _log.warning("ad not readable", extra={"key": change.key, "cause": str(error)})
+                self._unreadable.add(change.key)
+            return None
+        self._unreadable.discard(change.key)
+        return ad
+
+    def _stir(self) -> None:
+        if self._pool.stirred:
+            self._wake.set()
 
     async def run(self) -> None:
-        """Negotiate when something has changed, or the interval has passed; for ever."""
+        """Negotiate when a match has become possible, an assumption has run out, or the interval has passed; for ever."""
+        wait = self._settings.interval
         while True:
             try:
-                async with asyncio.timeout(self._settings.interval):
+                async with asyncio.timeout(wait):
                     await self._wake.wait()
             except TimeoutError:
-                pass  # nothing changed: look all the same, the assumptions about matches may have run out
+                pass  # nothing came: look all the same, expressions may depend on the time
             self._wake.clear()
             began = time.monotonic()
-            await self._cycle()
-            await asyncio.sleep(max(0.0, began + self._settings.min_interval - time.monotonic()))
+            again = await self._cycle()
+            took = time.monotonic() - began
+            # A cycle that takes long leaves as much time to everything else that this process does.
+            await asyncio.sleep(max(self._settings.min_interval - took, took))
+            wait = self._settings.interval
+            if again is not None:
+                wait = max(0.0, min(wait, again - time.monotonic()))
 
-    async def _cycle(self) -> None:
+    async def _cycle(self) -> float | None:
+        """One cycle; returns when the next is due by itself, if that is known."""
         started, began = time.time(), time.monotonic()
-        outcome = negotiate(self._pool, now=began, trust=self._settings.trust)
+        context = Context(now=lambda: int(started), max_steps=_STEPS)
+        outcome = negotiate(self._pool, self._reasons, now=began, trust=self._settings.trust, context=context)
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
         async with asyncio.TaskGroup() as telling:
             for schedd, matches in outcome.messages.items():
                 telling.create_task(self._tell(schedd, matches))
+        return outcome.again
 
     async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
         message = Matched(cycle=self._record.cycle, matches=matches)

@@ -3,117 +3,223 @@
 import asyncio
 import hmac
 import logging
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
-from kettle.bus.ports import RefusedError
+import msgspec
+
+from kettle.bus.ports import BusError, RefusedError
+from kettle.shadow.domain.files import STDERR, STDOUT, destination, stranger
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
 from kettle.shadow.outputs import TRANSFER_OUTPUT_ERROR, OutputError, place
+from kettle.shadow.places import Places
 from kettle.shadow.reporter import Reporter
+from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Exited, Failed, Measured, Report, Started
+from kettle.wire.work import Exited, Failed, Measured, Report, ReportKey, Started
 
 _log: Final = logging.getLogger(__name__)
 
 FAILED_TO_ACTIVATE: Final = 1006
 CLAIM_NOT_FOUND: Final = 1034
+JOB_SHADOW_MISMATCH: Final = 17
+FAILED_TO_ACCESS_ACCOUNT: Final = 23
 NO_SUCH_FILE: Final = 2
+_ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
+"""Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
+_HEARD: Final = 100
+"""Reports that wait to be looked at; what does not fit, the worker says again."""
+_REASON: Final = 4000
+"""Characters of a reason: it is recorded for ever, and many of them share a message."""
+
+T = TypeVar("T")
+
+
+class SubmitSide(msgspec.Struct, frozen=True):
+    """What all attempts of a shadow share."""
+
+    shadow: str
+    account: str
+    """Whose jobs it looks after: the account that it acts as."""
+    places: Places
+    inputs: Inputs
+    workers: Workers
+    reporter: Reporter
 
 
 class Attempt:
     """One attempt; `run` returns when its end is recorded."""
 
-    def __init__(
-        self, assignment: Assignment, shadow: str, inputs: Inputs, workers: Workers, reporter: Reporter
-    ) -> None:
+    def __init__(self, assignment: Assignment, side: SubmitSide) -> None:
         self.assignment: Final = assignment
-        self._shadow = shadow
-        self._inputs = inputs
-        self._workers = workers
-        self._reporter = reporter
-        self._reports: asyncio.Queue[Report] = asyncio.Queue()
+        self.settled: Final = asyncio.Event()
+        """Set when the worker has said whether it runs: an order to end it that came before would find nothing."""
+        self._side = side
+        self._reports: asyncio.Queue[Report] = asyncio.Queue(_HEARD)
+        self._heard: set[ReportKey] = set()
         self._sources: dict[str, Source] = {}
         self._began = False
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
-        if not await self._activate():
-            return None
-        while True:
-            report = await self._reports.get()
-            match report.body:
-                case Started() as started:
-                    self._begin(Began(pid=started.pid, at=started.at))
-                case Measured():
-                    pass  # use so far is shown by the machine's own ad
-                case Exited() as exited:
-                    await self._tell(await self._finish(exited))
-                    return self._confirm(report)
-                case Failed() as failed:
-                    await self._tell(
-                        Ended(
-                            hold=failed.hold,
-                            code=failed.code,
-                            subcode=failed.subcode,
-                            reason=failed.reason,
-                            usage=failed.usage,
-                        )
-                    )
-                    return self._confirm(report)
-                case _:
-                    assert_never(report.body)
+        with self._side.workers.used(self.assignment.startd) as worker:
+            prepared = await self._guarded(self._prepare())
+            if isinstance(prepared, Ended):
+                ended = await self._unless_it_runs(worker, prepared)
+            else:
+                ended = await self._activate(worker, prepared)
+            self.settled.set()
+            if ended is not None:
+                await self._tell(ended)
+            else:
+                await self._follow(worker)
 
     def hear(self, report: Report) -> None:
         """The worker said something; repeats of what was said do no harm."""
+        if isinstance(report.body, Measured) or report.key in self._heard or self._reports.full():
+            return  # use so far is shown by the machine's own ad
+        self._heard.add(report.key)
         self._reports.put_nowait(report)
 
     def source(self, secret: str, name: str) -> Path | None:
         """The input file that a worker asks for; None if it may not have it, or there is none."""
-        if not hmac.compare_digest(secret, self.assignment.key.secret):
+        if not hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode()):
             return None
         found = self._sources.get(name)
         return found.path if found is not None else None
 
-    async def _activate(self) -> bool:
-        assignment = self.assignment
+    async def _guarded(self, step: Coroutine[Any, Any, T]) -> T | Ended:
+        """
+        The result of a step, or, if it failed in a way that nobody thought of, the end of this attempt alone.
+
+        This is the runner of attempts: as a process ends for a failure in its service, so an attempt does for one in
+        what its job brought along, and the jobs of others go on. What is wrong with the bus is everybody's matter.
+        """
         try:
-            sources = await self._inputs.gather(assignment.ad)
+            return await step
+        except BusError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            job = self.assignment.job
+            _log.exception("failed over job %s", job, extra={"attempt": self.assignment.attempt})
+            reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
+            return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
+
+    async def _prepare(self) -> Activation | Ended:
+        assignment = self.assignment
+        if refusal := stranger(assignment.ad, self._side.account):
+            return Ended(hold=True, code=FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
+        try:
+            self._refuse_outputs()
+            sources = await self._side.inputs.gather(assignment.ad)
         except InputError as error:
-            await self._tell(
-                Ended(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error))
-            )
-            return False
+            return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
+        except OutputError as error:
+            return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=error.errno, reason=str(error))
         self._sources = {source.file.name: source for source in sources}
-        activation = Activation(
+        return Activation(
             key=assignment.key,
             job=assignment.job,
             attempt=assignment.attempt,
             ad=assignment.ad,
             inputs=[source.file for source in sources],
-            shadow=self._shadow,
+            shadow=self._side.shadow,
             trace=assignment.trace,
         )
+
+    def _refuse_outputs(self) -> None:
+        """A job whose results have no place need not run."""
+        for stream in (STDOUT, STDERR):
+            target = destination(self.assignment.ad, stream)
+            if target is not None:
+                try:
+                    self._side.places.refuse_own(Path(target))
+                except OSError as error:
+                    raise OutputError(Path(target), error) from error
+
+    async def _activate(self, worker: Worker, activation: Activation) -> Ended | None:
+        """Why it ended at once; None: it runs, or ran."""
         try:
-            result = await self._workers[assignment.startd].activate(activation)
+            result = await worker.activate(activation)
+        except OversizeError as error:
+            ended = Ended(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
+            return await self._unless_it_runs(worker, ended)
         except RefusedError as refusal:
-            await self._tell(Ended(hold=False, code=FAILED_TO_ACTIVATE, reason=str(refusal), claim_lost=True))
-            return False
+            _log.warning("activation refused", extra={"job": str(activation.job), "cause": str(refusal)})
+            hold = refusal.code in _ABOUT_THE_MESSAGE
+            code = JOB_SHADOW_MISMATCH if hold else FAILED_TO_ACTIVATE
+            return await self._unless_it_runs(worker, Ended(hold=hold, code=code, reason=str(refusal)))
         if result.code:
             lost = result.code == CLAIM_NOT_FOUND
-            await self._tell(Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost))
-            return False
-        return True
+            return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
+        return None
+
+    async def _unless_it_runs(self, worker: Worker, ended: Ended) -> Ended | None:
+        """
+        The end of an attempt that was not activated, by us; None if the worker knows it nevertheless.
+
+        Who looked after it before may have activated it: only the worker can tell, and it is asked until it does, or
+        until the schedd says that the attempt is over because the worker's lease is.
+        """
+        assignment = self.assignment
+        probe = Activation(
+            key=assignment.key,
+            job=assignment.job,
+            attempt=assignment.attempt,
+            ad={},
+            inputs=[],
+            shadow=self._side.shadow,
+            probe=True,
+            trace=assignment.trace,
+        )
+        while self._reports.empty():
+            try:
+                result = await worker.activate(probe)
+            except RefusedError as refusal:
+                _log.warning("probe refused", extra={"job": str(assignment.job), "cause": str(refusal)})
+                await worker.peer.came_back_within(worker.retry_ceiling)
+                continue
+            if not result.code:
+                return None
+            return msgspec.structs.replace(ended, claim_lost=result.code == CLAIM_NOT_FOUND)
+        return None
+
+    async def _follow(self, worker: Worker) -> None:
+        while True:
+            report = await self._reports.get()
+            match report.body:
+                case Started() as started:
+                    self._begin(Began(pid=started.pid, at=started.at))
+                    continue
+                case Measured():
+                    continue
+                case Exited() as exited:
+                    news = await self._guarded(self._finish(exited))
+                case Failed() as failed:
+                    news = Ended(
+                        hold=failed.hold,
+                        code=failed.code,
+                        subcode=failed.subcode,
+                        reason=failed.reason,
+                        usage=failed.usage,
+                    )
+                case _:
+                    assert_never(report.body)
+            await self._tell(news)
+            worker.confirm(report.key)
+            return
 
     async def _finish(self, exited: Exited) -> Finished | Ended:
         if not self._began and exited.at:
             self._begin(Began(pid=0, at=exited.at - exited.usage.wall))
-        fetch = self._workers.fetcher(self.assignment)
+        fetch = self._side.workers.fetcher(self.assignment)
         mark = f"{self.assignment.job}-{self.assignment.attempt}"
         try:
-            await place(self.assignment.ad, exited.outputs, fetch, mark=mark)
+            await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
         except OutputError as error:
             return self._held(str(error), error.errno, exited)
         except (RefusedError, ValueError) as error:
@@ -132,10 +238,12 @@ class Attempt:
     def _begin(self, began: Began) -> None:
         if not self._began:
             self._began = True
-            self._reporter.tell(self._report(began))
+            self._side.reporter.tell(self._report(began))
 
     async def _tell(self, news: Finished | Ended) -> None:
-        await self._reporter.tell(self._report(news))
+        if isinstance(news, Ended):
+            news = msgspec.structs.replace(news, reason=_told(news.reason))
+        await self._side.reporter.tell(self._report(news))
 
     def _report(self, news: Began | Finished | Ended) -> AttemptReport:
         return AttemptReport(
@@ -145,5 +253,8 @@ class Attempt:
             news=news,
         )
 
-    def _confirm(self, report: Report) -> None:
-        self._workers[self.assignment.startd].confirm(report.key)
+
+def _told(reason: str) -> str:
+    """A reason as it can be said: names of files need not be text, nor short."""
+    shown = reason.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return shown if len(shown) <= _REASON else f"{shown[:_REASON]} ..."

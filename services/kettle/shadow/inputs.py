@@ -1,33 +1,55 @@
-"""Reading the input files of jobs: small ones go along in the activation, large ones are offered by their hash."""
+"""
+Reading the input files of jobs: small ones go along in the activation, large ones are offered by their hash.
+
+What a job names is bounded in number and bytes, and is read in a thread unless it is a few small files: whatever one
+job names, the others do not wait for it.
+"""
 
 import asyncio
 import hashlib
 import os
 import stat
+import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kettle.shadow.domain.files import Wanted, inputs
+from kettle.shadow.domain.files import Wanted, inputs, is_sandbox_name
+from kettle.shadow.places import Places
+from kettle.shadow.walk import walk
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import InputFile
 
 TRANSFER_INPUT_ERROR: Final = 13
+INPUT_SIZE_EXCEEDED: Final = 32
+MAX_FILES: Final = 10_000
+"""Files and directories of one job."""
 _EXECUTABLE: Final = 0o755
 _PIECE: Final = 1 << 20
+_FEW: Final = 8
+_THREADS: Final = 4
+_ENTRY: Final = 200
+"""Bytes of a cache entry beside its data, about."""
+
+Key = tuple[str, int, int, int]
+Known = tuple[str, bytes | None]
 
 
 class InputError(Exception):
-    """An input file cannot be read; `errno` says why."""
+    """An input file cannot be read; `code` is the HoldReasonCode, `errno` says why as far as the system said."""
 
-    def __init__(self, path: Path, error: OSError) -> None:
+    def __init__(self, path: Path, why: str, *, errno: int = 0, code: int = TRANSFER_INPUT_ERROR) -> None:
         super().__init__(
-            f"Transfer input files failure at the access point: reading {path} failed: {error.strerror}"
+            f"Transfer input files failure at the access point: reading {path} failed: {why or 'unknown error'}"
         )
-        self.errno = error.errno or 0
+        self.errno = errno
+        self.code = code
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -37,69 +59,185 @@ class Source(msgspec.Struct, frozen=True):
     path: Path
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one job may have; bytes."""
+
+    inline: int
+    """Larger files do not travel inside the activation."""
+    inline_total: int
+    """Nor do further ones when those that do have so much."""
+    total: int
+
+
 class Inputs:
     """Reads input files; one that has not changed since it was read for another job is not read again."""
 
-    def __init__(self, *, inline_bytes: int, cache_bytes: int) -> None:
-        self._inline = inline_bytes
-        self._limit = cache_bytes
-        self._cached: OrderedDict[tuple[str, int, int, int], tuple[str, bytes | None]] = OrderedDict()
-        self._size = 0
+    def __init__(self, places: Places, limits: Limits, *, cache_bytes: int) -> None:
+        self._places = places
+        self._limits = limits
+        self._cache = Cache(cache_bytes)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="inputs")
 
     async def gather(self, ad: Ad) -> list[Source]:
         """All input files of a job; raises `InputError`."""
+        wanted = inputs(ad)
+        reading = _Reading(self._places, self._limits, self._cache)
+        if self._quick(wanted):
+            return reading.run(wanted)
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._threads, partial(reading.run, wanted))
+        finally:
+            reading.given_up.set()  # a thread cannot be cancelled; it looks at this after each piece
+
+    def _quick(self, wanted: list[Wanted]) -> bool:
+        """Whether reading them takes no longer than handing them to a thread."""
+        if len(wanted) > _FEW:
+            return False
+        try:
+            found = [(each.path, os.stat(each.path)) for each in wanted]  # noqa: PTH116 - a pure path
+        except (OSError, ValueError):
+            return False
+        return all(
+            stat.S_ISREG(status.st_mode)
+            and (status.st_size <= self._limits.inline or _key(Path(path), status) in self._cache)
+            for path, status in found
+        )
+
+    def piece(self, path: Path, offset: int, length: int) -> bytes:
+        """Bytes of an input file. Blocks on the disk; raises OSError or ValueError."""
+        if offset < 0 or length < 0:
+            raise ValueError("there is nothing before the beginning of a file")
+        fd = self._places.open_input(path)
+        try:
+            return os.pread(fd, min(length, _PIECE), min(offset, os.fstat(fd).st_size))
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class Cache:
+    """Hashes, and the bytes of small files, by path and state; used from several threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._known: OrderedDict[Key, Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._known
+
+    def get(self, key: Key) -> Known | None:
+        """What was read."""
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def keep(self, key: Key, known: Known) -> None:
+        """Remember; the least recently used are forgotten."""
+        with self._lock:
+            if key in self._known:
+                return
+            self._known[key] = known
+            self._size += len(known[1] or b"") + _ENTRY
+            while self._size > self._limit:
+                _, (_, data) = self._known.popitem(last=False)
+                self._size -= len(data or b"") + _ENTRY
+
+
+class _Reading:
+    """The input files of one job, read one after the other."""
+
+    def __init__(self, places: Places, limits: Limits, cache: Cache) -> None:
+        self.given_up = threading.Event()
+        self._places = places
+        self._limits = limits
+        self._cache = cache
+        self._found = 0
+        self._bytes = 0
+        self._inline = 0
+
+    def run(self, wanted: list[Wanted]) -> list[Source]:
+        """All is counted before the first byte is read. Raises InputError."""
+        found = [each for one in wanted for each in self._find(one)]
         sources: dict[str, Source] = {}
-        for wanted in inputs(ad):
-            for path, name in _walk(wanted):
-                sources[name] = await self._source(path, name, executable=wanted.executable)
+        for path, name, executable in found:
+            with _named(path):
+                sources[name] = self._source(path, name, executable=executable)
         return list(sources.values())
 
-    async def _source(self, path: Path, name: str, *, executable: bool) -> Source:
+    def _find(self, wanted: Wanted) -> Iterator[tuple[Path, str, bool]]:
+        with _named(Path(wanted.path)):
+            for path, name in walk(wanted):
+                self._found += 1
+                if self._found > MAX_FILES:
+                    raise InputError(path, f"the job has more than {MAX_FILES} input files and directories")
+                if self.given_up.is_set():
+                    raise InputError(path, "nobody waits for it")
+                if name is not None:
+                    self._weigh(path)
+                    yield path, name, wanted.executable
+
+    def _weigh(self, path: Path) -> None:
+        self._bytes += path.stat().st_size
+        if self._bytes > self._limits.total:
+            mib = self._limits.total >> 20
+            why = f"the input files of the job have more than {mib} MiB together"
+            raise InputError(path, why, code=INPUT_SIZE_EXCEEDED)
+
+    def _source(self, path: Path, name: str, *, executable: bool) -> Source:
+        if not is_sandbox_name(name):
+            raise ValueError(f"{name!r} is no name of a file inside a sandbox")
+        fd = self._places.open_input(path)
         try:
-            status = path.stat()
-            key = (str(path), status.st_mtime_ns, status.st_ino, status.st_size)
-            known = self._cached.get(key)
+            status = os.fstat(fd)
+            key = _key(path, status)
+            known = self._cache.get(key)
             if known is None:
-                known = await self._read(path, status.st_size)
-                self._keep(key, known)
-        except OSError as error:
-            raise InputError(path, error) from error
+                known = self._read(path, fd, status.st_size)
+                self._cache.keep(key, known)
+        finally:
+            os.close(fd)
         digest, data = known
+        self._inline += len(data or b"")
+        if self._inline > self._limits.inline_total:
+            data = None
         mode = _EXECUTABLE if executable else stat.S_IMODE(status.st_mode) & 0o777
         return Source(InputFile(name=name, mode=mode, size=status.st_size, sha256=digest, data=data), path)
 
-    async def _read(self, path: Path, size: int) -> tuple[str, bytes | None]:
-        if size <= self._inline:
-            data = path.read_bytes()
-            return hashlib.sha256(data).hexdigest(), data
-        return await asyncio.to_thread(_digest, path), None
-
-    def _keep(self, key: tuple[str, int, int, int], known: tuple[str, bytes | None]) -> None:
-        self._cached[key] = known
-        self._size += len(known[1] or b"") + 200
-        while self._size > self._limit:
-            _, (_, data) = self._cached.popitem(last=False)
-            self._size -= len(data or b"") + 200
-
-
-def _walk(wanted: Wanted) -> Iterator[tuple[Path, str]]:
-    root = Path(wanted.path)
-    if not root.is_dir():
-        yield root, wanted.name
-        return
-    prefix = "" if wanted.contents else f"{wanted.name}/"
-    for directory, _, names in os.walk(root):
-        below = Path(directory).relative_to(root)
-        for name in names:
-            yield Path(directory, name), prefix + str(below / name)
+    def _read(self, path: Path, fd: int, size: int) -> Known:
+        digest, data, left = hashlib.sha256(), bytearray(), size
+        while left:
+            if self.given_up.is_set():
+                raise InputError(path, "nobody waits for it")
+            piece = os.read(fd, min(left, _PIECE))
+            if not piece:
+                raise ValueError("it has fewer bytes than its size says")
+            digest.update(piece)
+            left -= len(piece)
+            if size <= self._limits.inline:
+                data += piece
+        if not size and os.read(fd, 1):
+            raise ValueError("its size is not known before it is read")
+        return digest.hexdigest(), bytes(data) if size <= self._limits.inline else None
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+@contextmanager
+def _named(path: Path) -> Generator[None]:
+    """What the system says is said about a path."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(error.filename) if isinstance(error.filename, str) else path
+        raise InputError(named, error.strerror or str(error), errno=error.errno or 0) from error
+    except ValueError as error:
+        raise InputError(path, str(error)) from error
 
 
-def read_piece(path: Path, offset: int, length: int) -> bytes:
-    """Bytes of an input file."""
-    with path.open("rb") as file:
-        return os.pread(file.fileno(), min(length, _PIECE), offset)
+def _key(path: Path, status: os.stat_result) -> Key:
+    return str(path), status.st_mtime_ns, status.st_ino, status.st_size

@@ -1,14 +1,20 @@
 """Telling the schedd what happened, in order: while one message is under way the next collects."""
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Bus, RefusedError
 from kettle.shadow.retry import Peer
 from kettle.shadow.settings import ShadowSettings
 from kettle.wire.commands.schedd import REPORT, AttemptReport, AttemptsRecorded, ReportAttempts
 from kettle.wire.commands.shadow import Assignment
+
+_log: Final = logging.getLogger(__name__)
+_BATCH: Final = 500
+"""Reports in one message; a reason has a few kilobytes at most, so that this is far below what a message holds."""
 
 
 class Reporter:
@@ -18,8 +24,9 @@ class Reporter:
         self._bus = bus
         self._settings = settings
         self._start = start
-        self._waiting: list[tuple[AttemptReport, asyncio.Future[None]]] = []
+        self._waiting: deque[tuple[AttemptReport, asyncio.Future[None]]] = deque()
         self._filled = asyncio.Event()
+        self._most = _BATCH
         self.schedd: Final = Peer(settings)
 
     def tell(self, report: AttemptReport) -> "asyncio.Future[None]":
@@ -33,14 +40,32 @@ class Reporter:
         """Send what collects; for ever."""
         while True:
             await self._filled.wait()
-            self._filled.clear()
-            batch, self._waiting = self._waiting, []
-            recorded = await self._send([report for report, _ in batch])
+            batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+            try:
+                recorded = await self._send([report for report, _ in batch])
+            except RefusedError as refusal:
+                await self._refused(batch, refusal)
+                continue
+            self._most = _BATCH
+            if not self._waiting:
+                self._filled.clear()
             for assignment in recorded.start:
                 self._start(assignment)
             for _, future in batch:
                 if not future.done():
                     future.set_result(None)
+
+    async def _refused(
+        self, batch: list[tuple[AttemptReport, asyncio.Future[None]]], refusal: RefusedError
+    ) -> None:
+        """What happened does not become untrue by a refusal: fewer at a time, and what is refused alone goes last."""
+        _log.error("the schedd refuses reports", extra={"cause": str(refusal), "reports": len(batch)})
+        if len(batch) > 1:
+            self._waiting.extendleft(reversed(batch))
+            self._most = max(1, len(batch) // 2)
+            return
+        self._waiting.extend(batch)
+        await self.schedd.came_back_within(self._settings.retry_ceiling)
 
     async def _send(self, reports: list[AttemptReport]) -> AttemptsRecorded:
         settings = self._settings

@@ -11,6 +11,9 @@ from kettle.shadow.settings import ShadowSettings
 
 _log: Final = logging.getLogger(__name__)
 
+BUSY: Final = "busy"
+"""The code of a refusal that says only: later."""
+
 T = TypeVar("T")
 
 
@@ -33,23 +36,33 @@ class Peer:
         """
         Ask until there is an answer: at once when he came back, else with jittered back-off.
 
-        Raises RefusedError, which no repeat would change.
+        Raises RefusedError, which no repeat would change; that somebody is busy is no refusal of the question.
         """
         wait = self._settings.retry
         while True:
             self._back.clear()
             try:
                 return await self._unless_back(question)
-            except RefusedError:
-                raise
+            except RefusedError as refusal:
+                if refusal.code != BUSY:
+                    raise
+                _log.info("busy: %s", what, extra={"cause": str(refusal)})
             except BusError as error:
                 _log.info("not heard yet: %s", what, extra={"cause": str(error)})
-            pause = wait * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
-            try:
-                async with asyncio.timeout(pause):
-                    await self._back.wait()
-            except TimeoutError:
+            if not await self.came_back_within(wait):
                 wait = min(wait * 2, self._settings.retry_ceiling)
+
+    async def came_back_within(self, seconds: float) -> bool:
+        """
+        Wait about so long, or until he has started anew.
+        """
+        pause = seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
+        try:
+            async with asyncio.timeout(pause):
+                await self._back.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:
         asking = asyncio.ensure_future(question())

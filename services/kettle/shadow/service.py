@@ -9,10 +9,12 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.runtime import Telemetry
-from kettle.shadow.attempt import Attempt
-from kettle.shadow.inputs import Inputs, read_piece
+from kettle.shadow.attempt import Attempt, SubmitSide
+from kettle.shadow.inputs import Inputs, Limits
+from kettle.shadow.places import Places, account
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
+from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
@@ -21,11 +23,25 @@ from kettle.wire.commands.startd import Done, Piece
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
+from kettle.wire.work import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
-_STRAYS: Final = 10_000
+
+
+class Followed:
+    """An attempt that is looked after; `stopping` has it ended, and ends with it."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt: Final = attempt
+        self.task: asyncio.Task[None]
+        self.stopping: asyncio.Task[None] | None = None
+
+    def leave(self) -> None:
+        """Look after it no longer; it goes on where it runs."""
+        self.task.cancel()
+        if self.stopping is not None:
+            self.stopping.cancel()
 
 
 class Shadow:
@@ -45,11 +61,21 @@ class Shadow:
         self._tasks = tasks
         self._telemetry = telemetry
         self._workers = Workers(bus, settings, tasks)
-        self._inputs = Inputs(inline_bytes=settings.inline_bytes, cache_bytes=settings.cache_bytes)
+        self._places = Places(settings.home_path)
+        limits = Limits(
+            inline=settings.inline_bytes,
+            inline_total=settings.inline_total_bytes,
+            total=settings.max_input_mib << 20,
+        )
+        self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
         self.reporter = Reporter(bus, settings, self.start)
-        self._attempts: dict[JobId, tuple[Attempt, asyncio.Task[None]]] = {}
-        self._strays: dict[ReportKey, tuple[str, Report]] = {}
+        self._side = SubmitSide(
+            settings.name, account(), self._places, self._inputs, self._workers, self.reporter
+        )
+        self._attempts: dict[JobId, Followed] = {}
+        self._strays = Strays()
         self._sync = asyncio.Event()
+        self._closed = False
         telemetry.gauge(
             "kettle.shadow.attempts",
             lambda: float(len(self._attempts)),
@@ -61,8 +87,10 @@ class Shadow:
 
     async def look_after(self, request: LookAfter, caller: Identity) -> Done:
         """The schedd hands over, or takes back."""
-        if caller.name != "schedd":
+        if (caller.kind, caller.name) != ("daemon", "schedd"):
             raise RefusedError("denied", f"only a schedd may say this, not {caller.name}")
+        if self._closed:
+            raise RefusedError("stopping", f"the shadow {self._settings.name} is asked to stop")
         for assignment in request.start:
             self.start(assignment)
         for stop in request.stop:
@@ -73,13 +101,15 @@ class Shadow:
         """Look after an attempt; one that is looked after already changes nothing."""
         known = self._attempts.get(assignment.job)
         if known is not None:
-            if known[0].assignment.attempt >= assignment.attempt:
+            if known.attempt.assignment.attempt >= assignment.attempt:
                 return
-            known[1].cancel()
-        attempt = Attempt(assignment, self._settings.name, self._inputs, self._workers, self.reporter)
-        task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
-        self._attempts[assignment.job] = (attempt, task)
-        task.add_done_callback(lambda _: self._over(assignment.job, attempt))
+            known.leave()
+        attempt = Attempt(assignment, self._side)
+        for _, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
+            attempt.hear(report)
+        followed = self._attempts[assignment.job] = Followed(attempt)
+        followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
+        followed.task.add_done_callback(lambda _: self._over(followed))
 
     async def _follow(self, attempt: Attempt) -> None:
         assignment = attempt.assignment
@@ -92,35 +122,54 @@ class Shadow:
         ):
             await attempt.run()
 
-    def _over(self, job: JobId, attempt: Attempt) -> None:
-        known = self._attempts.get(job)
-        if known is not None and known[0] is attempt:
+    def _over(self, followed: Followed) -> None:
+        followed.leave()
+        job = followed.attempt.assignment.job
+        if self._attempts.get(job) is followed:
             del self._attempts[job]
 
+    def _known(self, job: JobId, attempt: int) -> Followed | None:
+        followed = self._attempts.get(job)
+        if followed is None or followed.attempt.assignment.attempt != attempt:
+            return None
+        return followed
+
     def _stop(self, stop: Stop) -> None:
-        known = self._attempts.get(stop.job)
-        if known is not None and known[0].assignment.attempt == stop.attempt:
-            deactivating = self._workers.deactivate(known[0].assignment, stop.code, stop.reason)
-            self._tasks.create_task(deactivating, name=f"stop {stop.job}")
+        """Have an attempt ended; said again, it changes nothing."""
+        known = self._known(stop.job, stop.attempt)
+        if known is not None and known.stopping is None:
+            known.stopping = self._tasks.create_task(self._end(known, stop), name=f"stop {stop.job}")
+
+    async def _end(self, followed: Followed, stop: Stop) -> None:
+        await followed.attempt.settled.wait()
+        try:
+            await self._workers.deactivate(followed.attempt.assignment, stop.code, stop.reason)
+        except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
+            _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
+            followed.stopping = None
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
-        known = self._attempts.get(request.job)
-        path = (
-            known[0].source(request.key.secret, request.name) if caller.name == "startd" and known else None
-        )
+        if (caller.kind, caller.name) != ("daemon", "startd"):
+            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+        known = self._known(request.job, request.attempt)
+        path = known.attempt.source(request.key.secret, request.name) if known is not None else None
         if path is None:
             raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
         try:
-            return Piece(await asyncio.to_thread(read_piece, path, request.offset, request.length))
+            return Piece(await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length))
         except OSError as error:
             raise RefusedError("unreadable", f"reading {path} failed: {error.strerror}") from error
+        except ValueError as error:
+            raise RefusedError("unreadable", f"reading {path} failed: {error}") from error
 
     def close(self) -> None:
         """Look after nothing more: the attempts go on, and whoever asks the schedd next takes them over."""
-        for _, task in self._attempts.values():
-            task.cancel()
+        self._closed = True
+        for followed in self._attempts.values():
+            followed.leave()
         self._workers.close()
+        self._inputs.close()
 
     # -- the worker's reports ----------------------------------------------------------------------------------------
 
@@ -134,17 +183,20 @@ class Shadow:
         durable = f"shadow-{self._settings.schedd}"
         async for batch in self._bus.consume(self._subjects.work_stream, durable, subject=subject):
             for message in batch.messages:
-                reports = _decode(message.data)
+                try:
+                    reports = _decode(message.data)
+                except msgspec.MsgspecError as error:
+                    _log.warning("not a report", extra={"subject": message.subject, "cause": str(error)})
+                    continue
                 for report in reports.reports:
                     self._hear(reports.startd, report)
             await batch.ack()
 
     def _hear(self, startd: str, report: Report) -> None:
-        known = self._attempts.get(report.job)
-        if known is not None and known[0].assignment.attempt == report.attempt:
-            known[0].hear(report)
-        elif isinstance(report.body, Exited | Failed) and len(self._strays) < _STRAYS:
-            self._strays[report.key] = (startd, report)
+        known = self._known(report.job, report.attempt)
+        if known is not None:
+            known.attempt.hear(report)
+        elif isinstance(report.body, Exited | Failed) and self._strays.add(startd, report):
             self._sync.set()
 
     # -- the full exchange -------------------------------------------------------------------------------------------
@@ -174,12 +226,13 @@ class Shadow:
         self._workers.came_back(startd)
 
     async def _exchange(self) -> float:
+        """Compare lists once; seconds to the next time."""
         listed = [
-            schedd.Attempt(attempt.assignment.job, attempt.assignment.attempt)
-            for attempt, _ in self._attempts.values()
+            schedd.Attempt(job, followed.attempt.assignment.attempt)
+            for job, followed in self._attempts.items()
         ]
-        strays, began = dict(self._strays), time.monotonic()
-        request = ShadowSync(shadow=self._settings.name, attempts=listed)
+        strays, began = self._strays.attempts(), time.monotonic()
+        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays)
         try:
             orders = await self._bus.call(
                 SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
@@ -188,25 +241,17 @@ class Shadow:
             _log.info("schedd not reached", extra={"cause": str(error), "after_s": time.monotonic() - began})
             return self._settings.retry
         self._obey(orders)
-        self._settle(strays)
-        return orders.sync_interval
+        return 0.0 if orders.more else orders.sync_interval
 
     def _obey(self, orders: ShadowOrders) -> None:
         for assignment in orders.start:
             self.start(assignment)
         for stop in orders.stop:
             self._stop(stop)
-        for over in orders.forget:
-            known = self._attempts.get(over.job)
-            if known is not None and known[0].assignment.attempt == over.attempt:
-                known[1].cancel()
-
-    def _settle(self, strays: dict[ReportKey, tuple[str, Report]]) -> None:
-        """Reports about attempts that were not known: they belong to one that is now, or to none that is on record."""
-        for key, (startd, report) in strays.items():
-            del self._strays[key]
-            known = self._attempts.get(report.job)
-            if known is not None and known[0].assignment.attempt == report.attempt:
-                known[0].hear(report)
-            else:
-                self._workers[startd].confirm(key)
+        for ended in orders.forget:
+            known = self._known(ended.job, ended.attempt)
+            if known is not None:
+                known.leave()
+        for ended in orders.over:  # nobody will ask for their results any more
+            for startd, report in self._strays.take(ended):
+                self._workers[startd].confirm(report.key)

@@ -13,6 +13,10 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whose jobs it looks after."""
     inline_bytes: int = 4096
     """Input files up to this size travel inside the activation; larger ones are fetched once per machine."""
+    inline_total_bytes: int = 64 * 1024
+    """Input files of one job that travel inside its activation, together; the others are fetched too."""
+    max_input_mib: int = 102_400
+    """MiB that the input files of one job may have together; a job with more is held with code 32."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05

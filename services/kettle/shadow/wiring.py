@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from kettle.bus.ports import Bus, Served, StreamSpec
-from kettle.runtime import Runtime
+from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
+from kettle.shadow.places import Places
 from kettle.shadow.service import Shadow
 from kettle.shadow.settings import ShadowSettings
-from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
+from kettle.shadow.user_logs import JobAppender
+from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
 from kettle.wire.commands.shadow import FETCH_INPUT, LOOK_AFTER
 from kettle.wire.subjects import Subjects
 
@@ -22,36 +26,50 @@ _log: Final = logging.getLogger(__name__)
 
 async def serve(rt: Runtime, settings: ShadowSettings) -> None:
     """Look after jobs until the process is asked to stop; what runs goes on, and the next shadow takes it over."""
-    subjects = Subjects(settings.pool)
     bus = await join_bus(rt, settings)
+    async with running(bus, settings, telemetry=rt.telemetry):
+        rt.ready()
+        await rt.stopping.wait()
+
+
+@asynccontextmanager
+async def running(
+    bus: Bus, settings: ShadowSettings, *, telemetry: Telemetry | None = None
+) -> AsyncGenerator[Shadow]:
+    """A shadow that answers on the bus while the context lasts; it waits for nobody at its end."""
+    subjects = Subjects(settings.pool)
     await bus.ensure_stream(
         StreamSpec(
             name=subjects.work_stream, subjects=[subjects.work_all], max_age=WORK_AGE, max_bytes=1 << 30
         )
     )
     async with asyncio.TaskGroup() as tasks:
-        shadow = Shadow(bus, subjects, settings, tasks, rt.telemetry)
-        await bus.serve(
-            "shadow",
-            settings.name,
-            [Served(LOOK_AFTER, shadow.look_after), Served(FETCH_INPUT, shadow.fetch_input)],
-            version=VERSION,
-        )
-        await bus.listen(
-            subjects.notice("schedd", settings.schedd), lambda _subject, _data: shadow.schedd_came_back()
-        )
-        await bus.listen(subjects.notices("startd"), lambda _, name: shadow.startd_came_back(name.decode()))
-        loops = [
-            tasks.create_task(shadow.listen(), name="listen"),
-            tasks.create_task(shadow.keep_in_step(), name="keep in step"),
-            tasks.create_task(shadow.reporter.run(), name="report"),
-            tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
-        ]
-        rt.ready()
-        await rt.stopping.wait()
-        for loop in loops:
-            loop.cancel()
-        shadow.close()
+        shadow = Shadow(bus, subjects, settings, tasks, telemetry or Telemetry())
+        try:
+            await bus.serve(
+                "shadow",
+                settings.name,
+                [Served(LOOK_AFTER, shadow.look_after), Served(FETCH_INPUT, shadow.fetch_input)],
+                version=VERSION,
+            )
+            await bus.listen(
+                subjects.notice("schedd", settings.schedd), lambda _subject, _data: shadow.schedd_came_back()
+            )
+            await bus.listen(
+                subjects.notices("startd"),
+                lambda _, name: shadow.startd_came_back(name.decode(errors="replace")),
+            )
+            loops = [
+                tasks.create_task(shadow.listen(), name="listen"),
+                tasks.create_task(shadow.keep_in_step(), name="keep in step"),
+                tasks.create_task(shadow.reporter.run(), name="report"),
+                tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
+            ]
+            yield shadow
+            for loop in loops:
+                loop.cancel()
+        finally:
+            shadow.close()
 
 
 async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
@@ -63,7 +81,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     stream = subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await bus.last_sequence(stream) or 0
-    writer = Writer(Appender(), redelivered=redelivered, failed=_not_written)
+    writer = Writer(JobAppender(Places(settings.home_path)), redelivered=redelivered, failed=_not_written)
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
     await follow(frames, projector, writer, checkpoint)
 

@@ -1,169 +1,105 @@
-"""
-Talking to startds: one conversation with each, in which activations and confirmations share messages.
-
-While one message is under way the next collects; so a busy machine costs few messages, and an idle one no wait.
-"""
+"""The startds on which jobs of this shadow run."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.bus.ports import Bus
 from kettle.shadow.outputs import PIECE, Fetch
-from kettle.shadow.retry import Peer
 from kettle.shadow.settings import ShadowSettings
+from kettle.shadow.worker import Worker
 from kettle.wire.commands.shadow import Assignment
-from kettle.wire.commands.startd import (
-    ACTIVATE,
-    CONFIRM,
-    DEACTIVATE,
-    FETCH_OUTPUT,
-    Activate,
-    Activation,
-    ActivationResult,
-    Confirm,
-    Deactivate,
-    Deactivation,
-    FetchOutput,
-)
-from kettle.wire.work import OutputFile, ReportKey
+from kettle.wire.commands.startd import DEACTIVATE, FETCH_OUTPUT, Deactivate, Deactivation, FetchOutput, Piece
+from kettle.wire.work import OutputFile
 
-_log: Final = logging.getLogger(__name__)
-_BATCH: Final = 64
-
-
-class Worker:
-    """The conversation with one startd."""
-
-    def __init__(self, bus: Bus, startd: str, settings: ShadowSettings) -> None:
-        self._bus = bus
-        self._startd = startd
-        self._settings = settings
-        self.peer: Final = Peer(settings)
-        self._activations: list[tuple[Activation, asyncio.Future[ActivationResult]]] = []
-        self._recorded: list[ReportKey] = []
-        self._urgent = asyncio.Event()
-        self._filled = asyncio.Event()
-
-    async def activate(self, activation: Activation) -> ActivationResult:
-        """Have an attempt started; waits as long as it takes the startd to answer."""
-        future: asyncio.Future[ActivationResult] = asyncio.get_running_loop().create_future()
-        self._activations.append((activation, future))
-        self._filled.set()
-        self._urgent.set()
-        return await future
-
-    def confirm(self, report: ReportKey) -> None:
-        """Let the worker forget a report, with the next message to it."""
-        self._recorded.append(report)
-        self._filled.set()
-
-    async def run(self) -> None:
-        """Send what collects; for ever."""
-        while True:
-            await self._filled.wait()
-            if not self._urgent.is_set():
-                await self._linger()
-            batch, self._activations = self._activations[:_BATCH], self._activations[_BATCH:]
-            recorded, self._recorded = self._recorded, []
-            if not self._activations:
-                self._filled.clear()
-                self._urgent.clear()
-            await self._send([b for b in batch if not b[1].done()], recorded)
-
-    async def _linger(self) -> None:
-        try:
-            async with asyncio.timeout(self._settings.confirm_delay):
-                await self._urgent.wait()
-        except TimeoutError:
-            pass  # no activation came along: the confirmations go alone
-
-    async def _send(
-        self, batch: list[tuple[Activation, asyncio.Future[ActivationResult]]], recorded: list[ReportKey]
-    ) -> None:
-        if not batch:
-            if recorded:
-                await self._confirm(recorded)
-            return
-        message = Activate(activations=[activation for activation, _ in batch], recorded=recorded)
-        deadline = self._settings.call_deadline
-        try:
-            ask = partial(self._bus.call, ACTIVATE, self._startd, message, deadline=deadline)
-            reply = await self.peer.ask(f"activation on {self._startd}", ask)
-        except RefusedError as refusal:
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(refusal)
-            return
-        for (_, future), result in zip(batch, reply.results, strict=True):
-            if not future.done():
-                future.set_result(result)
-
-    async def _confirm(self, recorded: list[ReportKey]) -> None:
-        try:
-            deadline = self._settings.call_deadline
-            await self._bus.call(CONFIRM, self._startd, Confirm(recorded=recorded), deadline=deadline)
-        except BusError as error:  # the worker will repeat its reports, and is told again then
-            _log.info("not confirmed", extra={"startd": self._startd, "cause": str(error)})
+_DEADLINE_S: Final = 10.0
+"""Seconds for a piece of an output file."""
 
 
 class Workers:
-    """The startds on which jobs of this shadow run."""
+    """One conversation for each startd that is spoken with; it ends with the last attempt and its confirmations."""
 
     def __init__(self, bus: Bus, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
         self._bus = bus
         self._settings = settings
         self._tasks = tasks
-        self._workers: dict[str, Worker] = {}
-        self._loops: list[asyncio.Task[None]] = []
+        self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._workers)
 
     def __getitem__(self, startd: str) -> Worker:
-        worker = self._workers.get(startd)
-        if worker is None:
-            worker = self._workers[startd] = Worker(self._bus, startd, self._settings)
-            self._loops.append(self._tasks.create_task(worker.run(), name=f"worker {startd}"))
-        return worker
+        """The conversation with a startd. It ends by itself: say something before the next await, or be a user of it."""
+        known = self._workers.get(startd)
+        if known is None:
+            worker = Worker(self._bus, startd, self._settings)
+            task = self._tasks.create_task(self._converse(startd, worker), name=f"worker {startd}")
+            known = self._workers[startd] = (worker, task)
+        return known[0]
+
+    async def _converse(self, startd: str, worker: Worker) -> None:
+        try:
+            await worker.run()
+        finally:  # no await since it found itself idle: nobody has spoken meanwhile
+            self._workers.pop(startd, None)
+
+    @contextmanager
+    def used(self, startd: str) -> Generator[Worker]:
+        """The conversation with a startd, for as long as the context lasts."""
+        worker = self[startd]
+        worker.users += 1
+        try:
+            yield worker
+        finally:
+            worker.leave()
 
     def came_back(self, startd: str) -> None:
         """
         A startd has started anew: what it was asked and has not answered is asked again at once.
         """
         if startd in self._workers:
-            self._workers[startd].peer.came_back()
+            self._workers[startd][0].peer.came_back()
 
     def close(self) -> None:
         """Say nothing more."""
-        for loop in self._loops:
-            loop.cancel()
+        for _, task in self._workers.values():
+            task.cancel()
 
     async def deactivate(self, assignment: Assignment, code: int, reason: str) -> None:
-        """Have an attempt ended; its final report tells when it is."""
+        """Have an attempt ended; its final report tells when it is. Raises RefusedError."""
         order = Deactivation(
             key=assignment.key, job=assignment.job, attempt=assignment.attempt, code=code, reason=reason
         )
         message = Deactivate(attempts=[order])
         deadline = self._settings.call_deadline
         ask = partial(self._bus.call, DEACTIVATE, assignment.startd, message, deadline=deadline)
-        await self[assignment.startd].peer.ask(f"end of {assignment.job} on {assignment.startd}", ask)
+        with self.used(assignment.startd) as worker:
+            await worker.peer.ask(f"end of {assignment.job} on {assignment.startd}", ask)
 
     def fetcher(self, assignment: Assignment) -> Fetch:
-        """Reads the large output files of an attempt."""
+        """Reads the large output files of an attempt; ValueError if one has not the bytes that were reported."""
 
         async def fetch(file: OutputFile) -> AsyncIterator[bytes]:
             for offset in range(0, file.size, PIECE):
+                length = min(PIECE, file.size - offset)
                 request = FetchOutput(
                     key=assignment.key,
                     job=assignment.job,
                     attempt=assignment.attempt,
                     name=file.name,
                     offset=offset,
-                    length=PIECE,
+                    length=length,
                 )
-                ask = partial(self._bus.call, FETCH_OUTPUT, assignment.startd, request)
-                worker = self[assignment.startd].peer
-                piece = await worker.ask(f"output {file.name} of {assignment.job}", ask)
+                piece = await self._piece(assignment, request)
+                if len(piece.data) != length:
+                    raise ValueError(f"{file.name} has fewer bytes than the worker reported")
                 yield piece.data
 
         return fetch
+
+    async def _piece(self, assignment: Assignment, request: FetchOutput) -> Piece:
+        ask = partial(self._bus.call, FETCH_OUTPUT, assignment.startd, request, deadline=_DEADLINE_S)
+        with self.used(assignment.startd) as worker:
+            return await worker.peer.ask(f"output {request.name} of {assignment.job}", ask)

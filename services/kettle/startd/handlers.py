@@ -7,6 +7,7 @@ import os
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.startd.books import NotRecordedError
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import Begun
 from kettle.startd.startd import Startd, moment
@@ -20,6 +21,7 @@ from kettle.wire.commands.startd import (
     REQUEST_CLAIMS,
     Activate,
     Activated,
+    Activation,
     ActivationResult,
     Alive,
     AliveReply,
@@ -66,7 +68,10 @@ class Handlers:
         """
         _only("schedd", caller)
         reply, changes = claims.request_claims(self._machine, command, moment())
-        self._startd.record(changes)
+        try:
+            self._startd.record(changes)
+        except NotRecordedError:  # the machine knows of its trouble now, and grants only what there was
+            reply, _ = claims.request_claims(self._machine, command, moment())
         return reply
 
     async def alive(self, command: Alive, caller: Identity) -> AliveReply:
@@ -95,12 +100,24 @@ class Handlers:
         results: list[ActivationResult] = []
         for activation in command.activations:
             result, changes = attempts.activate(self._machine, activation, moment())
-            self._startd.record(changes)
+            try:
+                self._startd.record(changes)
+            except NotRecordedError:
+                result, changes = attempts.activate(self._machine, activation, moment())
             for change in changes:
                 if isinstance(change, Begun):
                     self._startd.begin(activation, change)
-            results.append(result)
+            results.append(self._remembered(activation) or result)
         return Activated(results=results)
+
+    def _remembered(self, activation: Activation) -> ActivationResult | None:
+        """
+        The answer to a probe for an attempt whose claim is gone, but whose final report still waits here.
+        """
+        claim, job, attempt = activation.key.claim, activation.job, activation.attempt
+        if activation.probe and self._startd.reporter.knows(claim, job, attempt, activation.key.secret):
+            return ActivationResult(claim=claim, job=job, attempt=attempt)
+        return None
 
     async def deactivate(self, command: Deactivate, caller: Identity) -> Done:
         """

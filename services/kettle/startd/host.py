@@ -3,6 +3,7 @@ What this machine is and has, and where jobs may work on it.
 """
 
 import hashlib
+import logging
 import os
 import platform
 import pwd
@@ -22,6 +23,7 @@ from kettle.startd.domain.resources import Resources
 from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
+_log: Final = logging.getLogger(__name__)
 EXECUTE_LINK: Final = "execute"
 """In the startd's state: a link to the sandboxes' directory where that is not in the pool's home."""
 _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
@@ -115,12 +117,20 @@ def make_execute(settings: StartdSettings) -> Path:
 def _leave_word(settings: StartdSettings, execute: Path) -> None:
     """
     Tell the master where the sandboxes are, if not in the home: it removes what a startd leaves.
+
+    What is right already is not touched: on a full disk it could not be made again.
     """
     word = settings.state_path / EXECUTE_LINK
-    word.unlink(missing_ok=True)
-    if execute != (settings.home_path / "execute").resolve():
-        word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        word.symlink_to(execute)
+    elsewhere = execute != (settings.home_path / "execute").resolve()
+    if word.is_symlink() and elsewhere and word.readlink() == execute:
+        return
+    try:
+        word.unlink(missing_ok=True)
+        if elsewhere:
+            word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            word.symlink_to(execute)
+    except OSError as error:
+        _log.warning("the master will not know of our sandboxes", extra={"cause": str(error)})
 
 
 def _reachable(path: Path) -> bool:

@@ -4,6 +4,7 @@ The startd's journal: every change of its claims and attempts, before it has an 
 It outlives the process, not the machine: after a boot nothing of what it says still exists, and it starts empty.
 """
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -48,19 +49,39 @@ class Journal:
     def restart(self, changes: Iterable[Change]) -> None:
         """
         Begin anew with these changes, which stand for all before.
+
+        Raises:
+            OSError: there is no room; the journal is what it was.
         """
         draft = self._path.with_suffix(".draft")
+        data = _packed([self._boot, *(_encode(change) for change in changes)])
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(fd, data)
+            draft.replace(self._path)
+        except OSError:
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
         self.close()
-        self._fd, self._size = fd, 0
-        self._write([self._boot, *(_encode(change) for change in changes)])
-        draft.replace(self._path)
+        self._fd, self._size = fd, len(data)
 
     def append(self, changes: Sequence[Change]) -> bool:
         """
         Record changes; whether the file has become so long that it should be begun anew.
+
+        Raises:
+            OSError: there is no room; nothing was recorded.
         """
-        self._write(_encode(change) for change in changes)
+        data = _packed(_encode(change) for change in changes)
+        try:
+            write_all(self._fd, data)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._size)  # what comes later must not stand behind a torn record
+            raise
+        self._size += len(data)
         return self._size > _COMPACT_BYTES
 
     def close(self) -> None:
@@ -71,12 +92,18 @@ class Journal:
             os.close(self._fd)
             self._fd = -1
 
-    def _write(self, records: Iterable[bytes]) -> None:
-        data = b"".join(_LENGTH.pack(len(record)) + record for record in records)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
-        self._size += len(data)
+
+def _packed(records: Iterable[bytes]) -> bytes:
+    return b"".join(_LENGTH.pack(len(record)) + record for record in records)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """
+    Write all of it, in as many pieces as the file takes.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _records(data: bytes) -> Iterator[bytes]:

@@ -6,9 +6,11 @@ its environment, or works inside the sandbox.  Together these find it also where
 """
 
 import contextlib
+import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,26 +20,45 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import signal_process, start_time
 from kettle.execution.sandbox import remove_tree
 
-_PATIENCE_S: Final = 30.0
-_PAUSE_S: Final = 0.005
+_log: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_S: Final = 0.005
+_LAST_PAUSE_S: Final = 0.5
 
 
-def clean(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> bool:
+def clean(
+    sandbox: str,
+    account: Account | None,
+    cgroup: Cgroup | None,
+    *,
+    patience: float = 30.0,
+    stopped: Callable[[], bool] = lambda: False,
+) -> bool:
     """
-    End every process of a job and remove what it has; whether nothing is left.  Blocks: call it in a thread.
+    End every process of a job and remove what it has; whether no process is left after `patience` seconds.
+
+    Gives up when `stopped`: then somebody else may already have given the slot's account to a new job.
+
+    Blocks: call it in a thread.  Files that cannot be removed are dead weight, but nothing that runs: they only make a
+    line in the log, and the next startd tries again.
     """
-    until = time.monotonic() + _PATIENCE_S
+    until, pause = time.monotonic() + patience, _FIRST_PAUSE_S
     while found := _remaining(sandbox, account, cgroup):
-        if time.monotonic() > until:
+        if stopped():
             return False
         if cgroup is not None:
             cgroup.kill()
         for pid in found:
             signal_process(pid, signal.SIGKILL)
-        time.sleep(_PAUSE_S)
+        if time.monotonic() > until:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_PAUSE_S)
     if cgroup is not None:
         cgroup.remove()
-    remove_tree(sandbox)
+    try:
+        remove_tree(sandbox)
+    except OSError as error:
+        _log.warning("a sandbox cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
     return True
 
 

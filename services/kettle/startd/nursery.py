@@ -3,6 +3,7 @@ Where starters come from: a zygote that is always there, and a socket at which s
 """
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -18,6 +19,8 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
 _LAST_PAUSE_S: Final = 5.0
 _QUIET_S: Final = 10.0
+_ROOM_PAUSE_S: Final = 1.0
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Nursery:
@@ -31,6 +34,7 @@ class Nursery:
         self._lifeline_fd = lifeline_fd
         self._loop = asyncio.get_running_loop()
         self._listener: socket.socket | None = None
+        self._again: asyncio.TimerHandle | None = None
         self._zygote: Zygote | None = None
         self._died = asyncio.Event()
         self._spawn()
@@ -69,6 +73,13 @@ class Nursery:
             listener.bind(
                 f"/proc/self/fd/{directory}/{SOCKET}"
             )  # the path itself may be too long for a socket
+        except OSError as error:
+            listener.close()
+            if error.errno not in _FULL:
+                raise
+            _log.warning("no room for our socket", extra={"cause": str(error)})
+            self._again = self._loop.call_later(_ROOM_PAUSE_S, self.listen, arrived)
+            return
         finally:
             os.close(directory)
         path.chmod(0o600)
@@ -105,6 +116,8 @@ class Nursery:
         """
         No more starters; those that live go on.
         """
+        if self._again is not None:
+            self._again.cancel()
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
             self._listener.close()

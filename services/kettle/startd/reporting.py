@@ -12,19 +12,21 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError, StreamSpec
+from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
 from kettle.execution import reports
 from kettle.execution.attempt import AttemptId, StoredReport
 from kettle.execution.sandbox import remove_tree
+from kettle.startd.batches import cut, encoded, shortened
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
+from kettle.wire.work import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
-_encode: Final = msgspec.msgpack.Encoder().encode
 _BATCH_BYTES: Final = 256 * 1024
-_ROUGH_BYTES: Final = 200
-"""Size of a report without its files, for cutting batches."""
+_ENVELOPE_BYTES: Final = 16 * 1024
+"""What a message has beside its reports: its subject, its headers, the name of the startd."""
+_IDLE_S: Final = 120.0
+"""After so long without a report to a schedd its sender ends; the next report makes another."""
 _APPEND_DEADLINE_S: Final = 5.0
 _LAST_REPEAT_S: Final = 60.0
 _RETRY_S: Final = 0.2
@@ -42,6 +44,7 @@ class _Waiting(msgspec.Struct):
     stored: StoredReport
     pause: float
     due: float = float("inf")
+    on_disk: bool = True
 
 
 class Reporter:
@@ -70,11 +73,18 @@ class Reporter:
         self._unconfirmed: dict[ReportKey, _Waiting] = {}
         self._boxes: dict[str, list[Report]] = {}
         self._filled: dict[str, asyncio.Event] = {}
-        self._senders: list[asyncio.Task[None]] = []
+        self._senders: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
         self._quiet.set()
         bus.on_return(self._repeat_all)
+
+    @property
+    def schedds(self) -> set[str]:
+        """
+        Who was told something lately, or is still to be told.
+        """
+        return {*self._boxes, *self._filled, *self._senders}
 
     def tell(self, schedd: str, report: Report) -> None:
         """
@@ -83,7 +93,7 @@ class Reporter:
         if schedd not in self._boxes:
             self._boxes[schedd], self._filled[schedd] = [], asyncio.Event()
             sender = self._tasks.create_task(self._send(schedd), name=f"reports to {schedd}")
-            self._senders.append(sender)
+            self._senders[schedd] = sender
         self._boxes[schedd].append(report)
         self._filled[schedd].set()
         self._quiet.clear()
@@ -100,8 +110,22 @@ class Reporter:
         """
         The same for a report of our own, which is not on disk yet.
         """
-        reports.store(self._directory, stored)
         self.finish(stored)
+        self._store(self._unconfirmed[stored.key])
+
+    def _store(self, waiting: _Waiting) -> None:
+        """
+        Without room on the disk a report waits in memory; a startd that dies with it writes the same one again.
+        """
+        try:
+            reports.store(self._directory, waiting.stored)
+            waiting.on_disk = True
+        except OSError as error:
+            if waiting.on_disk:
+                _log.error(
+                    "a report waits in memory", extra={"attempt": waiting.stored.id.name, "cause": str(error)}
+                )
+            waiting.on_disk = False
 
     def on_disk(self, attempt: AttemptId) -> StoredReport | None:
         """
@@ -119,9 +143,25 @@ class Reporter:
                 continue
             attempt = waiting.stored.id
             reports.forget(self._directory, attempt)
-            if waiting.stored.sandbox:
-                tree = str(self._execute / attempt.sandbox)
-                self._tasks.create_task(asyncio.to_thread(remove_tree, tree), name=f"remove {tree}")
+            self._discard(waiting.stored)
+
+    def _discard(self, stored: StoredReport) -> None:
+        """
+        Remove the outputs that were kept.
+        """
+        if stored.sandbox:
+            tree = str(self._execute / stored.id.sandbox)
+            self._tasks.create_task(asyncio.to_thread(_remove, tree), name=f"remove {tree}")
+
+    def knows(self, claim: str, job: JobId, attempt: int, secret: str) -> bool:
+        """
+        Whether the attempt's final report waits here; the claim may be gone since.
+        """
+        return any(
+            waiting.stored.id == AttemptId(claim, job, attempt)
+            and hmac.compare_digest(waiting.stored.secret.encode(), secret.encode())
+            for waiting in self._unconfirmed.values()
+        )
 
     def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
         """
@@ -161,7 +201,7 @@ class Reporter:
         """
         Send no more; what is not confirmed stays on disk.
         """
-        for sender in self._senders:
+        for sender in self._senders.values():
             sender.cancel()
 
     async def sent(self) -> None:
@@ -182,6 +222,8 @@ class Reporter:
                     waiting.due = float("inf")
                     waiting.pause = min(2 * waiting.pause, _LAST_REPEAT_S)
                     self.tell(waiting.stored.schedd, waiting.stored.report)
+                if not waiting.on_disk:
+                    self._store(waiting)
 
     def _repeat_all(self) -> None:
         """
@@ -201,30 +243,77 @@ class Reporter:
         await self._bus.ensure_stream(spec)
 
     async def _send(self, schedd: str) -> None:
+        """
+        Send what is told to one schedd, in order, until it has been told nothing for a while.
+        """
         box, filled = self._boxes[schedd], self._filled[schedd]
         subject = self._subjects.work(schedd, self._startd)
-        pause, joined = _RETRY_S, False
-        while True:
-            await filled.wait()
-            batch = _cut(box)
-            message = _encode(Reports(startd=self._startd, reports=batch))
+        pause, joined, alone = _RETRY_S, False, False
+        while await self._wanted(filled):
+            limit = self._bus.payload_limit
+            room = limit - min(_ENVELOPE_BYTES, limit // 4)
+            batch = cut(box, 1 if alone else min(_BATCH_BYTES, room))
+            if len(batch) == 1 and len(batch[0]) > room:
+                self._shorten(schedd, box, len(batch[0]))
+                continue
+            message = encoded(self._startd, batch)
             try:
                 if not joined:
                     await self._have_stream()
                     joined = True
                 await self._bus.append(subject, message, deadline=_APPEND_DEADLINE_S)
             except BusError as error:
+                if isinstance(error, RefusedError) and error.code == "too_large":
+                    if len(batch) == 1:
+                        self._shorten(schedd, box, len(message))
+                    alone = True
+                    continue
                 _log.info("reports wait", extra={"schedd": schedd, "cause": str(error), "reports": len(box)})
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
                 pause = min(2 * pause, _LAST_RETRY_S)
                 continue
-            pause = _RETRY_S
+            pause, alone = _RETRY_S, False
+            self._said(box[: len(batch)])
             del box[: len(batch)]
-            self._said(batch)
-            if not box:
-                filled.clear()
-                if not any(self._boxes.values()):
-                    self._quiet.set()
+            self._emptied(schedd)
+        del self._boxes[schedd], self._filled[schedd], self._senders[schedd]
+
+    async def _wanted(self, filled: asyncio.Event) -> bool:
+        """
+        Wait for something to send; false if there has been nothing for so long that the schedd may be gone.
+        """
+        try:
+            async with asyncio.timeout(_IDLE_S):
+                await filled.wait()
+        except TimeoutError:
+            pass
+        return filled.is_set()
+
+    def _emptied(self, schedd: str) -> None:
+        if not self._boxes[schedd]:
+            self._filled[schedd].clear()
+            if not any(self._boxes.values()):
+                self._quiet.set()
+
+    def _shorten(self, schedd: str, box: list[Report], size: int) -> None:
+        """
+        A report that no message can carry would stop all behind it: what it can still say is that it is lost.
+
+        It keeps its number: nobody has heard it.
+        """
+        report = box.pop(0)
+        extra = {"schedd": schedd, "job": str(report.job), "bytes": size}
+        waiting = self._unconfirmed.get(report.key)
+        short = shortened(report, size)
+        if waiting is None or short is None:
+            _log.error("a report is too large for the bus: dropped", extra=extra)
+            self._emptied(schedd)
+            return
+        _log.error("a report is too large for the bus: replaced", extra=extra)
+        self._discard(waiting.stored)
+        waiting.stored = msgspec.structs.replace(waiting.stored, report=short, sandbox=False)
+        self._store(waiting)
+        box.insert(0, short)
 
     def _said(self, batch: list[Report]) -> None:
         now = self._loop.time()
@@ -241,16 +330,8 @@ def _lost(stored: StoredReport) -> StoredReport:
     return msgspec.structs.replace(stored, report=again, sandbox=False)
 
 
-def _cut(box: list[Report]) -> list[Report]:
-    """
-    As much from the front as goes into one message; at least one.
-    """
-    size = 0
-    for count, report in enumerate(box):
-        body = report.body
-        size += _ROUGH_BYTES
-        if isinstance(body, Exited):
-            size += sum(len(file.data or b"") + len(file.name) + 50 for file in body.outputs)
-        if size > _BATCH_BYTES and count:
-            return box[:count]
-    return list(box)
+def _remove(tree: str) -> None:
+    try:
+        remove_tree(tree)
+    except OSError as error:  # the next startd tries again
+        _log.warning("a sandbox cannot be removed", extra={"sandbox": tree, "cause": str(error)})

@@ -6,16 +6,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.attempt import Account, AttemptId, Input, StoredReport
+from kettle.execution.attempt import AttemptId, Input, StoredReport
 from kettle.execution.cgroup_layout import CgroupLayout
-from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import boottime
 from kettle.runtime import Telemetry
-from kettle.startd import host, landlord
+from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
+from kettle.startd.books import Books
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import (
     Attempt,
@@ -33,8 +34,8 @@ from kettle.startd.domain.claim import (
     Stopped,
 )
 from kettle.startd.domain.machine import Machine
+from kettle.startd.evictions import Evictions
 from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache, InputError
-from kettle.startd.journal import Journal
 from kettle.startd.nursery import Nursery
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
@@ -46,6 +47,7 @@ from kettle.wire.work import Exited, Failed, Report
 _log: Final = logging.getLogger(__name__)
 
 STARTER_ERROR: Final = 1007
+SCRATCH_DIR_ERROR: Final = 1024
 
 
 def moment() -> Now:
@@ -66,7 +68,7 @@ class Startd:
         settings: StartdSettings,
         *,
         execute: Path,
-        journal: Journal,
+        books: Books,
         nursery: Nursery,
         cgroups: CgroupLayout | None,
         reporter: Reporter,
@@ -78,9 +80,8 @@ class Startd:
         self.machine: Final = machine
         self.reporter: Final = reporter
         self._settings = settings
-        self._execute = execute
-        self._journal = journal
-        self._cgroups = cgroups
+        self._books = books
+        self._evictions = Evictions(execute, cgroups, tasks)
         self._advertiser = advertiser
         self._cache = cache
         self._tasks = tasks
@@ -102,14 +103,18 @@ class Startd:
     def record(self, changes: Sequence[Change]) -> None:
         """
         Write changes down, make them true, and let them take effect.
+
+        Raises:
+            NotRecordedError: they would begin something, and cannot be recorded: nothing has happened.
         """
         if not changes:
             return
-        long = self._journal.append(changes)
-        for change in changes:
-            self.machine.apply(change)
-        if long:
-            self._journal.restart(self.machine.snapshot())
+        before = self.machine.trouble
+        try:
+            self._books.write(changes)
+        finally:
+            if before != self.machine.trouble:
+                self._advertiser.now()
         for change in changes:
             self._act(change)
 
@@ -175,7 +180,10 @@ class Startd:
                 await self._tenancy.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
-            failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, subcode=error.errno, reason=str(error))
+            if error.errno:  # of this machine's disk: another machine may have more room
+                failed = Failed(hold=False, code=SCRATCH_DIR_ERROR, subcode=error.errno, reason=str(error))
+            else:
+                failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
             self._bury(attempt, failed)
 
     def _start(self, claim: Claim, activation: Activation, inputs: list[Input]) -> None:
@@ -205,6 +213,8 @@ class Startd:
         """
         A final report is on disk.
         """
+        if stored.id in self._evictions:
+            return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
         self.reporter.finish(stored)
         self._trace(stored.report)
         self._tenancy.forget(stored.id)
@@ -229,35 +239,29 @@ class Startd:
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
             self.over(stored)
-            return
-        self._tasks.create_task(self._clean(attempt, ran=ran), name=f"clean {attempt.name}")
+        elif not ran:
+            self._lose(attempt, "no starter could be made")
+        else:
+            claim = self.machine.claims.get(attempt.claim)
+            account = host.account(self._settings, claim.slot) if claim is not None else None
+            self._evictions.begin(attempt, account, partial(self._evicted, attempt))
 
-    async def _clean(self, attempt: AttemptId, *, ran: bool) -> None:
-        claim = self.machine.claims.get(attempt.claim)
-        account = host.account(self._settings, claim.slot) if claim is not None else None
-        if ran:
-            await self._evict(attempt.name, account)
+    def _evicted(self, attempt: AttemptId) -> None:
+        """
+        Nothing of the attempt lives any more; if its starter did after all, it may have left its report meanwhile.
+        """
+        stored = self.reporter.on_disk(attempt)
+        if stored is not None:
+            self.over(stored)
+        else:
+            self._lose(attempt, "the starter died")
+
+    def _lose(self, attempt: AttemptId, reason: str) -> None:
+        _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
         known = self._attempt(attempt)
         stop = known.stop if known is not None else None
-        reason = "the starter died" if ran else "no starter could be made"
-        _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
-        self._bury(
-            attempt,
-            Failed(
-                hold=False,
-                code=stop.code if stop is not None else STARTER_ERROR,
-                reason=stop.reason if stop is not None else reason,
-            ),
-        )
-
-    async def _evict(self, name: str, account: Account | None) -> None:
-        """
-        End what is left of a job; blocks nobody, because it looks through all processes.
-        """
-        cgroup = Cgroup(self._cgroups, name) if self._cgroups is not None else None
-        sandbox = str(self._execute / f"dir_{name}")
-        if not await asyncio.to_thread(landlord.clean, sandbox, account, cgroup):
-            _log.error("something of a job does not go away", extra={"attempt": name})
+        code = stop.code if stop is not None else STARTER_ERROR
+        self._bury(attempt, Failed(hold=False, code=code, reason=stop.reason if stop is not None else reason))
 
     def _bury(self, attempt: AttemptId, failed: Failed) -> None:
         """
@@ -296,9 +300,7 @@ class Startd:
             if claim.attempt.stop is not None:
                 self._tenancy.end(attempt, claim.attempt.stop)
         self._nursery.listen(self._tenancy.arrive)
-        for sandbox in landlord.leftovers(self._execute, self._cgroups):
-            if sandbox not in known:
-                await self._evict(sandbox.removeprefix("dir_"), None)
+        await self._evictions.leftovers(known)
 
     async def watch_leases(self) -> None:
         """
@@ -312,6 +314,12 @@ class Startd:
                     await self._deadlines.wait()
             except TimeoutError:
                 self.record(claims.expire(self.machine, moment()))
+
+    async def watch_disk(self) -> None:
+        """
+        Accept nothing while there is no room, and again when there is; for ever.
+        """
+        await self._books.watch(self._advertiser.now)
 
     async def drain(self) -> None:
         """
@@ -331,5 +339,6 @@ class Startd:
         for fetching in self._fetching.values():
             fetching.cancel()
         self._tenancy.close()
+        self._evictions.close()
         self._nursery.close()
-        self._journal.close()
+        self._books.close()

@@ -19,6 +19,7 @@ from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
+from kettle.startd.books import Books
 from kettle.startd.domain.machine import Machine
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
@@ -73,9 +74,8 @@ async def running(
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
     machine = Machine(host.facts(settings, execute), capability=secrets.token_hex(16))
-    for change in journal.load():
-        machine.apply(change)
-    journal.restart(machine.snapshot())
+    books = Books(machine, journal, places=(state, execute))
+    books.open()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
     cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
     nursery = Nursery(state, execute, lifeline_fd=lifeline_fd)
@@ -108,7 +108,7 @@ async def running(
                 machine,
                 settings,
                 execute=execute,
-                journal=journal,
+                books=books,
                 nursery=nursery,
                 cgroups=cgroups,
                 reporter=reporter,
@@ -124,7 +124,13 @@ async def running(
                     machine.facts.name
                 )  # whoever waits for the answer of our predecessor need not wait longer
                 await bus.publish(subjects.notice("startd", name), name.encode())
-                loops = (nursery.keep(), reporter.repeat(), startd.watch_leases(), advertiser.run())
+                loops = (
+                    nursery.keep(),
+                    reporter.repeat(),
+                    startd.watch_leases(),
+                    startd.watch_disk(),
+                    advertiser.run(),
+                )
                 running_loops = [tasks.create_task(loop) for loop in loops]
                 yield startd
                 for task in running_loops:

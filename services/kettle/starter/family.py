@@ -31,7 +31,9 @@ class Family:
         Send a signal to every process.
         """
         for pid in {*self._members(), *([self.pid] if self.status is None else [])}:
-            with suppress(ProcessLookupError):
+            with suppress(
+                ProcessLookupError, PermissionError
+            ):  # a set-user-id program may be beyond our rights
                 os.kill(pid, number)
 
     def reap(self) -> bool:
@@ -105,3 +107,12 @@ class Family:
     def _ended(self, pid: int, status: int) -> None:
         if pid == self.pid:
             self.status = status
+
+
+def nobody(cgroup: Cgroup | None) -> Family:
+    """
+    The family of a job that has no main process, as far as we know: there may still be somebody to be ended.
+    """
+    family = Family(0, cgroup)
+    family.status = 0  # never signalled: to the kernel that number means ourselves
+    return family

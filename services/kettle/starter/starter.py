@@ -5,6 +5,7 @@ One job from its order to its final report: a state machine around `poll`, in a 
 import os
 import select
 import socket
+import sys
 import time
 from typing import Final, NoReturn
 
@@ -14,21 +15,34 @@ from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
-from kettle.execution.outputs import collect
+from kettle.execution.outputs import TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
 from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said
 from kettle.execution.quoting import QuotingError
 from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
-from kettle.starter.family import Family
+from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
 from kettle.starter.program import program_of
-from kettle.starter.verdict import Ending, after_launch, limits, lost_lease, out_of_disk, out_of_memory
+from kettle.starter.verdict import (
+    Ending,
+    after_collecting,
+    after_launch,
+    after_mishap,
+    after_preparing,
+    limits,
+    lost_lease,
+    out_of_disk,
+    out_of_memory,
+)
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
+_LONGEST_POLL_S: Final = 3600.0
+_FIRST_STORE_PAUSE_S: Final = 0.1
+_LAST_STORE_PAUSE_S: Final = 2.0
 
 
 def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
@@ -74,6 +88,16 @@ class Starter:
         if os.geteuid() == 0:
             os.setgroups([])  # when we act as the job's account, we have no group but its own
         try:
+            self._live()
+        except Exception as error:  # noqa: BLE001 - the runner of this process: a job must not be able to end it
+            self._stumble(after_mishap(error), error)
+        self._finish()
+
+    def _live(self) -> None:
+        """
+        From an empty directory to the end of the job's main process.
+        """
+        try:
             self._prepare()
             self._family = Family(
                 launch(program_of(self._spec, self._job, self._sandbox.path), self._cgroup), self._cgroup
@@ -83,12 +107,18 @@ class Starter:
         except QuotingError as error:
             self._ending = Ending(hold=True, code=6, subcode=22, reason=f"cannot start the job: {error}")
         except OSError as error:
-            reason = f"cannot prepare the sandbox: {error.strerror} ({error.filename})"
-            self._ending = Ending(hold=False, code=1024, reason=reason)
+            self._ending = after_preparing(error)
         else:
             self._begin(self._family.pid)
             self._watch(self._family)
-        self._finish()
+
+    def _stumble(self, ending: Ending, error: Exception) -> None:
+        """
+        The job pays for it, in words that its owner can read; the traceback goes to the log.
+        """
+        if not isinstance(error, TooManyResultsError):
+            sys.excepthook(type(error), error, error.__traceback__)
+        self._ending = self._ending or ending
 
     # -- before ------------------------------------------------------------------------------------------------------
 
@@ -137,7 +167,7 @@ class Starter:
         if self._ending is not None:
             moments = [self._monitor_at]  # whatever else falls due: it is being ended already
         moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
-        return max(0, int((min(moments) - boottime()) * 1000) + 1)
+        return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
     def _hear(self, family: Family) -> None:
         for message in self._line.hear():
@@ -209,21 +239,48 @@ class Starter:
 
     def _finish(self) -> None:
         at = time.time()
-        if self._family is not None:
-            self._family.extinguish()
+        (self._family or nobody(self._cgroup)).extinguish()
         body, kept = self._conclude(at)
         if self._cgroup is not None:
             self._cgroup.remove()
-        if kept:
-            self._sandbox.close_to_others()
-        else:
-            self._sandbox.remove()
+        try:
+            if kept:
+                self._sandbox.close_to_others()
+            else:
+                self._sandbox.remove()
+        except OSError as error:  # the startd removes it when it starts the next time
+            self._stumble(after_mishap(error), error)
         stored = StoredReport(
             schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body), sandbox=kept
         )
-        store(f"{self._spec.state}/reports", stored)
+        self._store(stored)
         self._line.say(Over(stored))
         self._line.close()
+
+    def _store(self, stored: StoredReport) -> None:
+        """
+        Nothing is lost on a full disk: the result waits here until there is room for it.
+        """
+        pause = _FIRST_STORE_PAUSE_S
+        while True:
+            try:
+                store(f"{self._spec.state}/reports", stored)
+            except OSError as error:
+                if pause == _FIRST_STORE_PAUSE_S:
+                    sys.stderr.write(f"the final report of {self._spec.id.name} waits: {error.strerror}\n")
+            else:
+                return
+            poll = select.poll()
+            if self._lifeline_fd >= 0:
+                poll.register(self._lifeline_fd, select.POLLIN)
+            self._line.register(poll)
+            ready = {fd for fd, _ in poll.poll(pause * 1000)}
+            if self._lifeline_fd in ready:
+                self._orphaned()
+            if self._line.fileno() in ready:
+                tuple(self._line.hear())  # whatever is ordered, the job is over
+            self._line.reconnect(self._hello())  # the next startd must not take us for dead
+            pause = min(2 * pause, _LAST_STORE_PAUSE_S)
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """
@@ -237,7 +294,12 @@ class Starter:
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
             return ending.failed(usage), False
-        results = collect(self._sandbox, self._job, self._before)
+        try:
+            results = collect(self._sandbox, self._job, self._before)
+        except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
+            ending = after_collecting(error)
+            self._stumble(ending, error)
+            return ending.failed(usage), False
         code = os.waitstatus_to_exitcode(status)
         exited = Exited(
             exit_code=code if code >= 0 else None,

@@ -2,11 +2,14 @@
 Why an attempt ends without a result, in HTCondor's codes.
 """
 
+import errno
+import math
 from typing import Final
 
 import msgspec
 
 from kettle.execution.jobad import JobAd
+from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Failed
@@ -16,6 +19,11 @@ _LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input":
 
 _BUSY: Final = frozenset({11, 12, 26})
 """EAGAIN, ENOMEM, ETXTBSY: try elsewhere, do not bother the owner."""
+
+_NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""What the names of input files lead to, on every machine."""
+
+_REASON_CHARS: Final = 1000
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +51,47 @@ def after_launch(error: LaunchError) -> Ending:
     if code is None or error.errno in _BUSY:
         return Ending(hold=False, code=1007, reason=str(error))
     return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
+
+
+def after_preparing(error: OSError) -> Ending:
+    """
+    The sandbox could not be made.  Mostly the machine's fault; but input files may have names that exclude each other.
+    """
+    reason = f"cannot prepare the sandbox: {_why(error)}"
+    if error.errno in _NAMES:
+        return Ending(hold=True, code=13, subcode=error.errno, reason=reason)
+    return Ending(hold=False, code=1024, reason=reason)
+
+
+def after_mishap(error: Exception) -> Ending:
+    """
+    Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
+    """
+    return Ending(hold=True, code=21, reason=f"the starter could not go on with the job: {_why(error)}")
+
+
+def after_collecting(error: Exception) -> Ending:
+    """
+    The job ended, and its results cannot be had.
+    """
+    number = error.errno or 0 if isinstance(error, OSError) else 0
+    return Ending(
+        hold=True, code=12, subcode=number, reason=f"the job's results cannot be sent: {_why(error)}"
+    )
+
+
+def _why(error: Exception) -> str:
+    """
+    A sentence that can be said on the wire: names of files on disk may be any bytes.
+    """
+    match error:
+        case TooManyResultsError():
+            text = str(error)
+        case OSError(strerror=str(why)):
+            text = f"{why} ({error.filename})" if error.filename else why
+        case _:
+            text = f"{type(error).__name__}: {error}"
+    return text[:_REASON_CHARS].encode(errors="backslashreplace").decode()
 
 
 def lost_lease() -> Ending:
@@ -78,7 +127,7 @@ def limits(job: JobAd, began: float) -> list[tuple[float, Ending]]:
     found: list[tuple[float, Ending]] = []
     for name, code in (("AllowedExecuteDuration", 47), ("AllowedJobDuration", 46)):
         seconds = job.number(name)
-        if seconds is not None:
+        if seconds is not None and math.isfinite(seconds):
             reason = f"the job exceeded its {name} of {seconds:g} seconds"
             found.append((began + seconds, Ending(hold=True, code=code, reason=reason)))
     return found

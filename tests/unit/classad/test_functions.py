@@ -2,6 +2,8 @@
 What the vectors cannot show: the context's sources, octets, patterns that `re` spells differently.
 """
 
+import time
+
 import pytest
 
 from kettle.classad import (
@@ -10,6 +12,7 @@ from kettle.classad import (
     AbsTime,
     ClassAd,
     Context,
+    EvaluationFailed,
     RelTime,
     Value,
     evaluate,
@@ -117,19 +120,23 @@ def test_case_is_ascii() -> None:
         (r"a\Z", b"a\n", True),
         (r"a\z", b"a\n", False),
         (r"a++b", b"aab", True),
+        ("a(?i)b", b"aB", True),
+        ("a$", b"a\n", True),
+        (r"a\sb", b"a\vb", True),
+        (r"(a)\1", b"aa", True),
     ],
 )
 def test_perl_patterns_mean_what_perl_means(pattern: str, text: bytes, expected: bool) -> None:
     """
-    What `re` spells differently is translated.
+    What the engines spell differently is translated.
     """
     compiled = compile_pattern(pattern)
     assert compiled is not None
     assert expected is (compiled.search(text) is not None)
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", r"a\K", "a(?i)b", "[[:nosuch:]]", "*"])
-def test_what_re_cannot_do_is_a_bad_pattern(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", ["(", "[a", r"a\K", "(?R)", "[[:nosuch:]]", "*"])
+def test_what_no_engine_can_do_is_a_bad_pattern(pattern: str) -> None:
     """
     A difference is an error and never another answer.
     """
@@ -220,3 +227,56 @@ def test_arguments_are_quoted_as_submit_does(text: str, expected: str | None) ->
     """
     if expected is not None:
         assert expected == unparse(value_of(text))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'regexp("(a+)+$", text)',
+        'regexp("(a|a)*$", text)',
+        'regexp("(?=(a|aa)+$)b", text)',
+        r'regexp("(a*)*\\1b", text)',
+        'regexp("((((a?){500}){500}){500}){500}", text)',
+        'regexp("(?:){1000000000}(?=b)", text)',
+        'regexpMember("(a|a)*+$c", {text})',
+        'replaceall("(?=(a|aa)+$)b|a", text, "x")',
+        'stringList_regexpMember("(?!(a|aa)+$)c", text)',
+    ],
+)
+@pytest.mark.parametrize("length", [40, 5_000])
+def test_no_pattern_takes_long(expression: str, length: int) -> None:
+    """
+    A pattern made to be slow ends within 50 ms of processor time, with an answer or an error.
+    """
+    began = time.process_time()
+    evaluate(parse(expression), ClassAd({"text": "a" * length + "b"}))
+    assert 0.05 > time.process_time() - began
+
+
+def test_a_pattern_that_leaves_too_many_ways_is_an_error() -> None:
+    """
+    Look-around is searched for by trying, so it is refused where there is too much to try.
+    """
+    assert ERROR is evaluate(parse('regexp("(?=(a|aa)+$)b", "aaab")'))
+    assert ERROR is evaluate(parse('regexp("(?!a)b", text)'), ClassAd({"text": "a" * 2_000_000}))
+
+
+def test_patterns_count_as_steps() -> None:
+    """
+    Many searches that are just short enough end with the budget of their evaluation.
+    """
+    search = 'regexp("(a|b)*c", text)'
+    with pytest.raises(EvaluationFailed):
+        evaluate(
+            parse(" || ".join([search] * 100)),
+            ClassAd({"text": "a" * 10_000}),
+            context=Context(max_steps=20_000),
+        )
+
+
+def test_an_octet_beyond_ascii_has_no_other_case() -> None:
+    """
+    Patterns see octets: halves of characters must not be taken for letters.
+    """
+    assert False is evaluate(parse('regexp("\u00e9", "\u3a40", "i")'))
+    assert True is evaluate(parse('regexp("m\u00fcN", "M\u00fcn", "i")'))

@@ -2,10 +2,21 @@
 The journal on disk.
 """
 
+import errno
+import os
 from pathlib import Path
 
-from kettle.startd.domain.claim import Change, Closing, Gone, Met
+import msgspec
+import pytest
+
+import kettle.startd.books
+import kettle.startd.journal
+from kettle.startd.books import Books, NotRecordedError
+from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Met, Renewed
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources
 from kettle.startd.journal import Journal
+from kettle.wire.commands.startd import ClaimKey
 
 CHANGES: list[Change] = [Met("c1", 1, 2), Closing("c1", "why"), Gone("c1")]
 
@@ -51,3 +62,105 @@ def test_there_need_not_be_a_journal(tmp_path: Path) -> None:
     The first start.
     """
     assert [] == Journal(tmp_path / "journal", "boot").load()
+
+
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Every write takes half of its bytes, and then there is no room.
+    """
+
+    def put(fd: int, data: bytes) -> None:
+        os.write(fd, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(kettle.startd.journal, "write_all", put)
+
+
+def test_what_found_no_room_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    What is recorded afterwards, when there is room, can be read.
+    """
+    journal = Journal(tmp_path / "journal", "boot")
+    journal.restart(CHANGES[:1])
+    with monkeypatch.context() as patch:
+        fill_the_disk(patch)
+        with pytest.raises(OSError, match="No space"):
+            journal.append([Met("lost", 8, 9)])
+        with pytest.raises(OSError, match="No space"):
+            journal.restart([Met("lost", 8, 9)])
+    journal.append(CHANGES[1:])
+    journal.close()
+
+    assert CHANGES == Journal(tmp_path / "journal", "boot").load()
+    assert ["journal"] == [path.name for path in tmp_path.iterdir()]
+
+
+CLAIM = Claim(
+    key=ClaimKey("c1", "s1"), schedd="schedd", submitter="alice", slot=1, resources=Resources(1, 1, 1),
+    lease=60.0, deadline=100.0, made=0.0, changed=0.0,
+)  # fmt: skip
+
+
+def books(path: Path) -> tuple[Machine, Books]:
+    total = Resources(1, 1, 1)
+    machine = Machine(Facts(name="host", total=total, detected=total), capability="")
+    return machine, Books(machine, Journal(path / "journal", "boot"), places=[path])
+
+
+def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A new claim is refused, the old one renewed in memory; with room, the journal knows all of it.
+    """
+    machine, kept = books(tmp_path)
+    kept.open()
+    kept.write([Claimed(CLAIM)])
+    other = msgspec.structs.replace(CLAIM, key=ClaimKey("c2", "s2"), slot=2)
+    with monkeypatch.context() as patch:
+        fill_the_disk(patch)
+        with pytest.raises(NotRecordedError, match="the disk is full"):
+            kept.write([Claimed(other)])
+        kept.write([Renewed(["c1"], 200.0)])
+        assert not kept.look()
+        assert "the disk is full" in machine.trouble
+        assert (["c1"], 200.0) == (list(machine.claims), machine.claims["c1"].deadline)
+
+    assert kept.look()
+    assert not machine.trouble
+    kept.write([Claimed(other)])
+    kept.close()
+    after, again = books(tmp_path)
+    again.open()
+    again.close()
+    assert machine.claims == after.claims
+
+
+def test_a_startd_starts_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It knows what its predecessor knew, and accepts nothing.
+    """
+    _, first = books(tmp_path)
+    first.open()
+    first.write([Claimed(CLAIM)])
+    first.close()
+    machine, second = books(tmp_path)
+    fill_the_disk(monkeypatch)
+
+    second.open()
+
+    assert {"c1": CLAIM} == machine.claims
+    assert "the disk is full" in machine.trouble
+
+
+def test_little_room_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Although the journal could still be written, a job could not begin.
+    """
+    machine, kept = books(tmp_path)
+    monkeypatch.setattr(kettle.startd.books, "RESERVED_BYTES", 1 << 62)
+
+    kept.open()
+    kept.close()
+
+    assert "the disk is full" in machine.trouble

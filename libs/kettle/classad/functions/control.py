@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kettle.classad.ad import as_node
 from kettle.classad.conversions import to_string
 from kettle.classad.errors import ClassAdParseError
-from kettle.classad.functions.pcre import compile_pattern
+from kettle.classad.functions.pcre import TooCostly, compile_pattern
 from kettle.classad.functions.registry import Function, lazy, strict
 from kettle.classad.nodes import Node, Reference
 from kettle.classad.operators import truth
@@ -70,7 +70,10 @@ def _unresolved(arguments: Sequence[Node], scope: Scope) -> Value:
     pattern = compile_pattern(wanted, "i") if isinstance(wanted, str) else None
     if pattern is None:
         return ERROR
-    return any(pattern.search(octets(name)) for name in unresolved)
+    try:
+        return any(pattern.search(octets(name), spend=scope.state.spend) for name in unresolved)
+    except TooCostly:
+        return ERROR
 
 
 def _debug(arguments: Sequence[Value], scope: Scope) -> Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.functions.pcre import compile_pattern
-from kettle.classad.functions.registry import Function, strict
+from kettle.classad.functions.pcre import Found, Pattern, TooCostly, compile_pattern
+from kettle.classad.functions.registry import Function, Strict, strict
 from kettle.classad.values import ERROR, UNDEFINED, List, Value, from_octets, octets
 
 if TYPE_CHECKING:
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from kettle.classad.scope import Scope
 
 _GROUP: Final = re.compile(rb"\\([0-9])")
+
+
+def limited(body: Strict) -> Strict:
+    """A body that gives error where a pattern would take too long."""
+
+    def guarded(arguments: Sequence[Value], scope: Scope) -> Value:
+        try:
+            return body(arguments, scope)
+        except TooCostly:
+            return ERROR
+
+    return guarded
 
 
 def _strings(arguments: Sequence[Value]) -> list[str] | Value:
@@ -27,12 +39,12 @@ def _strings(arguments: Sequence[Value]) -> list[str] | Value:
     return texts if len(texts) == len(arguments) else ERROR
 
 
-def _regexp(arguments: Sequence[Value], _: Scope) -> Value:
+def _regexp(arguments: Sequence[Value], scope: Scope) -> Value:
     texts = _strings(arguments)
     if not isinstance(texts, list):
         return texts
     pattern = compile_pattern(texts[0], *texts[2:])
-    return ERROR if pattern is None else pattern.search(octets(texts[1])) is not None
+    return ERROR if pattern is None else pattern.search(octets(texts[1]), spend=scope.state.spend) is not None
 
 
 def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
@@ -51,7 +63,7 @@ def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
             found = UNDEFINED
         elif not isinstance(member, str):
             return ERROR
-        elif pattern is not None and pattern.search(octets(member)):
+        elif pattern is not None and pattern.search(octets(member), spend=scope.state.spend):
             return True
     return found
 
@@ -63,7 +75,7 @@ def _substituting(forced: str) -> Function:
     Option ``f`` returns the whole string with the replacement in place, ``g`` goes on after the first match.
     """
 
-    def body(arguments: Sequence[Value], _: Scope) -> Value:
+    def body(arguments: Sequence[Value], scope: Scope) -> Value:
         texts = _strings(arguments)
         if not isinstance(texts, list):
             return texts
@@ -72,33 +84,33 @@ def _substituting(forced: str) -> Function:
         pattern = compile_pattern(texts[0], chosen)
         if pattern is None:
             return ERROR
-        return _substituted(pattern, octets(text), octets(template), chosen)
+        return _substituted(pattern, octets(text), octets(template), chosen, scope)
 
-    return strict(body, 3, 4)
+    return strict(limited(body), 3, 4)
 
 
-def _substituted(pattern: re.Pattern[bytes], text: bytes, template: bytes, options: str) -> Value:
+def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, scope: Scope) -> Value:
     whole, everywhere = "f" in options, "g" in options
     parts: list[bytes] = []
     position = 0
-    for match in pattern.finditer(text):
-        if everywhere and match.start() == match.end():
+    for match in pattern.finditer(text, spend=scope.state.spend):
+        if everywhere and match.start == match.end:
             return ERROR
         replacement = _expanded(match, template)
         if replacement is None:
             return ERROR
         if whole:
-            parts.append(text[position : match.start()])
+            parts.append(text[position : match.start])
         parts.append(replacement)
-        position = match.end()
+        position = match.end
         if not everywhere:
             break
     return from_octets(b"".join(parts) + (text[position:] if whole else b""))
 
 
-def _expanded(match: re.Match[bytes], template: bytes) -> bytes | None:
+def _expanded(match: Found, template: bytes) -> bytes | None:
     """The template with its groups; None if it asks for one beyond the last that took part in the match."""
-    groups = (match[0], *match.groups())
+    groups = match.groups
     last = max(number for number, group in enumerate(groups) if group is not None)
     if any(int(number) > last for number in _GROUP.findall(template)):
         return None
@@ -106,8 +118,8 @@ def _expanded(match: re.Match[bytes], template: bytes) -> bytes | None:
 
 
 FAMILY: Final[Mapping[str, Function]] = {
-    "regexp": strict(_regexp, 2, 3),
-    "regexpmember": strict(_regexp_member, 2, 3),
+    "regexp": strict(limited(_regexp), 2, 3),
+    "regexpmember": strict(limited(_regexp_member), 2, 3),
     "regexps": _substituting(""),
     "replace": _substituting("f"),
     "replaceall": _substituting("fg"),

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.conversions import leading_number
+from kettle.classad.functions.patterns import limited
 from kettle.classad.functions.pcre import compile_pattern
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.values import ERROR, UNDEFINED, Value, octets
@@ -94,7 +95,7 @@ def _matching(*, subset: bool, fold: Callable[[str], str] = str) -> Function:
     return strict(body, 2, 3)
 
 
-def _regexp_member(arguments: Sequence[Value], _: Scope) -> Value:
+def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
     texts = _texts(arguments)
     if texts is None:
         return ERROR
@@ -102,7 +103,8 @@ def _regexp_member(arguments: Sequence[Value], _: Scope) -> Value:
     if pattern is None:
         return ERROR
     entries = items(texts[1], texts[2] if len(texts) > 2 else _FEW)
-    return any(pattern.search(octets(entry)) for entry in entries) if entries else UNDEFINED
+    spend = scope.state.spend
+    return any(pattern.search(octets(entry), spend=spend) for entry in entries) if entries else UNDEFINED
 
 
 def _intersect(arguments: Sequence[Value], _: Scope) -> Value:
@@ -126,6 +128,6 @@ FAMILY: Final[Mapping[str, Function]] = {
     "stringlistimember": _matching(subset=False, fold=str.lower),
     "stringlistsubsetmatch": _matching(subset=True),
     "stringlistisubsetmatch": _matching(subset=True, fold=str.lower),
-    "stringlist_regexpmember": strict(_regexp_member, 2, 4),
+    "stringlist_regexpmember": strict(limited(_regexp_member), 2, 4),
     "stringlistsintersect": strict(_intersect, 2, 3),
 }

@@ -9,7 +9,7 @@ Names keep their spelling; they are compared without regard to case.
 import msgspec
 
 
-class Expr(msgspec.Struct, frozen=True):
+class Expr(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An unevaluated ClassAd expression, as text in new syntax."""
 
     expr: str

@@ -4,16 +4,16 @@ import msgspec
 
 from kettle.wire.ads.types import Ad
 from kettle.wire.endpoint import Endpoint, Position
-from kettle.wire.jobs import JobId
+from kettle.wire.jobs import JobId, Name, Number
 
 
 class QueryHistory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ads of jobs that have left the queue, newest first."""
 
     jobs: list[JobId] = []
-    clusters: list[int] = []
-    owners: list[str] = []
-    limit: int = 100
+    clusters: list[Number] = []
+    owners: list[Name] = []
+    limit: Number = 100
     at_least: Position | None = None
 
 
@@ -26,7 +26,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 class QueryUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What principals have used."""
 
-    owners: list[str] = []
+    owners: list[Name] = []
 
 
 class OwnerUsage(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import msgspec
 
 from kettle.wire.ads.types import Ad
 from kettle.wire.endpoint import Endpoint
+from kettle.wire.jobs import Number
 
 
 class QueryAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -12,7 +13,7 @@ class QueryAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     type: str = ""
     constraint: str = ""
     projection: list[str] = []
-    limit: int = 0
+    limit: Number = 0
 
 
 class Ads(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """What a schedd is asked: by submitters about their jobs, by the negotiator and the shadows about claims."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -9,7 +9,7 @@ from kettle.wire.commands.shadow import Assignment, Stop
 from kettle.wire.commands.startd import Done
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.events.job import Usage
-from kettle.wire.jobs import JobId
+from kettle.wire.jobs import JobId, Name, Number
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,8 +40,8 @@ class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     jobs: list[JobId] = []
-    clusters: list[int] = []
-    owners: list[str] = []
+    clusters: list[Number] = []
+    owners: list[Name] = []
     constraint: str = ""
 
 
@@ -79,9 +79,9 @@ class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     select: Select
     projection: list[str] = []
     """Attribute names; empty: all."""
-    limit: int = 0
+    limit: Number = 0
     """0: all."""
-    at_least: int = 0
+    at_least: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Answer only from a state that has seen this frame."""
 
 
@@ -133,7 +133,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     ad: Ad
 
 
-class MatchedSlot(msgspec.Struct, frozen=True, kw_only=True):
+class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The negotiator's advice: up to `count` jobs of an autocluster may go to a slot."""
 
     submitter: str
@@ -144,21 +144,21 @@ class MatchedSlot(msgspec.Struct, frozen=True, kw_only=True):
     capability: str
 
 
-class Matched(msgspec.Struct, frozen=True, kw_only=True):
+class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All matches of one cycle for this schedd."""
 
     cycle: int
     matches: list[MatchedSlot]
 
 
-class Attempt(msgspec.Struct, frozen=True, array_like=True):
+class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """One run of one job."""
 
     job: JobId
     attempt: int
 
 
-class ShadowSync(msgspec.Struct, frozen=True, kw_only=True):
+class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything a shadow looks after; the answer is the difference to what is recorded."""
 
     shadow: str
@@ -180,14 +180,14 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
     sync_interval: float = 5.0
 
 
-class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+class Began(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="began"):
     """The executable runs."""
 
     pid: int
     at: float
 
 
-class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="finished"):
     """The job is done; its output files are in place."""
 
     exit_code: int | None = None
@@ -196,7 +196,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
     usage: Usage = Usage()
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="ended"):
     """The attempt is over, the job is not. `hold`: codes are HoldReasonCode, else VacateReasonCode."""
 
     hold: bool
@@ -208,7 +208,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     """The startd does not have this claim (any more)."""
 
 
-class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a shadow has to say about an attempt; a repeat changes nothing."""
 
     job: JobId
@@ -217,7 +217,7 @@ class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
     news: Began | Finished | Ended
 
 
-class ReportAttempts(msgspec.Struct, frozen=True, kw_only=True):
+class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Reports of one shadow, in order."""
 
     shadow: str

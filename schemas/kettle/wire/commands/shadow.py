@@ -8,7 +8,7 @@ from kettle.wire.endpoint import Endpoint
 from kettle.wire.jobs import JobId
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A recorded decision to run a job on a claim; the shadow makes it so."""
 
     job: JobId
@@ -20,7 +20,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     trace: str = ""
 
 
-class Stop(msgspec.Struct, frozen=True, kw_only=True):
+class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """End an attempt; `code` and `reason` are VacateReasonCode and its sentence."""
 
     job: JobId
@@ -29,14 +29,14 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class LookAfter(msgspec.Struct, frozen=True, kw_only=True):
+class LookAfter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Changes to what this shadow looks after. Repeats change nothing."""
 
     start: list[Assignment] = []
     stop: list[Stop] = []
 
 
-class FetchInput(msgspec.Struct, frozen=True, kw_only=True):
+class FetchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Read a piece of an input file of an attempt."""
 
     key: ClaimKey

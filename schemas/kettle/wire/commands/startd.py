@@ -8,14 +8,14 @@ from kettle.wire.jobs import JobId
 from kettle.wire.work import ReportKey
 
 
-class ClaimKey(msgspec.Struct, frozen=True, array_like=True):
+class ClaimKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """A claim's public id (minted by the schedd) and the secret that proves the right to use it."""
 
     claim: str
     secret: str
 
 
-class RequestClaims(msgspec.Struct, frozen=True, kw_only=True):
+class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Ask for as many claims as `claims` has, out of one slot; a repeat returns what was granted."""
 
     schedd: str
@@ -47,7 +47,7 @@ class ClaimsDecided(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Alive(msgspec.Struct, frozen=True, kw_only=True):
+class Alive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Renew all claims of a schedd on this machine. The list is complete: it is also the reconciliation."""
 
     schedd: str
@@ -64,7 +64,7 @@ class AliveReply(msgspec.Struct, frozen=True, kw_only=True):
     extra: list[str] = []
 
 
-class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """A file for the sandbox. Small ones carry their bytes; the others are fetched by their hash."""
 
     name: str
@@ -75,7 +75,7 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: bytes | None = None
 
 
-class Activation(msgspec.Struct, frozen=True, kw_only=True):
+class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Run this attempt of a job on a claim."""
 
     key: ClaimKey
@@ -95,7 +95,7 @@ NOT_KNOWN = 1
 """The code that answers a probe for an attempt that neither runs nor ran here."""
 
 
-class Activate(msgspec.Struct, frozen=True, kw_only=True):
+class Activate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Start attempts, and in the same message confirm reports. A repeat starts nothing twice."""
 
     activations: list[Activation]
@@ -118,7 +118,7 @@ class Activated(msgspec.Struct, frozen=True, kw_only=True):
     results: list[ActivationResult]
 
 
-class Deactivation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Deactivation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """End an attempt; the claim stays. `hard` skips the soft kill signal."""
 
     key: ClaimKey
@@ -129,20 +129,20 @@ class Deactivation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     hard: bool = False
 
 
-class Deactivate(msgspec.Struct, frozen=True, kw_only=True):
+class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """End attempts; each ends in its final report, unless that was sent already."""
 
     attempts: list[Deactivation]
 
 
-class Release(msgspec.Struct, frozen=True, kw_only=True):
+class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Give claims back; what still runs on them is ended."""
 
     claims: list[ClaimKey]
     reason: str
 
 
-class Confirm(msgspec.Struct, frozen=True, kw_only=True):
+class Confirm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """These reports are recorded: the worker may forget them."""
 
     recorded: list[ReportKey]
@@ -152,7 +152,7 @@ class Done(msgspec.Struct, frozen=True):
     """Understood."""
 
 
-class FetchOutput(msgspec.Struct, frozen=True, kw_only=True):
+class FetchOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Read a piece of an output file that was too large for the report."""
 
     key: ClaimKey

@@ -1,18 +1,13 @@
 """One negotiation cycle, as a value: what it gives, what it refuses and why."""
 
-from collections.abc import Sequence
-
 import msgspec
 
-from kettle.matchmaking import Slot, Unmet, allocate, explain
+from kettle.classad import NOTHING, Context
+from kettle.matchmaking import allocate
 from kettle.negotiator.domain.pool import Pool, keys_of
+from kettle.negotiator.domain.reasons import Reasons
 from kettle.wire.commands.schedd import MatchedSlot
-from kettle.wire.events import Clause, Match, Rejection
-
-NO_MATCH = "no match found"
-BUSY = "all matching slots are busy"
-NO_SLOTS = "there are no slots in the pool"
-_CLAUSES = 20
+from kettle.wire.events import Match, Rejection
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,18 +19,26 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     rejections: list[Rejection]
     messages: dict[str, list[MatchedSlot]]
     """Schedd -> its matches, with the capabilities."""
+    again: float | None = None
+    """When another cycle is of use even if no ad comes, on the caller's clock."""
 
 
-def negotiate(pool: Pool, *, now: float, trust: float) -> Outcome:
-    """Match open demand with free slots and remember in `pool` what was given."""
-    offers, demands = pool.offers(now), pool.demands(now)
+def negotiate(
+    pool: Pool, reasons: Reasons, *, now: float, trust: float, context: Context = NOTHING
+) -> Outcome:
+    """Match open demand with free slots; remember in `pool` what was given, in `reasons` why the rest was not."""
+    pool.expire(now)
+    offers, demands = pool.offers(), pool.demands()
     keys = keys_of(pool.submitters.items())
-    allocation = allocate(offers, demands)
+    allocation = allocate(offers, demands, context)
+    pool.stirred = False  # what has not been given now cannot be given until something changes
     matches: list[Match] = []
     messages: dict[str, list[MatchedSlot]] = {}
     for grant in allocation.grants:
         demand, slot = grant.demand, grant.slot
-        pool.give(keys[demand.submitter, demand.schedd], demand, slot, grant.count, now + trust)
+        pool.give(
+            keys[demand.submitter, demand.schedd], demand, slot, grant.amounts, grant.count, now + trust
+        )
         matches.append(
             Match(
                 submitter=demand.submitter,
@@ -56,33 +59,14 @@ def negotiate(pool: Pool, *, now: float, trust: float) -> Outcome:
                 capability=pool.capability(slot),
             )
         )
+    rejections, later = reasons.give(pool, allocation.unmet, now=now, context=context)
     return Outcome(
         slots=len(offers),
         idle=pool.idle,
         matches=matches,
-        rejections=_rejections(pool, allocation.unmet),
+        rejections=rejections,
         messages=messages,
-    )
-
-
-def _rejections(pool: Pool, unmet: Sequence[Unmet]) -> list[Rejection]:
-    slots = pool.machines() if unmet else []
-    return [_reject(slots, one) for one in unmet]
-
-
-def _reject(slots: Sequence[Slot], unmet: Unmet) -> Rejection:
-    able, refusals = explain(unmet.demand.job, slots)
-    reason = NO_SLOTS if not slots else BUSY if able else NO_MATCH
-    return Rejection(
-        submitter=unmet.demand.submitter,
-        schedd=unmet.demand.schedd,
-        autocluster=unmet.demand.autocluster,
-        count=unmet.count,
-        reason=reason,
-        slots=len(slots),
-        clauses=[]
-        if able
-        else [Clause(side=r.side, text=r.text, refuses=r.refuses) for r in refusals[:_CLAUSES]],
+        again=min((at for at in (pool.expires(), later) if at is not None), default=None),
     )
 
 

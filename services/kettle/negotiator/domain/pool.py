@@ -1,25 +1,33 @@
 """The pool as the negotiator sees it: the newest ads, less what it has given away since they were made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
 from kettle.classad import ClassAd
-from kettle.matchmaking import Demand, Request, Slot
+from kettle.matchmaking import Amounts, Demand, Slot
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
-from kettle.wire.subjects import key as encoded
+
+_PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
+"""What differs in every ad of a slot in which nothing has changed."""
 
 
 class Given(msgspec.Struct):
     """What was matched to a slot since its last ad; believed until `until` (the caller's clock)."""
 
-    taken: list[tuple[Request, int]]
+    taken: list[tuple[Amounts, int]]
     until: float
 
 
 class Pool:
-    """Ads by the key that their name has in the bucket; an ad that comes replaces what was assumed about its slot."""
+    """
+    Ads by the key under which they came; an ad that comes replaces what was assumed about its slot.
+
+    `stirred` is whether a match may be possible that was not when somebody last set it to false.
+    `version` differs whenever the slots do.
+    """
 
     def __init__(self) -> None:
         self.slots: dict[str, Ad] = {}
@@ -27,66 +35,86 @@ class Pool:
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
+        self.stirred = True
+        self.version = 0
 
     # -- what is told ------------------------------------------------------------------------------------------------
 
     def slot(self, key: str, ad: Ad | None) -> None:
         """A slot's ad came, or went."""
-        self._given.pop(key, None)
-        if ad is None:
-            self.slots.pop(key, None)
-        else:
+        assumed = self._given.pop(key, None)
+        before = self.slots.pop(key, None)
+        if ad is not None:
             self.slots[key] = ad
+        if _lasting(before) != _lasting(ad):
+            self.version += 1
+            self.stirred = True
+        self.stirred |= assumed is not None
 
     def secret(self, key: str, secret: SlotSecret | None) -> None:
         """A slot's private ad came, or went."""
-        if secret is None:
-            self.secrets.pop(key, None)
-        else:
+        before = self.secrets.pop(key, None)
+        if secret is not None:
             self.secrets[key] = secret
+        self.stirred |= secret != before
 
     def capability(self, slot: Slot) -> str:
         """What proves to the slot's startd that it was matched."""
-        return self.secrets[encoded(slot.name)].capability
+        return self.secrets[slot.key].capability
 
     def submitter(self, key: str, ad: SubmitterAd | None) -> None:
         """A submitter's ad came, or went: it counts in what its schedd is doing with matches already."""
+        before = self.submitters.pop(key, None)
+        if ad is not None:
+            self.submitters[key] = ad
+        self.stirred |= self._asks_more(key, before, ad)
         for promised in [p for p in self._promised if p[0] == key]:
             del self._promised[promised]
+
+    def _asks_more(self, key: str, before: SubmitterAd | None, ad: SubmitterAd | None) -> bool:
+        """Whether there is demand in an ad that was not there before, or had been promised a match."""
         if ad is None:
-            self.submitters.pop(key, None)
-        else:
-            self.submitters[key] = ad
+            return False
+        if before is None or (before.name, before.schedd) != (ad.name, ad.schedd):
+            return bool(ad.requests)
+        known = {request.autocluster: request for request in before.requests}
+        for request in ad.requests:
+            old = known.get(request.autocluster)
+            promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
+            if old is None or old.ad != request.ad or request.count > old.count - promised:
+                return True
+        return False
 
     # -- what is offered and asked -----------------------------------------------------------------------------------
 
-    def offers(self, now: float) -> list[Slot]:
+    def offers(self) -> list[Slot]:
         """Slots that may be matched, in the order of their names, without what was given away."""
         offered: list[Slot] = []
         for key in sorted(self.slots):
             ad, secret = self.slots[key], self.secrets.get(key)
             if secret is None or ad.get("State") != "Unclaimed":
                 continue
-            slot = Slot(str(ad.get("Name", "")), secret.startd, ad)
+            slot = _slot(key, secret.startd, ad)
             given = self._given.get(key)
-            if given is not None and given.until > now:
-                for request, count in given.taken:
-                    slot.take(request, count)
+            if given is not None:
+                for amounts, count in given.taken:
+                    slot.take(amounts, count)
             offered.append(slot)
         return offered
 
     def machines(self) -> list[Slot]:
         """All slots that are not carved out of others, busy or not: what the pool could do."""
-        ads = (self.slots[key] for key in sorted(self.slots))
-        return [Slot(str(ad.get("Name", "")), "", ad) for ad in ads if ad.get("DynamicSlot") is not True]
+        ads = ((key, self.slots[key]) for key in sorted(self.slots))
+        return [_slot(key, "", ad) for key, ad in ads if ad.get("DynamicSlot") is not True]
 
-    def demands(self, now: float) -> list[Demand]:
+    def demands(self) -> list[Demand]:
         """Open demand, submitters in the order of their names, each one's requests in its own order."""
         demands: list[Demand] = []
         for key in sorted(self.submitters):
             ad = self.submitters[key]
             for request in ad.requests:
-                count = request.count - self._promise(key, request.autocluster, now)
+                promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
+                count = request.count - promised
                 if count > 0:
                     demands.append(
                         Demand(
@@ -99,17 +127,34 @@ class Pool:
                     )
         return demands
 
-    def _promise(self, key: str, autocluster: int, now: float) -> int:
-        count, until = self._promised.get((key, autocluster), (0, 0.0))
-        return count if until > now else 0
-
-    def give(self, key: str, demand: Demand, slot: Slot, count: int, until: float) -> None:
+    def give(self, key: str, demand: Demand, slot: Slot, amounts: Amounts, count: int, until: float) -> None:
         """Remember a match until the ads show it, or until it is clear that nothing came of it."""
-        given = self._given.setdefault(encoded(slot.name), Given([], until))
-        given.taken.append((Request(demand.job), count))
+        given = self._given.setdefault(slot.key, Given([], until))
+        given.taken.append((amounts, count))
         given.until = until
         before, _ = self._promised.get((key, demand.autocluster), (0, 0.0))
         self._promised[key, demand.autocluster] = (before + count, until)
+
+    def jobs(self) -> dict[tuple[str, str, int], Ad]:
+        """(submitter, schedd, autocluster) -> the job that stands for it."""
+        return {
+            (ad.name, ad.schedd, request.autocluster): request.ad
+            for ad in self.submitters.values()
+            for request in ad.requests
+        }
+
+    def expire(self, now: float) -> None:
+        """Forget what was assumed about matches that showed no effect in time."""
+        self._given = {key: given for key, given in self._given.items() if given.until > now}
+        self._promised = {key: promise for key, promise in self._promised.items() if promise[1] > now}
+
+    def expires(self) -> float | None:
+        """When the first of the assumptions about matches runs out."""
+        return min(self._untils(), default=None)
+
+    def _untils(self) -> Iterator[float]:
+        yield from (given.until for given in self._given.values())
+        yield from (until for _, until in self._promised.values())
 
     @property
     def idle(self) -> int:
@@ -120,3 +165,12 @@ class Pool:
 def keys_of(submitters: Iterable[tuple[str, SubmitterAd]]) -> dict[tuple[str, str], str]:
     """(submitter, schedd) -> the key of its ad."""
     return {(ad.name, ad.schedd): key for key, ad in submitters}
+
+
+def _slot(key: str, startd: str, ad: Ad) -> Slot:
+    name = ad.get("Name")
+    return Slot(name if isinstance(name, str) else key, startd, ad, key=key)
+
+
+def _lasting(ad: Ad | None) -> Ad | None:
+    return None if ad is None else {name: value for name, value in ad.items() if name not in _PULSE}

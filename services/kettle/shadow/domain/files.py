@@ -48,6 +48,27 @@ def inputs(ad: Ad) -> list[Wanted]:
     return wanted
 
 
+def is_sandbox_name(name: str) -> bool:
+    """Whether a file of this name stays inside a sandbox, and the name can be told: messages are UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in name and not any(part in {"", ".", ".."} for part in name.split("/"))
+
+
+def stranger(ad: Ad, account: str) -> str:
+    """
+    Why a job of this owner cannot be looked after by a shadow that acts as `account`; empty if it can.
+
+    Whoever names a file gets it read and written with the rights of the account.
+    """
+    owner = text(ad, "Owner")
+    if owner == account:
+        return ""
+    return f"the job belongs to {owner or 'nobody'}, and its files can be reached as {account} only"
+
+
 def destination(ad: Ad, name: str) -> PurePosixPath | None:
     """Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:

@@ -36,7 +36,10 @@ def partitionable_ad(machine: Machine, *, now: float) -> Ad:
         "TotalSlotMemory": facts.total.memory,
         "TotalSlotDisk": facts.total.disk,
         "WithinResourceLimits": Expr(WITHIN_LIMITS),
-        "Requirements": False if machine.draining else Expr("START && WithinResourceLimits"),
+        "Requirements": False
+        if machine.draining or machine.trouble
+        else Expr("START && WithinResourceLimits"),
+        **({"Trouble": machine.trouble} if machine.trouble else {}),
         "NumDynamicSlots": len(machine.claims),
         **_children(facts, list(machine.claims.values())),
     }

@@ -4,14 +4,14 @@ The startd's answers about attempts: what may start on a claim, what is to be en
 
 import msgspec
 
-from kettle.classad import ClassAd, evaluate_attribute, is_true
+from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
 from kettle.startd.domain.ads import dynamic_ad
 from kettle.startd.domain.claim import Attempt, Begun, Change, Claim, Gone, Now, Over, Stop, Stopped
 from kettle.startd.domain.machine import Machine
-from kettle.wire.commands.startd import Activation, ActivationResult, Deactivation
+from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
 from kettle.wire.work import Exited, Failed, Report
 
-BAD_REQUEST, NO_MATCH, STILL_CLEANING, NOT_IDLE, NOT_FOUND = 1026, 1027, 1028, 1032, 1034
+BAD_REQUEST, NO_MATCH, STILL_CLEANING, NOT_IDLE, NOT_FOUND, UNHEALTHY = 1026, 1027, 1028, 1032, 1034, 1036
 """VacateReasonCode of refused activations."""
 
 STRIDE = 1 << 32
@@ -20,9 +20,9 @@ STRIDE = 1 << 32
 
 def activate(machine: Machine, activation: Activation, now: Now) -> tuple[ActivationResult, list[Change]]:
     """
-    Accept an attempt.  One that runs or ran here is accepted again, and changes nothing.
+    Accept an attempt.  One that runs or ran here is accepted again, and changes nothing; a probe changes nothing ever.
     """
-    refusal = _refusal(machine, activation)
+    refusal = _not_known(machine, activation) if activation.probe else _refusal(machine, activation)
     code, reason = refusal if refusal is not None else (0, "")
     result = ActivationResult(
         claim=activation.key.claim, job=activation.job, attempt=activation.attempt, code=code, reason=reason
@@ -44,6 +44,15 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
     return result, [Begun(claim.key.claim, attempt)]
 
 
+def _not_known(machine: Machine, activation: Activation) -> tuple[int, str] | None:
+    claim = machine.proven(activation.key)
+    if claim is None:
+        return NOT_KNOWN, f"there is no claim {activation.key.claim} here that you may use"
+    if not machine.knows(claim.key.claim, activation.job, activation.attempt):
+        return NOT_KNOWN, f"attempt {activation.attempt} of job {activation.job} never began on this claim"
+    return None
+
+
 def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None:
     claim = machine.proven(activation.key)
     if claim is None:
@@ -52,6 +61,8 @@ def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None
         return None
     if claim.ending:
         return NOT_FOUND, f"the claim is ending: {claim.ending}"
+    if machine.trouble:
+        return UNHEALTHY, machine.trouble
     if claim.attempt is not None:
         code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
         return code, f"job {claim.attempt.job} is not gone from the claim yet"
@@ -66,7 +77,10 @@ def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None
 
 def _starts(machine: Machine, claim: Claim, activation: Activation) -> bool:
     slot = ClassAd.from_wire(dynamic_ad(machine.facts, claim, now=0.0))
-    return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad)))
+    try:
+        return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad)))
+    except EvaluationFailed:
+        return False
 
 
 def deactivate(machine: Machine, command: Deactivation) -> list[Change]:

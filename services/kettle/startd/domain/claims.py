@@ -25,6 +25,9 @@ from kettle.wire.commands.startd import (
 RECONNECT_FAILED, SHUTDOWN, RELEASED = 1008, 1013, 1017
 """VacateReasonCode of attempts that end with their claim."""
 
+LONGEST_LEASE = 2.0**31
+"""Seconds: beyond it is no lease, but a mistake."""
+
 
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
     """
@@ -69,11 +72,15 @@ def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         return "the match is out of date"
     if machine.draining:
         return "the machine is draining"
+    if machine.trouble:
+        return machine.trouble
+    if not 0 < command.lease < LONGEST_LEASE:
+        return f"a lease of {command.lease} seconds is none that a claim can have"
     job = ClassAd.from_wire(command.job)
     whole = ClassAd.from_wire(partitionable_ad(machine, now=now.time))
     request = requested(job, whole)
     if request is None:
-        return "the job requests what is no amount"
+        return "the job requests of cpus, memory or disk what is no amount"
     size = carve(request, machine.free)
     if size is None:
         return "the machine has not enough left"

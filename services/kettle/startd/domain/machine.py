@@ -69,6 +69,8 @@ class Machine:
         self.capability = capability
         self.claims: dict[str, Claim] = {}
         self.draining = False
+        self.trouble = ""
+        """Why nothing new is accepted although the machine is not draining; empty: it is well."""
         self._done: dict[str, set[tuple[JobId, int]]] = {}
 
     @property
@@ -143,14 +145,15 @@ class Machine:
         self._replace(change.claim, attempt=attempt)
 
     def _finish(self, change: Over | Remembered) -> None:
+        if change.claim not in self.claims:
+            return  # of a claim that is gone nobody can ask again, and nobody would ever clean up
         done = self._done.setdefault(change.claim, set())
         if isinstance(change, Remembered):
             done.update(change.done)
             return
         done.add((change.job, change.attempt))
-        if (claim := self.claims.get(change.claim)) is not None:
-            last = max(change.sequence, claim.sequence)
-            self._replace(change.claim, attempt=None, changed=change.at, sequence=last)
+        last = max(change.sequence, self.claims[change.claim].sequence)
+        self._replace(change.claim, attempt=None, changed=change.at, sequence=last)
 
     def _replace(self, name: str, **fields: object) -> None:
         if name in self.claims:
@@ -168,7 +171,7 @@ class Machine:
         A machine that can be changed independently: to try what would be if.
         """
         twin = Machine(self.facts, capability=self.capability)
-        twin.claims, twin.draining = dict(self.claims), self.draining
+        twin.claims, twin.draining, twin.trouble = dict(self.claims), self.draining, self.trouble
         return twin
 
     def knows(self, claim: str, job: JobId, attempt: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, evaluate_attribute
+from kettle.classad import UNDEFINED, ClassAd, EvaluationFailed, evaluate_attribute
 
 
 class Resources(msgspec.Struct, frozen=True):
@@ -39,7 +39,8 @@ QUANTUM: Final = Resources(cpus=1, memory=128, disk=1024)
 
 def requested(job: ClassAd, slot: ClassAd) -> Resources | None:
     """
-    What the job asks of this slot; None if it asks for what is no positive amount.
+    What the job asks of this slot; None if it asks for what is no amount: negative, not finite, beyond 2**53, no number,
+    or an expression that cannot be evaluated.
     """
     amounts = [
         _amount(job, slot, name, default)
@@ -54,9 +55,14 @@ def requested(job: ClassAd, slot: ClassAd) -> Resources | None:
 
 
 def _amount(job: ClassAd, slot: ClassAd, name: str, default: int) -> int | None:
-    value = evaluate_attribute(name, job, slot)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    try:
+        value = evaluate_attribute(name, job, slot)
+    except EvaluationFailed:
+        return None
+    if value is UNDEFINED:
         return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
     return -int(-value // 1) if 0 <= value < 2**53 else None
 
 

@@ -1,0 +1,100 @@
+"""Why demand is not met, worked out as far as it is new and as a cycle has time for."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.classad import Context
+from kettle.matchmaking import Explanation, Slot, Unmet, explain
+from kettle.negotiator.domain.pool import Pool
+from kettle.wire.ads import Ad
+from kettle.wire.events import Clause, Rejection
+
+NO_MATCH: Final = "no match found"
+BUSY: Final = "all matching slots are busy"
+NO_SLOTS: Final = "there are no slots in the pool"
+_CLAUSES: Final = 20
+_LOOKS: Final = 4000
+"""So many times a cycle looks at a slot to explain something; each takes some 20 microseconds."""
+_MOST: Final = 100
+"""So many explanations a cycle gives at most: all of them become one frame of the record."""
+_EVERY: Final = 2.0
+"""Seconds for which an explanation holds although the slots have changed."""
+
+Key = tuple[str, str, int]
+
+
+class Reason(msgspec.Struct):
+    """A rejection, for which job, slots and fault it was worked out, and when."""
+
+    job: Ad
+    version: int
+    fault: str | None
+    at: float
+    rejection: Rejection
+
+    def holds(self, unmet: Unmet, job: Ad, version: int, now: float) -> bool:
+        """Whether there is no cause to work it out again."""
+        if self.fault != unmet.fault or self.job != job:
+            return False
+        return self.version == version or (now < self.at + _EVERY and self.rejection.slots > 0)
+
+
+class Reasons:
+    """What was last said of each autocluster that waits; one that is never explained comes before all others."""
+
+    def __init__(self) -> None:
+        self._said: dict[Key, Reason] = {}
+
+    def give(
+        self, pool: Pool, unmet: Sequence[Unmet], *, now: float, context: Context
+    ) -> tuple[list[Rejection], float | None]:
+        """The rejections that are known, and when to ask again for those that are not or that may be outdated."""
+        waiting = {_key(one): one for one in unmet}
+        jobs = pool.jobs()
+        self._said = {key: said for key, said in self._said.items() if key in waiting}
+        stale = [key for key in waiting if not self._holds(pool, key, waiting[key], jobs[key], now)]
+        stale.sort(key=lambda key: said.at if (said := self._said.get(key)) is not None else float("-inf"))
+        slots = pool.machines() if stale else []
+        most = max(1, min(_MOST, _LOOKS // max(1, len(slots))))
+        for key in stale[:most]:
+            one = waiting[key]
+            rejection = _reject(slots, one, context)
+            self._said[key] = Reason(jobs[key], pool.version, one.fault, now, rejection)
+        rejections = [
+            msgspec.structs.replace(said.rejection, count=one.count)
+            for key, one in waiting.items()
+            if (said := self._said.get(key)) is not None
+        ]
+        return rejections, now if len(stale) > most else self._outdated(pool)
+
+    def _holds(self, pool: Pool, key: Key, unmet: Unmet, job: Ad, now: float) -> bool:
+        said = self._said.get(key)
+        return said is not None and said.holds(unmet, job, pool.version, now)
+
+    def _outdated(self, pool: Pool) -> float | None:
+        """When the first explanation is due that was worked out for other slots."""
+        return min(
+            (said.at + _EVERY for said in self._said.values() if said.version != pool.version), default=None
+        )
+
+
+def _key(unmet: Unmet) -> Key:
+    return unmet.demand.submitter, unmet.demand.schedd, unmet.demand.autocluster
+
+
+def _reject(slots: Sequence[Slot], unmet: Unmet, context: Context) -> Rejection:
+    explained = Explanation(able=0, refusals=[], fault=unmet.fault)
+    if unmet.fault is None:
+        explained = explain(unmet.demand.job, slots, context)
+    refusals = [] if explained.able else explained.refusals[:_CLAUSES]
+    return Rejection(
+        submitter=unmet.demand.submitter,
+        schedd=unmet.demand.schedd,
+        autocluster=unmet.demand.autocluster,
+        count=unmet.count,
+        reason=explained.fault or (NO_SLOTS if not slots else BUSY if explained.able else NO_MATCH),
+        slots=len(slots),
+        clauses=[Clause(side=r.side, text=r.text, refuses=r.refuses) for r in refusals],
+    )

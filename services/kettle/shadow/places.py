@@ -1,0 +1,70 @@
+"""
+Files that jobs name on the access point: only regular ones are read, and none that belongs to the pool itself.
+
+The shadow has the rights of its account, and those are all that a job of the account's owner needs; the pool's
+credentials and records lie in a directory of the same account, and no job has any business there.
+"""
+
+import errno
+import os
+import pwd
+import stat
+from pathlib import Path
+from typing import Final
+
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class OwnFileError(PermissionError):
+    """A job names a file of the pool."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, "it lies in the pool's own directory")
+
+
+def account() -> str:
+    """The login name of the account that this process acts as, or its number if it has no name."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+class Places:
+    """Where jobs have no business."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = os.path.realpath(home)
+
+    def refuse_own(self, path: Path) -> None:
+        """Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none."""
+        try:
+            real = os.path.realpath(path)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, str(error)) from error
+        if real == self._home or real.startswith(f"{self._home}/"):
+            raise OwnFileError
+
+    def open_input(self, path: Path) -> int:
+        """
+        A descriptor of a regular file; raises OSError or, for what is no path at all, ValueError.
+
+        It is looked at before it is opened, because opening a device may do something, and again afterwards, because
+        it may have been replaced meanwhile; a pipe without a writer would stop us for ever.
+        """
+        _refuse_special(path.stat())
+        fd = os.open(path, _FLAGS)
+        try:
+            _refuse_special(os.fstat(fd))
+            self.refuse_own(Path(f"/proc/self/fd/{fd}"))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")

@@ -1,0 +1,176 @@
+"""
+What jobs leave behind that is hard to carry: names that are no text, too many files, trees without end, closed doors.
+"""
+
+import asyncio
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from kettle.execution.linux import parent_of
+from kettle.execution.sandbox import Sandbox, remove_tree
+from kettle.testing.submit_side import SubmitSide, inline, script
+from kettle.testing.worker import WorkerPool
+from kettle.wire.work import Exited, Failed, Started
+
+DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"
+
+
+def unlike_streams(exited: Exited | Failed) -> set[str]:
+    assert isinstance(exited, Exited), exited
+    return {file.name for file in exited.outputs if not file.name.startswith("_condor")}
+
+
+@pytest.mark.parametrize("listed", [None, "."])
+async def test_a_name_that_is_no_text_counts_as_missing(submitter: SubmitSide, listed: str | None) -> None:
+    """
+    With its bytes written as escapes; what else the job left comes back.
+    """
+    attributes = {} if listed is None else {"TransferOutput": listed}
+
+    exited = await submitter.run(script("echo x > \"$(printf '\\377x')\"; echo good > good", **attributes))
+
+    assert isinstance(exited, Exited)
+    assert ["\\xffx"] == exited.missing
+    assert "good" in unlike_streams(exited)
+    assert not any("\udcff" in name for name in unlike_streams(exited))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["seq 10001 | xargs touch", "long=$(printf '%0240d' 0); seq -f \"%.0f$long\" 5000 | xargs touch"],
+)
+async def test_more_files_than_a_report_can_name_hold_the_job(submitter: SubmitSide, text: str) -> None:
+    """
+    Code 12, and a sentence that says how many are too many; the next job of the claim runs.
+    """
+    activation = await submitter.start(script(text))
+
+    failed = await submitter.final(activation)
+
+    assert isinstance(failed, Failed)
+    assert (True, 12) == (failed.hold, failed.code)
+    assert "10000 files" in failed.reason
+    following = await submitter.start(script("true"), claim=activation.key)
+    assert isinstance(await submitter.final(following), Exited)
+
+
+async def test_ten_thousand_files_are_not_too_many(submitter: SubmitSide) -> None:
+    """
+    The standard streams count as well.
+    """
+    exited = await submitter.run(script("seq 9998 | xargs touch"))
+
+    assert 9998 == len(unlike_streams(exited))
+
+
+@pytest.mark.parametrize("listed", ["", "d"])
+async def test_a_tree_deeper_than_a_stack_is_nothing_special(pool: WorkerPool, listed: str) -> None:
+    """
+    Its files come back if they are wanted, and it is removed.
+    """
+    async with pool.startd() as startd:
+        exited = await pool.submitter.run(script(DEEP, TransferOutput=listed))
+
+        assert ({"d/" * 1500 + "bottom"} if listed else set()) == unlike_streams(exited)
+        await startd.drain()
+    assert [] == list(pool.execute.iterdir())
+
+
+async def test_a_tree_is_removed_after_a_starter_that_died(pool: WorkerPool) -> None:
+    """
+    The startd outlives what the starter of the deep job left.
+    """
+    async with pool.startd() as startd:
+        activation = await pool.submitter.start(script(f"{DEEP}; sleep 60"))
+        started = await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
+        assert isinstance(started.body, Started)
+        await asyncio.sleep(3)
+        os.kill(parent_of(started.body.pid) or 0, signal.SIGKILL)
+        failed = await pool.submitter.final(activation)
+
+        assert isinstance(failed, Failed)
+        assert (False, 1007) == (failed.hold, failed.code)
+        assert [] == list(pool.execute.iterdir())
+        await startd.drain()
+
+
+async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide) -> None:
+    """
+    The results cannot be had by the job's own rights: code 12 and the errno, once.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("needs jobs that run as another account")
+    activation = await submitter.start(script("echo x > x; chmod 000 ."))
+
+    failed = await submitter.final(activation)
+
+    assert isinstance(failed, Failed)
+    assert (True, 12, 13) == (failed.hold, failed.code, failed.subcode)
+    assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Started)})
+
+
+async def test_an_output_whose_name_is_taken_counts_as_missing(submitter: SubmitSide) -> None:
+    """
+    A large file that should lie where a directory lies cannot be kept there.
+    """
+    text = "mkdir a b; head -c 100000 /dev/zero > a/b"
+
+    exited = await submitter.run(script(text, TransferOutput="a/b"))
+
+    assert isinstance(exited, Exited)
+    assert ["b"] == exited.missing
+
+
+async def test_names_of_inputs_that_exclude_each_other_hold_the_job(submitter: SubmitSide) -> None:
+    """
+    Code 13: on no other machine would it be different.
+    """
+    failed = await submitter.run(script("true"), inputs=[inline("a", b""), inline("a/b", b"")])
+
+    assert isinstance(failed, Failed)
+    assert (True, 13) == (failed.hold, failed.code)
+
+
+def test_a_tree_without_rights_is_removed(directory: Path) -> None:
+    """
+    Modes of zero at every level, links that lead out, and what they lead to stays.
+    """
+    outside = directory / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    tree = directory / "tree"
+    (tree / "a" / "b" / "c").mkdir(parents=True)
+    (tree / "a" / "b" / "file").write_text("x")
+    (tree / "a" / "link").symlink_to(outside)
+    (tree / "a" / "b" / "link").symlink_to(outside / "kept")
+    for path in (tree / "a" / "b" / "c", tree / "a" / "b", tree / "a", tree):
+        path.chmod(0)
+    mode = stat.S_IMODE(outside.stat().st_mode)
+
+    remove_tree(str(tree))
+
+    assert not tree.exists()
+    assert ("x", mode) == ((outside / "kept").read_text(), stat.S_IMODE(outside.stat().st_mode))
+
+
+def test_a_deep_tree_is_measured(directory: Path) -> None:
+    """
+    Without a stack as deep.
+    """
+    tree = directory / "tree"
+    tree.mkdir()
+    fd = os.open(tree, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=fd)
+        inner = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+
+    assert Sandbox(str(tree)).size_kib() >= 0
+    remove_tree(str(tree))
+    assert not tree.exists()

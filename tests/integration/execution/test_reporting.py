@@ -1,0 +1,169 @@
+"""
+Reports on their way to a schedd: one that cannot be sent must not stop the others.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.execution.attempt import StoredReport
+from kettle.execution.reports import load_all, store
+from kettle.startd.reporting import Reporter
+from kettle.testing.submit_side import POOL
+from kettle.wire.identity import daemon
+from kettle.wire.jobs import JobId
+from kettle.wire.subjects import Subjects
+from kettle.wire.work import Exited, Failed, OutputFile, Report, Reports
+
+LIMIT = 200_000
+Heard = Callable[[int], Coroutine[None, None, list[Report]]]
+Opened = Callable[[], AbstractAsyncContextManager[tuple[Reporter, Heard]]]
+
+
+class Deceived(MemoryBus):
+    """
+    A bus whose server takes less than it said.
+    """
+
+    @property
+    def payload_limit(self) -> int:
+        return 1 << 30
+
+
+def stored(proc: int, *, names: int = 0, sandbox: bool = False) -> StoredReport:
+    files = [OutputFile(name=f"{n:0200}", mode=0o644, size=0) for n in range(names)]
+    body = Exited(exit_code=0, outputs=files)
+    report = Report(claim="c", attempt=1, sequence=proc, job=JobId(1, proc), body=body)
+    return StoredReport(schedd="schedd", secret="s", report=report, sandbox=sandbox)
+
+
+@pytest.fixture(params=[MemoryBus, Deceived])
+def opened(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    monkeypatch.setattr("kettle.bus.memory.PAYLOAD_LIMIT", LIMIT)
+    (tmp_path / "reports").mkdir()
+    server = MemoryServer()
+
+    @asynccontextmanager
+    async def opening() -> AsyncGenerator[tuple[Reporter, Heard]]:
+        bus: MemoryBus = request.param(server, subjects=Subjects(POOL), identity=daemon("startd"))
+        async with asyncio.TaskGroup() as tasks:
+            reporter = Reporter(
+                bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
+            )
+            try:
+                yield reporter, heard(bus)
+            finally:
+                reporter.close()
+                bus.close()
+
+    return opening
+
+
+def heard(bus: MemoryBus) -> Heard:
+    async def first(count: int) -> list[Report]:
+        found: list[Report] = []
+        stream = Subjects(POOL).work_stream
+        async for batch in bus.consume(
+            stream, "test", subject=Subjects(POOL).work_of("schedd"), ephemeral=True
+        ):
+            for message in batch.messages:
+                assert len(message.data) <= LIMIT
+                found += msgspec.msgpack.decode(message.data, type=Reports).reports
+            if len(found) >= count:
+                break
+        return found
+
+    return lambda count: asyncio.wait_for(first(count), 5)
+
+
+async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
+    opened: Opened, tmp_path: Path
+) -> None:
+    """
+    On disk as well: code 12 with a sentence, under the same number, and its outputs are removed.
+    """
+    sandbox = tmp_path / stored(2).id.sandbox
+    sandbox.mkdir()
+    async with opened() as (reporter, hear):
+        for each in (stored(1), stored(2, names=2000, sandbox=True), stored(3)):
+            reporter.write(each)
+        reports = await hear(3)
+        await asyncio.wait_for(reporter.sent(), 5)
+        async with asyncio.timeout(5):
+            while sandbox.exists():
+                await asyncio.sleep(0.01)
+
+    assert [1, 2, 3] == [report.sequence for report in reports]
+    failed = reports[1].body
+    assert isinstance(failed, Failed)
+    assert (True, 12) == (failed.hold, failed.code)
+    assert "2000 files" in failed.reason
+    kept = {each.report.sequence: each for each in load_all(str(tmp_path / "reports"))}
+    assert (failed, False) == (kept[2].report.body, kept[2].sandbox)
+
+
+async def test_a_report_too_large_that_a_former_startd_left_is_replaced(
+    opened: Opened, tmp_path: Path
+) -> None:
+    """
+    A restart does not bring the trouble back.
+    """
+    store(str(tmp_path / "reports"), stored(1, names=2000))
+
+    async with opened() as (reporter, hear):
+        reporter.restore()
+        reporter.write(stored(2))
+        reports = await hear(2)
+
+    assert {(1, Failed), (2, Exited)} == {(report.sequence, type(report.body)) for report in reports}
+
+
+async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Path) -> None:
+    """
+    Reports that fit alone but not together arrive, in order.
+    """
+    async with opened() as (reporter, hear):
+        for proc in range(1, 9):
+            reporter.write(stored(proc, names=400))
+        reports = await hear(8)
+
+    assert list(range(1, 9)) == [report.sequence for report in reports]
+    assert all(isinstance(report.body, Exited) for report in reports)
+
+
+async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Its sender ends; what is told later has a new one.
+    """
+    monkeypatch.setattr("kettle.startd.reporting._IDLE_S", 0.05)
+    async with opened() as (reporter, hear):
+        for proc in (1, 2):
+            reporter.write(stored(proc))
+            await asyncio.wait_for(reporter.sent(), 5)
+            async with asyncio.timeout(5):
+                while reporter.schedds:
+                    await asyncio.sleep(0.01)
+        reports = await hear(2)
+
+    assert [1, 2] == [report.sequence for report in reports]
+
+
+async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_path: Path) -> None:
+    """
+    By claim, job, attempt and secret together.
+    """
+    async with opened() as (reporter, _):
+        reporter.write(stored(1))
+
+        assert reporter.knows("c", JobId(1, 1), 1, "s")
+        assert not reporter.knows("c", JobId(1, 1), 1, "wrong")
+        assert not reporter.knows("c", JobId(1, 1), 2, "s")
+        assert not reporter.knows("d", JobId(1, 1), 1, "s")

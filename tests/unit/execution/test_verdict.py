@@ -1,0 +1,47 @@
+"""
+Why an attempt ends without a result.
+"""
+
+import errno
+
+import pytest
+
+from kettle.execution.jobad import JobAd
+from kettle.starter.verdict import after_collecting, after_mishap, after_preparing, limits
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("-inf"), float("nan")])
+def test_a_duration_that_is_none_is_no_limit(seconds: float) -> None:
+    """
+    A starter waits for moments, and these are none.
+    """
+    assert [] == limits(JobAd({"AllowedExecuteDuration": seconds}), 1.0)
+
+
+def test_every_reason_can_be_said_on_the_wire() -> None:
+    """
+    Names on disk may be any bytes, and text may be long.
+    """
+    name = "\udcffx"
+    found = [
+        after_preparing(OSError(errno.ENOSPC, "No space left", name)),
+        after_mishap(ValueError(name * 10_000)),
+        after_collecting(PermissionError(errno.EACCES, "Permission denied", name)),
+    ]
+
+    for ending in found:
+        assert len(ending.reason.encode()) < 10_000
+        assert "\\udcffx" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("number", "hold", "code"),
+    [(errno.ENOSPC, False, 1024), (errno.ENAMETOOLONG, True, 13), (errno.ENOTDIR, True, 13)],
+)
+def test_names_of_inputs_that_no_machine_takes_hold_the_job(number: int, hold: bool, code: int) -> None:
+    """
+    Everything else about a sandbox is the machine's fault.
+    """
+    ending = after_preparing(OSError(number, "why", "name"))
+
+    assert (hold, code) == (ending.hold, ending.code)

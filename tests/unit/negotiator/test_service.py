@@ -1,0 +1,128 @@
+"""The negotiator's watches."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from kettle.bus.ports import Bus, KeyChange
+from kettle.negotiator.domain.cycle import Outcome
+from kettle.negotiator.record import Record
+from kettle.negotiator.service import Negotiator
+from kettle.negotiator.settings import NegotiatorSettings
+from kettle.runtime import Telemetry
+from kettle.wire.ads import Ad, Expr
+from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle.wire.subjects import Subjects
+
+SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
+AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}
+
+
+class Buckets:
+    """A bus that has nothing but these ads, and takes what is called on it."""
+
+    def __init__(self, ads: dict[str, bytes], secrets: dict[str, bytes]) -> None:
+        self._ads, self._secrets = ads, secrets
+        self.calls: list[object] = []
+
+    async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
+        held = self._secrets if bucket == Subjects("p").private_ads else self._ads
+        for key, value in held.items():
+            if keys == ">" or key.startswith(keys.removesuffix(">")):
+                yield KeyChange(key=key, value=value, revision=1)
+
+    async def call(self, endpoint: object, name: str, request: object, *, deadline: float) -> None:
+        self.calls.append(request)
+
+
+class Written:
+    """A record that counts."""
+
+    cycle = 0
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    async def write(self, outcome: Outcome, *, started: float, duration: float) -> None:
+        self.outcomes.append(outcome)
+
+
+def negotiator(bus: Buckets, record: Written, **settings: Any) -> Negotiator:
+    return Negotiator(
+        cast("Bus", bus),
+        Subjects("p"),
+        cast("Record", record),
+        NegotiatorSettings(pool="p", **settings),
+        Telemetry(),
+    )
+
+
+async def told(service: Negotiator) -> None:
+    for watch in (service.watch_slots, service.watch_secrets, service.watch_submitters):
+        await watch()
+
+
+def demand(cpus: int) -> SubmitterAd:
+    ad: Ad = {"Requirements": Expr("true"), "RequestCpus": cpus}
+    requests = [ResourceRequest(autocluster=1, count=1, ad=ad)]
+    return SubmitterAd(name="ada", schedd="ap", idle=1, running=0, held=0, requests=requests)
+
+
+async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    Its key is named in one warning, and matching goes on with the others.
+    """
+    encode = msgspec.msgpack.encode
+    bus = Buckets(
+        {
+            "Machine.bad": b"\xc1",
+            "Machine.odd": encode([1]),
+            "Machine.good": encode({**SLOT, **AMOUNTS}),
+            "Submitter.bad": encode({"name": 1}),
+            "Submitter.ada": encode(demand(1)),
+        },
+        {"bad": b"", "good": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    record = Written()
+    service = negotiator(bus, record)
+    with caplog.at_level(logging.WARNING):
+        await told(service)
+        await told(service)
+    await _run(service, 0.1)
+
+    named: Sequence[object] = [getattr(entry, "key", None) for entry in caplog.records]
+    assert ["Machine.bad", "Machine.odd", "bad", "Submitter.bad"] == named
+    assert 1 == len(bus.calls)
+
+
+async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:
+    """
+    As long as nothing new is said, the next cycle comes with the interval.
+    """
+    encode = msgspec.msgpack.encode
+    bus = Buckets(
+        {"Machine.good": encode({**SLOT, **AMOUNTS}), "Submitter.ada": encode(demand(64))},
+        {"good": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    record = Written()
+    service = negotiator(bus, record, min_interval=0.001)
+    await told(service)
+    running = asyncio.create_task(_run(service, 0.3))
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+        await told(service)
+    await running
+
+    assert 1 == len(record.outcomes)
+
+
+async def _run(service: Negotiator, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await service.run()
+    except TimeoutError:
+        pass
