@@ -8,74 +8,19 @@ import msgspec
 import pytest
 
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.ads import partitionable_ad
 from kettle.startd.domain.claim import Change, Closing, Gone, Met, Now, Over, Renewed, Stop, Stopped
-from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources, carve
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle.wire.ads import Expr
 from kettle.wire.commands.startd import (
-    NOT_KNOWN,
     Activation,
     Alive,
     ClaimKey,
-    ClaimsDecided,
     Deactivation,
-    InputFile,
-    RequestClaims,
 )
 from kettle.wire.jobs import JobId
-from kettle.wire.work import Exited, Report, Started
+from kettle.wire.work import Started
 
-NOW = Now(clock=1000.0, time=5000.0)
-KEY = ClaimKey("c1", "s1")
-TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
-
-
-def machine(start: str = "true", **attributes: Scalar) -> Machine:
-    facts = Facts(name="host", total=TOTAL, detected=TOTAL, start=start, attributes=attributes)
-    return Machine(facts, capability="right")
-
-
-def request(
-    *keys: ClaimKey, ad: Ad | None = None, capability: str = "right", slot: str = "slot1@host"
-) -> RequestClaims:
-    job: Ad = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True, **(ad or {})}
-    return RequestClaims(
-        schedd="schedd",
-        slot=slot,
-        capability=capability,
-        submitter="alice",
-        job=job,
-        claims=list(keys),
-        lease=60.0,
-    )
-
-
-def claimed(host: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
-    reply, changes = claims.request_claims(host, request(*(keys or (KEY,)), ad=job), NOW)
-    for change in changes:
-        host.apply(change)
-    return reply
-
-
-def activation(
-    proc: int = 0, *, key: ClaimKey = KEY, attempt: int = 1, name: str = "file", **ad: Scalar
-) -> Activation:
-    file = InputFile(name=name, mode=0o644, size=0, sha256="", data=b"")
-    return Activation(
-        key=key, job=JobId(1, proc), attempt=attempt, ad=dict(ad), inputs=[file], shadow="shadow"
-    )
-
-
-def activated(host: Machine, what: Activation) -> int:
-    result, changes = attempts.activate(host, what, NOW)
-    for change in changes:
-        host.apply(change)
-    return result.code
-
-
-def report(proc: int = 0, sequence: int = 2) -> Report:
-    return Report(claim="c1", attempt=1, sequence=sequence, job=JobId(1, proc), body=Exited(exit_code=0))
+from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, report, request
 
 
 @pytest.mark.parametrize(
@@ -392,138 +337,3 @@ def test_changes_of_what_is_gone_change_nothing() -> None:
         host.apply(change)
 
     assert {} == host.claims
-
-
-def probe(proc: int = 0, *, key: ClaimKey = KEY, attempt: int = 1) -> Activation:
-    return msgspec.structs.replace(activation(proc, key=key, attempt=attempt), probe=True)
-
-
-@pytest.mark.parametrize(
-    ("code", "asked"),
-    [
-        (0, probe()),
-        (NOT_KNOWN, probe(1)),
-        (NOT_KNOWN, probe(attempt=2)),
-        (NOT_KNOWN, probe(key=ClaimKey("c1", "wrong"))),
-        (NOT_KNOWN, probe(key=ClaimKey("c2", "s1"))),
-    ],
-)
-@pytest.mark.parametrize("ended", [False, True])
-def test_a_probe_tells_whether_the_attempt_runs_or_ran_here(
-    code: int, asked: Activation, ended: bool
-) -> None:
-    """
-    By claim, secret, job and attempt together; and it starts nothing.
-    """
-    host = machine()
-    claimed(host)
-    activated(host, activation())
-    if ended:
-        for change in attempts.over(host, report(), NOW):
-            host.apply(change)
-
-    result, changes = attempts.activate(host, asked, NOW)
-
-    assert (code, []) == (result.code, changes)
-    assert bool(code) == bool(result.reason)
-
-
-def test_a_probe_on_an_idle_claim_starts_nothing() -> None:
-    """
-    Where a real activation would be accepted.
-    """
-    host = machine()
-    claimed(host)
-
-    result, changes = attempts.activate(host, probe(), NOW)
-
-    assert (NOT_KNOWN, []) == (result.code, changes)
-
-
-DEEP = Expr("+".join(["1"] * 2000))
-
-
-@pytest.mark.parametrize(
-    "amount",
-    [
-        float("inf"),
-        float("nan"),
-        -1,
-        -0.5,
-        2**53,
-        1e300,
-        Expr('real("INF")'),
-        Expr("1e308 * 10"),
-        Expr("-7"),
-        DEEP,
-    ],
-)
-@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
-def test_what_is_no_amount_is_refused_with_a_sentence(name: str, amount: Scalar) -> None:
-    """
-    Not finite, negative, huge, or not to be evaluated.
-    """
-    reply, changes = claims.request_claims(machine(), request(KEY, ad={name: amount}), NOW)
-
-    assert ([], []) == (reply.granted, changes)
-    assert reply.reason
-
-
-@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf"), 1e300])
-def test_a_lease_that_is_none_is_refused(lease: float) -> None:
-    """
-    A claim that never ends would outlive a lost schedd.
-    """
-    asked = msgspec.structs.replace(request(KEY), lease=lease)
-
-    reply, changes = claims.request_claims(machine(), asked, NOW)
-
-    assert ([], []) == (reply.granted, changes)
-    assert "lease" in reply.reason
-
-
-def test_a_start_that_cannot_be_evaluated_for_a_job_refuses_it() -> None:
-    """
-    As one that is false does.
-    """
-    host = machine("TARGET.Mine < 5")
-    claimed(host, Mine=1)
-
-    assert attempts.NO_MATCH == activated(host, activation(Mine=DEEP))
-
-
-def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
-    """
-    What there is goes on: a claim is granted again, a repeated activation is answered, leases are renewed.
-    """
-    host = machine()
-    claimed(host, KEY, ClaimKey("c2", "s2"))
-    activated(host, activation())
-    host.trouble = "the disk is full"
-
-    reply, changes = claims.request_claims(host, request(KEY, ClaimKey("c3", "s3")), NOW)
-    refused, none = attempts.activate(host, activation(1, key=ClaimKey("c2", "s2")), NOW)
-    again, nothing = attempts.activate(host, activation(), NOW)
-    renewal = Alive(schedd="schedd", claims=[KEY], deadline=NOW.clock + 100)
-
-    assert (["c1"], "the disk is full", []) == ([g.claim for g in reply.granted], reply.reason, changes)
-    assert (attempts.UNHEALTHY, "the disk is full", []) == (refused.code, refused.reason, none)
-    assert (0, []) == (again.code, nothing)
-    later = msgspec.structs.replace(NOW, clock=NOW.clock + 10)
-    assert any(isinstance(change, Renewed) for change in claims.alive(host, renewal, later)[1])
-    ad = partitionable_ad(host, now=0.0)
-    assert (False, "the disk is full") == (ad["Requirements"], ad["Trouble"])
-
-
-def test_nothing_is_remembered_of_a_claim_that_is_gone() -> None:
-    """
-    Not even by what is said of it afterwards.
-    """
-    host = machine()
-    claimed(host)
-    activated(host, activation())
-    host.apply(Over("c1", JobId(1, 0), 1, 2, 0.0))
-    host.apply(Gone("c1"))
-    host.apply(Over("c1", JobId(1, 0), 1, 2, 0.0))
-
-    assert [] == host.snapshot()

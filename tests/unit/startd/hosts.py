@@ -1,0 +1,69 @@
+"""
+Machines and messages for the tests of what a startd decides.
+"""
+
+from kettle.startd.domain import attempts, claims
+from kettle.startd.domain.claim import Now
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.commands.startd import (
+    Activation,
+    ClaimKey,
+    ClaimsDecided,
+    InputFile,
+    RequestClaims,
+)
+from kettle.wire.jobs import JobId
+from kettle.wire.work import Exited, Report
+
+NOW = Now(clock=1000.0, time=5000.0)
+KEY = ClaimKey("c1", "s1")
+TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
+
+
+def machine(start: str = "true", **attributes: Scalar) -> Machine:
+    facts = Facts(name="host", total=TOTAL, detected=TOTAL, start=start, attributes=attributes)
+    return Machine(facts, capability="right")
+
+
+def request(
+    *keys: ClaimKey, ad: Ad | None = None, capability: str = "right", slot: str = "slot1@host"
+) -> RequestClaims:
+    job: Ad = {"RequestCpus": 1, "RequestMemory": 100, "RequestDisk": 100, "Requirements": True, **(ad or {})}
+    return RequestClaims(
+        schedd="schedd",
+        slot=slot,
+        capability=capability,
+        submitter="alice",
+        job=job,
+        claims=list(keys),
+        lease=60.0,
+    )
+
+
+def claimed(host: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
+    reply, changes = claims.request_claims(host, request(*(keys or (KEY,)), ad=job), NOW)
+    for change in changes:
+        host.apply(change)
+    return reply
+
+
+def activation(
+    proc: int = 0, *, key: ClaimKey = KEY, attempt: int = 1, name: str = "file", **ad: Scalar
+) -> Activation:
+    file = InputFile(name=name, mode=0o644, size=0, sha256="", data=b"")
+    return Activation(
+        key=key, job=JobId(1, proc), attempt=attempt, ad=dict(ad), inputs=[file], shadow="shadow"
+    )
+
+
+def activated(host: Machine, what: Activation) -> int:
+    result, changes = attempts.activate(host, what, NOW)
+    for change in changes:
+        host.apply(change)
+    return result.code
+
+
+def report(proc: int = 0, sequence: int = 2) -> Report:
+    return Report(claim="c1", attempt=1, sequence=sequence, job=JobId(1, proc), body=Exited(exit_code=0))
