@@ -276,6 +276,22 @@ async def test_an_id_belongs_to_one_command(pool: ThrowawayPool, sender: Sender)
     assert frames_of_schedd(before) == frames_of_schedd(await heads(pool))
 
 
+@pytest.mark.parametrize(
+    "name", ["Cmd", "Iwd", "Args", "Environment", "In", "Out", "UserLog", "TransferInput"]
+)
+async def test_a_job_with_a_nul_is_refused(pool: ThrowawayPool, sender: Sender, name: str) -> None:
+    """
+    No file, argument or variable can have one, so no service downstream need be asked what it makes of it.
+    """
+    before = await heads(pool)
+    good: dict[str, str] = {"Cmd": "/bin/true", "Iwd": "/"}
+    shared = schedd.Submit(id=f"shared {name}", ad={**good, name: "a\0b"}, columns=[], rows=[[]])
+    own = schedd.Submit(id=f"own {name}", ad=dict(good), columns=[name], rows=[["a\0b"]])
+    for submit in shared, own:
+        assert "unacceptable" == await sender.send(schedd.SUBMIT, msgspec.msgpack.encode(submit))
+    assert frames_of_schedd(before) == frames_of_schedd(await heads(pool))
+
+
 async def test_a_command_for_a_service_that_is_not_there(sender: Sender) -> None:
     """
     The asker learns at once that nobody answers.

@@ -92,7 +92,7 @@ class Service:
             try:
                 caller = Identity.from_subject(request.subject)
                 decoded = served.endpoint.decode_request(request.data)
-            except (msgspec.MsgspecError, ValueError) as error:
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 await _refuse(request, "malformed", f"{served.endpoint.role}.{served.endpoint.verb}: {error}")
                 return
             try:

@@ -148,6 +148,8 @@ def _from(rest: str, cwd: Path, more: More) -> tuple[list[str], bool]:
         raise PlacelessError(f"cannot read the items from {rest}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PlacelessError(f"cannot read the items from {rest}: it is not text in UTF-8") from error
+    if "\0" in text:
+        raise PlacelessError(f"cannot read the items from {rest}: it is not text, there is a NUL in it")
     return [line for line in text.splitlines() if line.strip()], False
 
 

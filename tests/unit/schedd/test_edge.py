@@ -99,3 +99,12 @@ def test_a_job_that_no_machine_can_activate_is_held() -> None:
     news = Ended(hold=False, code=1026, reason="the name leads out of the sandbox")
     command = command_of(AttemptReport(job=JobId(1, 0), attempt=1, claim="c", news=news))
     assert (True, 6) == (getattr(command, "hold", None), getattr(command, "code", None))
+
+
+@pytest.mark.parametrize("value", ["a\0b", math.inf, math.nan])
+def test_a_value_that_nothing_can_carry_is_refused(value: str | float) -> None:
+    """
+    Before it is recorded: later it would be in everybody's way.
+    """
+    with pytest.raises(Unacceptable, match=r"NUL|finite"):
+        check({"Cmd": "/bin/true"}, ["Note"], [[value]], limit=10)

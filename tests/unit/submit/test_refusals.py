@@ -126,3 +126,52 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     except PermissionError:
         pass
     assert "cannot be read" in str(refusal(HEAD + "transfer_input_files = secret\nqueue\n", tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"a\n\xff\n", b"a\0b\n"])
+def test_items_that_are_no_text_are_refused(content: bytes, tmp_path: Path) -> None:
+    """
+    They could not be sent, or no program could be given them.
+    """
+    (tmp_path / "items").write_bytes(content)
+    error = refusal(HEAD + "arguments = $(x)\nqueue x from items\n", tmp_path)
+    assert str(error).startswith("job.sub, line 3: cannot read the items from items: it is not text")
+
+
+def test_a_file_that_we_may_not_look_at_is_refused(tmp_path: Path) -> None:
+    """
+    A directory that is closed to us is a sentence, not a crash.
+    """
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    try:
+        list(closed.iterdir())
+        pytest.skip("we may look everywhere")
+    except PermissionError:
+        pass
+    assert "cannot be read: Permission denied" in str(refusal("executable = closed/x\nqueue\n", tmp_path))
+    for name in "output", "log":
+        assert "cannot be written" in str(refusal(HEAD + f"{name} = closed/x\nqueue\n", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("+1x = 4", "'1x' is not the name of an attribute"),
+        ("request_cpus = 0.5", "must be at least 1, not 0.5"),
+        ("request_cpus = true", "must be a number"),
+        ("request_cpus = 99999999999999999999", "too large"),
+        ("arguments = \udcff", "not text in UTF-8"),
+        ("arguments = a\0b", "not text in UTF-8"),
+        ("output = .", "is a directory"),
+        ("queue 1000001", "cannot queue 1000001 jobs at once"),
+        ("queue 500001 x in (a b)", "cannot queue 1000002 jobs at once"),
+    ],
+)
+def test_what_looks_harmless_is_refused(line: str, words: str, tmp_path: Path) -> None:
+    """
+    With the line that is wrong, too.
+    """
+    error = refusal(HEAD + f"{line}\nqueue\n", tmp_path)
+    assert str(error).startswith("job.sub, line 2: ")
+    assert words in str(error)

@@ -1,5 +1,6 @@
 """Whether a submission may enter the queue."""
 
+import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -63,6 +64,10 @@ def _names(names: Iterable[str]) -> None:
 
 def _expressions(values: Iterable[Scalar]) -> None:
     for value in values:
+        if isinstance(value, str) and "\0" in value:
+            raise Unacceptable("a value has a NUL in it, which no file, argument or variable can have")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Unacceptable("a value is no finite number")
         if isinstance(value, Expr) and (complaint := _complaint(value.expr)):
             raise Unacceptable(f"the expression '{value.expr}' cannot be read: {complaint}")
 
