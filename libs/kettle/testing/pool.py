@@ -200,7 +200,7 @@ class ThrowawayPool:
             lifeline_fd=self._lifeline.read_fd,
         )
         self._pool_id = started.state.pool_id
-        links = [self.home / "run", self.home / "postgres" / "socket"]
+        links = [self.home / "run", self.home / "postgres" / "socket", self.home / "startd" / "execute"]
         self._elsewhere = [link.readlink() for link in links if link.is_symlink()]
 
     async def stop(self) -> None:
