@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
@@ -19,6 +19,10 @@ from kettle.wire.ads.types import Ad, Expr, Scalar
 
 Assignable: TypeAlias = "Value | Node | Expr"
 
+OWN: Final = frozenset({"my", "self"})
+OTHER: Final = frozenset({"target", "other"})
+_SIDES: Final = OWN | OTHER
+
 
 class ClassAd(MutableMapping[str, Node]):
     """
@@ -26,9 +30,12 @@ class ClassAd(MutableMapping[str, Node]):
 
     `chained` is an ad that shows through where this one says nothing (a job's cluster ad); iteration leaves it out.
     `parent` is the ad in which this one is written, where its expressions look for what they do not find here.
+
+    For evaluators: `stored` is what stands behind each lower-case name, as it came (`find` parses it), and
+    `hides_sides` is false if surely none of these names is ``MY``, ``TARGET`` or what else these are called.
     """
 
-    __slots__ = ("_names", "_stored", "chained", "parent")
+    __slots__ = ("_names", "chained", "hides_sides", "parent", "stored")
 
     def __init__(
         self,
@@ -38,7 +45,8 @@ class ClassAd(MutableMapping[str, Node]):
         parent: ClassAd | None = None,
     ) -> None:
         self._names: dict[str, str] = {}
-        self._stored: dict[str, Stored | Expr] = {}
+        self.stored: dict[str, Stored | Expr] = {}
+        self.hides_sides = False
         self.chained = chained
         self.parent = parent
         for name, value in (attributes or {}).items():
@@ -50,7 +58,21 @@ class ClassAd(MutableMapping[str, Node]):
         ad = cls(chained=chained)
         keys = [name.lower() for name in wire]
         ad._names = dict(zip(keys, wire, strict=True))
-        ad._stored = dict(zip(keys, wire.values(), strict=True))
+        ad.stored = dict(zip(keys, wire.values(), strict=True))
+        ad.hides_sides = not ad.stored.keys().isdisjoint(_SIDES)
+        return ad
+
+    @classmethod
+    def from_keys(cls, names: dict[str, str], stored: dict[str, Stored | Expr]) -> ClassAd:
+        """
+        An ad as a reader has put it together: spellings and contents by lower-case name.
+
+        Both dictionaries become the ad's own; literals are held as their values.
+        """
+        ad = cls()
+        ad._names = names
+        ad.stored = stored
+        ad.hides_sides = not stored.keys().isdisjoint(_SIDES)
         return ad
 
     @classmethod
@@ -71,7 +93,7 @@ class ClassAd(MutableMapping[str, Node]):
 
     def to_wire(self) -> Ad:
         """The ad as it travels: scalars as themselves, the rest as text; chained attributes stay out."""
-        return {self._names[key]: _to_wire(stored) for key, stored in self._stored.items()}
+        return {self._names[key]: _to_wire(stored) for key, stored in self.stored.items()}
 
     def find(self, key: str) -> Stored | None:
         """
@@ -79,7 +101,7 @@ class ClassAd(MutableMapping[str, Node]):
 
         Text that does not parse is the value error: one bad ad must not stop whoever looks at thousands.
         """
-        stored = self._stored.get(key)
+        stored = self.stored.get(key)
         if stored is None:
             return self.chained.find(key) if self.chained is not None else None
         if isinstance(stored, Expr):
@@ -87,7 +109,7 @@ class ClassAd(MutableMapping[str, Node]):
                 parsed = parse(stored.expr)
             except ClassAdParseError:
                 return ERROR
-            stored = self._stored[key] = parsed.value if isinstance(parsed, Literal) else parsed
+            stored = self.stored[key] = parsed.value if isinstance(parsed, Literal) else parsed
         return stored
 
     def spelling(self, key: str) -> str:
@@ -103,19 +125,21 @@ class ClassAd(MutableMapping[str, Node]):
         above, flat.chained = self.chained, None
         while above is not None:
             flat._names = above._names | flat._names  # noqa: SLF001 - an ad like this one
-            flat._stored = above._stored | flat._stored  # noqa: SLF001 - the same
+            flat.stored = above.stored | flat.stored
+            flat.hides_sides |= above.hides_sides
             above = above.chained
         return flat
 
     def copy(self) -> ClassAd:
         """An ad with the same attributes, chain and parent, changed independently."""
         twin = ClassAd(chained=self.chained, parent=self.parent)
-        twin._names, twin._stored = self._names.copy(), self._stored.copy()
+        twin._names, twin.stored = self._names.copy(), self.stored.copy()
+        twin.hides_sides = self.hides_sides
         return twin
 
     def __getitem__(self, name: str) -> Node:
         key = name.lower()
-        stored = self._stored.get(key)
+        stored = self.stored.get(key)
         if isinstance(stored, Expr):
             return parse(stored.expr)
         found = self.find(key)
@@ -126,11 +150,13 @@ class ClassAd(MutableMapping[str, Node]):
     def __setitem__(self, name: str, value: Assignable) -> None:
         key = name.lower()
         self._names.setdefault(key, name)
+        if key in _SIDES:
+            self.hides_sides = True
         if isinstance(value, Literal):
             value = value.value
         elif isinstance(value, ClassAd | List):
             value = as_node(value)
-        self._stored[key] = value
+        self.stored[key] = value
 
     def __delitem__(self, name: str) -> None:
         """Take an attribute away; one that the chained ad also has becomes undefined instead."""
@@ -138,13 +164,13 @@ class ClassAd(MutableMapping[str, Node]):
         if self.chained is not None and name in self.chained:
             self[name] = UNDEFINED
             return
-        if key not in self._stored:
+        if key not in self.stored:
             raise KeyError(name)
-        del self._stored[key], self._names[key]
+        del self.stored[key], self._names[key]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (
-            name.lower() in self._stored or (self.chained is not None and name in self.chained)
+            name.lower() in self.stored or (self.chained is not None and name in self.chained)
         )
 
     def __iter__(self) -> Iterator[str]:

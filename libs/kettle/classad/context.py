@@ -20,6 +20,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     `now` is seconds since 1970, `random` a real in [0, 1), `utc_offset` the local zone in seconds east of UTC
     at an instant, `home` a user's home directory, `user_map` what a named map says about a user,
     `trace` receives what `debug()` reports.
+
+    An evaluation is given up where it goes down more than `max_depth` levels or takes more than `max_steps`.
+    Levels: each operator, call, subscript and point is one while what it applies to is evaluated, each attribute is
+    one while it is, and what a function evaluates itself is a few levels below its call.
+    Steps: an expression costs its size, the number of nodes that evaluating it may visit, whenever it is entered:
+    the one evaluated, each attribute, member of a list, argument or text that is evaluated on the way; a function
+    that does more work than its arguments show adds that.
     """
 
     now: Callable[[], int] | None = None

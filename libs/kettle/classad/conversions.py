@@ -21,6 +21,7 @@ from kettle.classad.values import (
     List,
     RelTime,
     Value,
+    narrowed,
 )
 
 _NUMBER: Final = re.compile(
@@ -65,8 +66,10 @@ def to_real(value: Value) -> float | Exceptional:
         case str():
             number = leading_number(value)
             return ERROR if number is None else number
-        case AbsTime() | RelTime():
-            return float(int(value.seconds))
+        case AbsTime():
+            return float(value.seconds)
+        case RelTime():
+            return float(narrowed(value.seconds))
         case Exceptional():
             return value
         case _:
@@ -112,7 +115,7 @@ def to_boolean(value: Value) -> bool | Exceptional:
         case str():
             return {"true": True, "false": False}.get(value.lower(), UNDEFINED)
         case RelTime():
-            return value.seconds != 0
+            return narrowed(value.seconds) != 0
         case Exceptional():
             return value
         case _:

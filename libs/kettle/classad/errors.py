@@ -9,6 +9,8 @@ What can go wrong with a ClassAd.
 The ClassAd *value* ``error`` is none of these: it is data, the result of a sound evaluation.
 """
 
+from __future__ import annotations
+
 
 class ClassAdError(Exception):
     """Whatever this library raises."""
@@ -18,14 +20,34 @@ class ClassAdParseError(ClassAdError, ValueError):
     """
     The text does not follow the grammar.
 
-    `at` is the offset of the offending character, `text` what was read.
+    `text` is what was read, `at` the offset of the offending character in it.
+    `line` and `column` say the same to a reader: both count from 1, the line from the start of the file.
     """
 
-    def __init__(self, sentence: str, *, text: str, at: int) -> None:
-        super().__init__(f"{sentence}, at character {at} of {_excerpt(text)}")
+    def __init__(self, sentence: str, *, text: str, at: int, first_line: int = 1) -> None:
         self.sentence = sentence
         self.text = text
         self.at = at
+        self.line = first_line + text.count("\n", 0, at)
+        self.column = at - text.rfind("\n", 0, at)
+        super().__init__(f"{sentence}, at line {self.line}, column {self.column}: {self._excerpt(60)[0]!r}")
+
+    def excerpt(self, width: int = 100) -> str:
+        """The offending line, or `width` characters of it, and below it a caret under the offending character."""
+        part, caret = self._excerpt(width)
+        return f"{''.join(c if c.isprintable() else ' ' for c in part)}\n{' ' * caret}^"
+
+    def within(self, text: str, offset: int, first_line: int) -> ClassAdParseError:
+        """The same refusal as seen by who read `text`, of which the text refused is the part at `offset`."""
+        return ClassAdParseError(self.sentence, text=text, at=offset + self.at, first_line=first_line)
+
+    def _excerpt(self, width: int) -> tuple[str, int]:
+        """A part of the offending line with the offending character in it, and where it is there."""
+        start = self.at - self.column + 1
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        first = max(start, min(self.at - width // 2, end - width))
+        return self.text[first : min(end, first + width)], self.at - first
 
 
 class EvaluationFailed(ClassAdError):  # noqa: N818 - it names what happened; the value `error` is something else
@@ -38,7 +60,3 @@ class EvaluationFailed(ClassAdError):  # noqa: N818 - it names what happened; th
 
 class NotRepresentable(ClassAdError, ValueError):  # noqa: N818 - the same
     """A text form has no way to write this so that it reads back as itself."""
-
-
-def _excerpt(text: str, limit: int = 60) -> str:
-    return repr(text if len(text) <= limit else text[:limit] + "...")

@@ -1,39 +1,27 @@
 """
-The interpreter: one function per kind of node, each readable beside the specification.
+Evaluation of single ads: what callers use.
 
-Every function returns a value and raises only `EvaluationFailed`; errors of the *expression* are the value error.
-One Python frame per operator keeps four hundred levels below the interpreter's own limit.
+The closures do the work; `kettle.classad.interpret` is the reference that they agree with.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from kettle.classad.ad import ClassAd
+from kettle.classad.closures import entered, run
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.functions import FUNCTIONS
-from kettle.classad.nodes import (
-    AdLiteral,
-    Binary,
-    Call,
-    Conditional,
-    Elvis,
-    ListLiteral,
-    Literal,
-    Logical,
-    Node,
-    Parentheses,
-    Reference,
-    Subscript,
-    Unary,
-)
-from kettle.classad.operators import BINARY, truth, unary
-from kettle.classad.scope import Scope, new_scope
-from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value
+from kettle.classad.evaluation import new_scope
+from kettle.classad.values import UNDEFINED, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence
+
+    from kettle.classad.ad import ClassAd
+    from kettle.classad.nodes import Node
+    from kettle.classad.scope import Scope
+
+_TOO_DEEP = "the expression goes on too deeply"
 
 
 def evaluate(
@@ -44,234 +32,59 @@ def evaluate(
 
     Raises `EvaluationFailed` where there is not even the value error.
     """
-    return _guarded(expression, new_scope(_evaluate, my, target, context))
+    scope = new_scope(run, my, target, context)
+    try:
+        value = run(expression, scope)
+    except RecursionError:
+        raise EvaluationFailed(_TOO_DEEP) from None
+    scope.state.close()
+    return value
 
 
 def evaluate_attribute(
     name: str, my: ClassAd, target: ClassAd | None = None, context: Context = NOTHING
 ) -> Value:
     """The value of an attribute of `my` (or of its chained ad), undefined if there is none."""
-    key = name.lower()
-    stored = my.find(key)
+    scope = new_scope(run, my, target, context)
+    value = value_of_attribute(name.lower(), scope)
+    scope.state.close()
+    return value
+
+
+def value_of_attribute(key: str, scope: Scope) -> Value:
+    """The value of an attribute of the ad of `scope`, by its lower-case name, undefined if there is none."""
+    stored = scope.ad.find(key)
     if stored is None:
         return UNDEFINED
-    if not isinstance(stored, Node):
-        return stored
-    scope = new_scope(_evaluate, my, target, context)
     try:
-        return scope.state.attribute(stored, key, my)
+        return entered(stored, key, scope, 1)
     except RecursionError:
-        raise EvaluationFailed("the expression goes on too deeply") from None
+        raise EvaluationFailed(_TOO_DEEP) from None
 
 
-def _guarded(expression: Node, scope: Scope) -> Value:
+def evaluate_within(
+    expression: Node,
+    my: ClassAd,
+    target: ClassAd | None = None,
+    context: Context = NOTHING,
+    path: Sequence[tuple[ClassAd, str]] = (),
+    depth: int = 0,
+) -> Value:
+    """
+    The value of `expression` in `my`, for someone who evaluates by other means and got as far as here.
+
+    `path` are the attributes that are being evaluated further up, each an ad and a lower-case name: there circles
+    end.  `depth` is the number of levels that have been used.
+    The budget of steps is that of a new evaluation.
+    """
+    scope = new_scope(run, my, target, context)
+    state = scope.state
+    for ad, key in path:
+        state.scope_of(ad).activate(key)
+    state.descend(depth)
     try:
-        return _evaluate(expression, scope)
+        value = run(expression, scope)
     except RecursionError:
-        raise EvaluationFailed("the expression goes on too deeply") from None
-
-
-def _evaluate(node: Node, scope: Scope) -> Value:
-    return _EVALUATE[type(node)](node, scope)
-
-
-def _literal(node: Literal, _: Scope) -> Value:
-    return node.value
-
-
-def _reference(node: Reference, scope: Scope) -> Value:
-    """The body of a look-up stands here and not in the scope: a reference costs one frame of Python's stack."""
-    state = scope.state
-    base = node.base
-    if base is not None:
-        state.descend()
-        side = (
-            scope.side(base.key)
-            if isinstance(base, Reference) and base.base is None and not base.absolute
-            else None
-        )
-        if side is None:
-            value = _EVALUATE[type(base)](base, scope)
-            if not isinstance(value, ClassAd):
-                state.depth += 1
-                return _selected(value, node.key, scope)
-            side = state.scope_of(value)
-        state.depth += 1
-        stored, ad = side.look_up(node.key, selected=True)
-    elif not node.absolute:
-        stored, ad = scope.look_up(node.key)
-    elif state.root is not None:
-        stored, ad = state.scope_of(state.root).look_up(node.key, selected=True)
-    else:
-        return UNDEFINED
-    if not isinstance(stored, Node):
-        return stored
-    mark = state.enter(ad, node.key)
-    if mark is None:
-        return UNDEFINED
-    value = _EVALUATE[type(stored)](stored, state.scope_of(ad))
-    state.leave(mark)
+        raise EvaluationFailed(_TOO_DEEP) from None
+    state.close()
     return value
-
-
-def _selected(value: Value, key: str, scope: Scope) -> Value:
-    """``value.name``: of a list, the list of what is selected from its members."""
-    if isinstance(value, Exceptional):
-        return value
-    if isinstance(value, List):
-        written = value.scope if isinstance(value.scope, Scope) else scope
-        members = (_evaluate(item, written) if isinstance(item, Node) else item for item in value.items)
-        return List(tuple(_selected(member, key, scope) for member in members), written)
-    if isinstance(value, ClassAd):
-        stored, ad = scope.state.scope_of(value).look_up(key, selected=True)
-        return scope.state.attribute(stored, key, ad)
-    return ERROR
-
-
-def _unary(node: Unary, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    operand = node.operand
-    value = _EVALUATE[type(operand)](operand, scope)
-    state.depth += 1
-    return unary(node.op, value)
-
-
-def _parentheses(node: Parentheses, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    inner = node.inner
-    value = _EVALUATE[type(inner)](inner, scope)
-    state.depth += 1
-    return value
-
-
-def _binary(node: Binary, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    operand = node.left
-    left = _EVALUATE[type(operand)](operand, scope)
-    operand = node.right
-    right = _EVALUATE[type(operand)](operand, scope)
-    state.depth += 1
-    return BINARY[node.op](left, right)
-
-
-def _logical(node: Logical, scope: Scope) -> Value:
-    """
-    The left side decides if it is an error, or false before ``&&``, or true before ``||``.
-
-    Otherwise an error on the right wins, then a right side that decides, then undefined.
-    """
-    state = scope.state
-    state.descend()
-    operand = node.left
-    decisive = node.op == "||"
-    left = truth(_EVALUATE[type(operand)](operand, scope))
-    if left is decisive or left is ERROR:
-        state.depth += 1
-        return left
-    operand = node.right
-    right = truth(_EVALUATE[type(operand)](operand, scope))
-    state.depth += 1
-    if right is ERROR or right is decisive:
-        return right
-    return UNDEFINED if left is UNDEFINED else right
-
-
-def _conditional(node: Conditional, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    operand = node.condition
-    condition = truth(_EVALUATE[type(operand)](operand, scope))
-    value: Value
-    if isinstance(condition, Exceptional):
-        value = condition
-    else:
-        operand = node.then if condition else node.otherwise
-        value = _EVALUATE[type(operand)](operand, scope)
-    state.depth += 1
-    return value
-
-
-def _elvis(node: Elvis, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    operand = node.preferred
-    value = _EVALUATE[type(operand)](operand, scope)
-    if value is UNDEFINED:
-        operand = node.fallback
-        value = _EVALUATE[type(operand)](operand, scope)
-    state.depth += 1
-    return value
-
-
-def _subscript(node: Subscript, scope: Scope) -> Value:
-    state = scope.state
-    state.descend()
-    operand = node.base
-    base = _EVALUATE[type(operand)](operand, scope)
-    operand = node.index
-    index = _EVALUATE[type(operand)](operand, scope)
-    value = _member(base, index, scope)
-    state.depth += 1
-    return value
-
-
-def _member(base: Value, index: Value, scope: Scope) -> Value:
-    if isinstance(base, Exceptional) or isinstance(index, Exceptional):
-        return ERROR if base is ERROR or index is ERROR else UNDEFINED
-    if isinstance(base, List):
-        if type(index) is not int or not 0 <= index < len(base.items):
-            return ERROR
-        item = base.items[index]
-        written = base.scope if isinstance(base.scope, Scope) else scope
-        return _evaluate(item, written) if isinstance(item, Node) else item
-    if not isinstance(base, ClassAd) or not isinstance(index, str):
-        return ERROR
-    stored = base.find(index.lower())
-    return UNDEFINED if stored is None else scope.state.attribute(stored, index.lower(), base)
-
-
-def _call(node: Call, scope: Scope) -> Value:
-    function = FUNCTIONS.get(node.key)
-    if function is None:
-        return ERROR
-    if not function.accepts(len(node.arguments)):
-        return ERROR
-    state = scope.state
-    state.descend()
-    if function.strict is not None:
-        values: list[Value] = []
-        for argument in node.arguments:
-            values.append(_EVALUATE[type(argument)](argument, scope))  # noqa: PERF401 - a comprehension costs a frame
-        value = function.strict(values, scope)
-    else:
-        assert function.lazy is not None
-        value = function.lazy(node.arguments, scope)
-    state.depth += 1
-    return value
-
-
-def _list(node: ListLiteral, scope: Scope) -> Value:
-    return List(node.items, scope)
-
-
-def _ad(node: AdLiteral, scope: Scope) -> Value:
-    return scope.state.nested(node, scope.lexical)
-
-
-_EVALUATE: Final[Mapping[type[Node], Callable[[Any, Scope], Value]]] = {
-    Literal: _literal,
-    Reference: _reference,
-    Unary: _unary,
-    Parentheses: _parentheses,
-    Binary: _binary,
-    Logical: _logical,
-    Conditional: _conditional,
-    Elvis: _elvis,
-    Subscript: _subscript,
-    Call: _call,
-    ListLiteral: _list,
-    AdLiteral: _ad,
-}

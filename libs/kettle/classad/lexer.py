@@ -1,54 +1,81 @@
 """
-Text to tokens, in the two dialects of string literals.
+The words of the language: patterns for what may stand where, and what a literal's text is worth.
 
-What is no token becomes a token of kind ``bad``: the long form ignores what follows a complete expression,
-so only a parser that gets that far may complain.
+Whoever reads an expression knows whether an operand or an operator comes next, and asks for just that.
+So a minus before a digit is the number's sign where an operand is due and subtracts elsewhere,
+and what follows a complete expression, which the long form ignores, is never looked at.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kettle.classad.values import ERROR, INTEGER_MAX, INTEGER_MIN, UNDEFINED, Scalar, from_octets, octets
 
-_SPACE: Final = r"[ \t\n\v\f\r]+"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BLANK: Final = r"[ \t\n\v\f\r]"
+_COMMENT: Final = r"//[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/"
+SKIP: Final = rf"(?: {_BLANK}++ | {_COMMENT} )*+"
+_WORD: Final = r"[A-Za-z_][A-Za-z0-9_]*+"
 _NUMBER: Final = r"""
-    (?P<real> -? (?: [0-9]+\.[0-9]+ | \.[0-9]+ | [0-9]+(?=[eE]) ) (?: [eE][+-]?[0-9]+ | (?![eE]) ) )
-  | (?P<integer> -? [0-9]+ (?! \. | [eE] ) )
+    (?P<hexadecimal> -0[xX][0-9A-Fa-f]++(?!\.) | -?0[xX][0-9A-Fa-f]++\.[0-9]++(?:[eE][+-]?[0-9]++)?+ )
+  | (?P<integer> -?(?!0[xX][0-9A-Fa-f])[0-9]++ (?![.eE]) )
+  | (?P<real> -?(?: [0-9]++\.[0-9]++ | \.[0-9]++ | [0-9]++(?=[eE]) ) (?: [eE][+-]?[0-9]++ | (?![eE]) ) )
 """
-_PUNCTUATION: Final = r">>> | =\?= | =!= | << | >> | <= | >= | == | != | && | \|\| | \?[ \t\n\v\f\r]*: | [][(){}.,;:?=+\-*/%&|^~!<>]"
-_COMMENT: Final = r"//[^\n]* | /\*.*?\*/"
-_NEW_STRING: Final = r'"(?P<string>(?:[^"\\]|\\.)*+)"'
-# A backslash before a quote hides it, unless that quote is the last character of the line.
-_LONG_STRING: Final = r'"(?P<string>(?:[^"\\]|\\(?!")|\\(?="[\r\n]*\Z)|\\"(?![\r\n]*\Z))*+)"'
 
 
-def _tokens_pattern(string: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"""
-        (?P<space> {_SPACE} )
-      | (?P<comment> {_COMMENT} )
-      | (?P<name> [A-Za-z_][A-Za-z0-9_]* )
-      | {_NUMBER}
-      | {string}
-      | '(?P<quoted>(?:[^'\\]|\\.)*+)'
-      | (?P<unterminated> /\* | " | ' )
-      | (?P<punctuation> {_PUNCTUATION} )
-      | (?P<bad> . )
-        """,
-        re.VERBOSE | re.DOTALL,
-    )
+def _new_literals(quote: str) -> str:
+    """Literals between such quotes; neighbours, apart by blanks only, are one."""
+    body = rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+"
+    return rf"{quote}({body}){quote} (?: {_BLANK}*+ {quote}{body}{quote} )*+"
 
 
-_NEW: Final = _tokens_pattern(_NEW_STRING)
-_LONG: Final = _tokens_pattern(_LONG_STRING)
+def _long_literal(quote: str) -> str:
+    """A backslash before a quote hides it, unless that quote is the last character of the line."""
+    hidden = rf"\\(?: (?!{quote}) | (?={quote}[\r\n]*\Z) | {quote}(?![\r\n]*\Z) )"
+    return rf"{quote}([^{quote}\\]*+(?:{hidden}[^{quote}\\]*+)*+){quote}"
 
-_KEYWORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "undefined": UNDEFINED, "error": ERROR}
-_IDENTITY: Final = {"is": "=?=", "isnt": "=!="}
 
-# After one of these a minus subtracts; after anything else a minus before a digit is the number's sign.
-_ENDS_OPERAND: Final = frozenset({"literal", "string", "name", ".", "]", ")", "}"})
+OPERATOR: Final = re.compile(
+    rf"""{SKIP} (
+        && | \|\| | =\?= | =!= | [=!<>]= | >>>? | << | \?{_BLANK}*+: | [iI][sS](?:[nN][tT])?+(?![A-Za-z0-9_])
+      | /(?![/*]) | \.\.?+ | [][(){{}},;:?=+\-*%&|^~!<>] | \Z
+    )""",
+    re.VERBOSE,
+)
+"""What may follow an operand; its text is empty at the end."""
+
+_FAULT: Final = re.compile(
+    rf"""{SKIP} (?:
+        (?P<end> \Z )
+      | (?P<word> {_WORD} )
+      | (?P<octal> 0(?: [0-9]++(?![.eE]) | [xX][0-9A-Fa-f] ) )
+      | (?P<literal> -?\.?[0-9] )
+      | (?P<string> {_new_literals('"')} )
+      | (?P<quoted> {_new_literals("'")} )
+      | (?P<comment> /\* )
+      | (?P<open> ["'] )
+      | (?P<operator> >>>? | <<? | =\?= | =!= | [=!<>]= | && | \|\| | [][(){{}}.,;:?=+\-*/%&|^~!<>] )
+      | (?P<other> . )
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_FAULTS: Final = {
+    "octal": "an integer does not start with 0",
+    "comment": "comment without an end",
+    "open": "literal without an end",
+}
+
+_NAME_QUOTE: Final = "'"
+_BODIES: Final = {
+    quote: re.compile(rf"{quote}([^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+){quote}", re.DOTALL) for quote in "\"'"
+}
+
+KEYWORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "undefined": UNDEFINED, "error": ERROR}
+RESERVED: Final = frozenset({*KEYWORDS, "is", "isnt"})
 
 _ESCAPE: Final = re.compile(rb"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
 _NAMED_ESCAPES: Final = {
@@ -56,94 +83,82 @@ _NAMED_ESCAPES: Final = {
 }  # fmt: skip
 
 
-class Token(NamedTuple):
+class BadLiteral(ValueError):  # noqa: N818 - it never leaves this package
+    """A literal that stands for no value; the message is a sentence."""
+
+
+def fault(text: str, at: int, wanted: str) -> tuple[str, int]:
+    """What is wrong with what stands at `at` instead of what was `wanted`, and where exactly it starts."""
+    match = _FAULT.match(text, at)
+    assert match is not None, "the pattern ends in any character at all"
+    kind = match.lastgroup or ""
+    start = match.start(kind)
+    if kind in _FAULTS:
+        return _FAULTS[kind], start
+    found = match[kind]
+    if kind == "other":
+        return f"unexpected {found!r}", start
+    if kind == "word" and found.lower() in RESERVED:
+        kind, found = ("literal" if found.lower() in KEYWORDS else "operator"), found.lower()
+    names = {"end": "the end", "literal": "a literal", "string": "a string", "operator": found}
+    return f"expected {wanted}, found {names.get(kind, 'name')}", start
+
+
+def integer(raw: str) -> int:
     """
-    `kind` is ``literal``, ``string``, ``name``, ``end``, ``bad``, or the operator itself.
+    The value of decimal digits with or without a sign, 0 beyond 64 bits.
 
-    `value` is the literal's value, the name, or what is wrong; `at` the offset in the text.
+    Only the first character is looked at for a leading 0, as in HTCondor: after a minus, octal digits may follow one.
     """
-
-    kind: str
-    value: Scalar
-    at: int
-
-
-class BadString(ValueError):  # noqa: N818 - it never leaves this package
-    """A literal with a zero octet, which no ClassAd string may hold."""
-
-
-def tokens(text: str, *, long: bool = False) -> list[Token]:
-    """All tokens of `text`, closed by one of kind ``end``; `long` chooses the old string literals."""
-    pattern = _LONG if long else _NEW
-    found: list[Token] = []
-    position, kind, apart = 0, "", False
-    while match := pattern.match(text, position):
-        group = match.lastgroup or "bad"
-        start, position = position, match.end()
-        if group in {"space", "comment"}:
-            apart = apart or group == "comment"
-            continue
-        if text[start] == "-" and group in {"real", "integer"} and kind in _ENDS_OPERAND:
-            group, position = "punctuation", start + 1
-        token = _token(group, text[start:position], match, start, long=long)
-        if token.kind == kind == "string" and not apart and not long:
-            token = Token("string", from_octets(octets(f"{found.pop().value}{token.value}")), start)
-        found.append(token)
-        kind, apart = token.kind, False
-    found.append(Token("end", "", len(text)))
-    return found
-
-
-def _token(group: str, raw: str, match: re.Match[str], at: int, *, long: bool) -> Token:
-    if group == "name":
-        return _word(raw, at)
-    if group == "punctuation":
-        return Token("?:" if raw[0] == "?" and len(raw) > 1 else raw, "", at)
-    if group == "integer":
-        return _integer(raw, at)
-    if group == "real":
-        return Token("literal", float(raw), at)
-    if group == "unterminated":
-        return Token("bad", f"{'comment' if raw == '/*' else 'literal'} without an end", at)
-    if group == "bad":
-        return Token("bad", f"unexpected {raw!r}", at)
-    return _quoted(group, match[group], at, long=long)
-
-
-def _quoted(group: str, body: str, at: int, *, long: bool) -> Token:
-    kind = "string" if group == "string" else "name"
-    try:
-        if long and kind == "string":
-            return Token(kind, body.replace('\\"', '"'), at)
-        return Token(kind, unescaped(body), at)
-    except BadString as flaw:
-        return Token("bad", str(flaw), at)
-
-
-def _word(raw: str, at: int) -> Token:
-    key = raw.lower()
-    if key in _KEYWORDS:
-        return Token("literal", _KEYWORDS[key], at)
-    return Token(_IDENTITY.get(key, "name"), raw, at)
-
-
-def _integer(raw: str, at: int) -> Token:
     digits = raw.lstrip("-")
-    if len(digits) > 1 and digits[0] == "0":
-        return Token("bad", "an integer does not start with 0", at)
+    if len(digits) > 1 and digits[0] == "0" and (raw[0] != "-" or "8" in digits or "9" in digits):
+        raise BadLiteral("an integer does not start with 0")
     number = int(raw) if len(digits) < 20 else INTEGER_MAX + 1  # 2**63 has 19
-    return Token("literal", number if INTEGER_MIN <= number <= INTEGER_MAX else 0, at)
+    return number if INTEGER_MIN <= number <= INTEGER_MAX else 0
+
+
+def hexadecimal(raw: str) -> int | float:
+    """What HTCondor makes of ``-0x...``, which no expression means: 0, or a real if there is a point."""
+    whole, point, fraction = raw.partition(".")
+    return float.fromhex(f"{whole}.{fraction.partition('+')[0].partition('-')[0]}") if point else 0
 
 
 def unescaped(body: str) -> str:
-    """The text that a literal of the new syntax stands for; a zero octet is refused."""
-    if "\\" not in body:
-        if "\0" in body:
-            raise BadString("a string cannot hold a zero octet")
-        return body
-    data = _ESCAPE.sub(_octet, octets(body))
+    """The text that the body of a literal of the new syntax stands for; a zero octet is refused."""
+    if "\\" in body or not body.isascii():
+        return _checked(_octets(body))
+    if "\0" in body:
+        raise BadLiteral("a string cannot hold a zero octet")
+    return body
+
+
+def _new_text(literals: str, first: str) -> str:
+    if len(literals) == len(first) + 2:
+        return unescaped(first)
+    # They are one before escapes are read: an octal escape may go on in the next literal.
+    return unescaped("".join(_BODIES[literals[0]].findall(literals)))
+
+
+def _long_text(literal: str, body: str) -> str:
+    body = body.replace("\\" + literal[0], literal[0])
+    return body if body.isascii() and "\0" not in body else _checked(encoded(body))
+
+
+def encoded(text: str) -> bytes:
+    """The octets of `text`; halves of surrogate pairs, which stand for none, are refused."""
+    try:
+        return octets(text)
+    except UnicodeEncodeError:
+        raise BadLiteral("a string cannot hold half of a surrogate pair") from None
+
+
+def _octets(body: str) -> bytes:
+    return _ESCAPE.sub(_octet, encoded(body))
+
+
+def _checked(data: bytes) -> str:
     if b"\0" in data:
-        raise BadString("a string cannot hold a zero octet")
+        raise BadLiteral("a string cannot hold a zero octet")
     return from_octets(data)
 
 
@@ -152,3 +167,41 @@ def _octet(match: re.Match[bytes]) -> bytes:
     if code[0] in b"01234567":
         return bytes([int(code, 8)])
     return _NAMED_ESCAPES.get(code, code)
+
+
+class Dialect:
+    """
+    How operands are written: `operand`, `name` and `attribute` are patterns of what may come next.
+
+    `text` makes the text out of literals between quotes and what stands between the first two.
+    """
+
+    __slots__ = ("attribute", "name", "operand", "text")
+
+    def __init__(self, literals: Callable[[str], str], text: Callable[[str, str], str]) -> None:
+        self.text = text
+        name = rf"{SKIP} (?: (?P<word>{_WORD}) | (?P<quoted> {_named(literals, _NAME_QUOTE)} ) )"
+        self.name = re.compile(name, re.VERBOSE | re.DOTALL)
+        self.attribute = re.compile(rf"{name} {SKIP} =(?! = | \?= | != )", re.VERBOSE | re.DOTALL)
+        self.operand = re.compile(
+            rf"""{SKIP} (?:
+            (?P<word> {_WORD}) (?: \.(?P<member>{_WORD}) | {SKIP}(?P<call>\() )?+
+          | (?P<string> {_named(literals, '"')} )
+          | {_NUMBER}
+          | (?P<points> \.\.[0-9]++ (?:[eE][+-]?[0-9]++)?+ (?![.eE]) )
+          | (?P<open> [({{[] )
+          | (?P<prefix> [-+!~] )
+          | (?P<quoted> {_named(literals, _NAME_QUOTE)} ) (?: {SKIP}(?P<quotedcall>\() )?+
+          | (?P<root> \.\.?+ )
+            )""",
+            re.VERBOSE | re.DOTALL,
+        )
+
+
+def _named(literals: Callable[[str], str], quote: str) -> str:
+    group = "name" if quote == _NAME_QUOTE else "body"
+    return literals(quote).replace(f"{quote}(", f"{quote}(?P<{group}>", 1)
+
+
+NEW: Final = Dialect(_new_literals, _new_text)
+LONG: Final = Dialect(_long_literal, _long_text)

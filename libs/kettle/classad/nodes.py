@@ -7,19 +7,39 @@ A `key` is the lower-case name: names are compared without regard to case but ke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from kettle.classad.values import Scalar
 
 
-class Node(msgspec.Struct, frozen=True):
-    """An expression."""
+class Node(msgspec.Struct, frozen=True, eq=False):
+    """
+    An expression.
+
+    Trees may be deeper than Python's stack, so they are compared in a loop,
+    and the hash is that of the outermost nodes.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        return all(mine == theirs for mine, theirs in _side_by_side(self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(islice(_leaves(self), _HASHED)))
 
 
-class Literal(Node, frozen=True, eq=False):
+class Literal(Node, frozen=True):
     """
     A value that stands for itself.
 
@@ -28,18 +48,53 @@ class Literal(Node, frozen=True, eq=False):
 
     value: Scalar
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and self._identity() == other._identity()
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+_HASHED: Final = 48
 
-    def __hash__(self) -> int:
-        return hash(self._identity())
 
-    def _identity(self) -> tuple[type, object]:
-        value = self.value
-        return type(value), repr(value) if isinstance(value, float) else value
+def _by_name(attribute: tuple[str, Node]) -> str:
+    return attribute[0].lower()
+
+
+def _inside(part: object) -> Sequence[object] | None:
+    """What a node or a tuple consists of, led by what tells it from others; None for what is neither."""
+    if isinstance(part, Literal):
+        value = part.value
+        return Literal, type(value), repr(value) if isinstance(value, float) else value
+    if isinstance(part, AdLiteral):
+        return AdLiteral, *sorted(part.attributes, key=_by_name)
+    if isinstance(part, Node):
+        return type(part), *(getattr(part, field) for field in part.__struct_fields__)
+    if isinstance(part, tuple):
+        members = cast("tuple[object, ...]", part)
+        return len(members), *members
+    return None
+
+
+def _leaves(node: Node) -> Iterator[object]:
+    pending: deque[object] = deque([node])
+    while pending:
+        part = pending.popleft()
+        inside = _inside(part)
+        if inside is None:
+            yield part
+        else:
+            pending.extend(inside)
+
+
+def _side_by_side(left: object, right: object) -> Iterator[tuple[object, object]]:
+    """The parts of two trees in pairs; trees of different shape make a pair that differs before they come apart."""
+    pending = [(left, right)]
+    while pending:
+        left, right = pending.pop()
+        if left is right:
+            continue
+        inside, other = _inside(left), _inside(right)
+        if inside is None or other is None:
+            yield left, right
+        else:
+            yield inside[0], other[0]
+            pending.extend(zip(inside[1:], other[1:], strict=False))
 
 
 class Reference(Node, frozen=True):
@@ -117,7 +172,11 @@ class ListLiteral(Node, frozen=True):
 
 
 class AdLiteral(Node, frozen=True):
-    """``[ name = expression; ... ]``: each name once, in its first spelling, with its last expression."""
+    """
+    ``[ name = expression; ... ]``: each name once, in its first spelling, with its last expression.
+
+    The order in which they were written does not matter to equality.
+    """
 
     attributes: tuple[tuple[str, Node], ...]
 

@@ -22,6 +22,7 @@ from kettle.classad.values import (
     List,
     RelTime,
     Value,
+    narrowed,
     octets,
     wrapped,
 )
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BinaryOperator: TypeAlias = Callable[[Value, Value], Value]
-
-_MASK: Final = (1 << 64) - 1
 
 
 def _integer_division(left: int, right: int) -> Value:
@@ -90,23 +89,18 @@ def _time_arithmetic(op: str, left: Value, right: Value) -> Value:
         case "-", AbsTime(), AbsTime():
             return RelTime(float(left.seconds - right.seconds))
         case "+" | "-", AbsTime(), RelTime():
-            shift = int(right.seconds)
+            shift = narrowed(right.seconds)
             return AbsTime(left.seconds + (shift if op == "+" else -shift), left.offset)
         case "+", RelTime(), AbsTime():
-            return AbsTime(right.seconds + int(left.seconds), right.offset)
+            return AbsTime(right.seconds + narrowed(left.seconds), right.offset)
         case "+" | "-", RelTime(), RelTime():
-            return _duration(_REAL[op](left.seconds, right.seconds))
+            return RelTime(_REAL[op](left.seconds, right.seconds))
         case "*" | "/", RelTime(), int() | float() if not isinstance(right, bool):
-            return _duration(_REAL[op](left.seconds, float(right)))
+            return RelTime(_REAL[op](left.seconds, float(right)))
         case "*", int() | float(), RelTime() if not isinstance(left, bool):
-            return _duration(left * right.seconds)
+            return RelTime(float(left) * right.seconds)
         case _:
             return ERROR
-
-
-def _duration(seconds: float) -> Value:
-    """A duration without end could not be written down again."""
-    return RelTime(seconds) if math.isfinite(seconds) else ERROR
 
 
 def _shift_right(number: int, count: int) -> int:
@@ -161,10 +155,16 @@ def comparison(op: str, left: Value, right: Value) -> Value:
 
 
 def identical(left: Value, right: Value) -> bool | Exceptional:
-    """``=?=``: the same type and the same value; two lists or two ads cannot be told (error)."""
+    """
+    ``=?=``: the same type and the same value; two lists or two ads cannot be told (error).
+
+    A list that was written and one that a function made are of two types.
+    """
     if type(left) is not type(right):
         return False
-    if isinstance(left, List) or not isinstance(left, int | float | str | Exceptional | AbsTime | RelTime):
+    if isinstance(left, List) and isinstance(right, List):
+        return ERROR if (left.scope is None) is (right.scope is None) else False
+    if not isinstance(left, int | float | str | Exceptional | AbsTime | RelTime):
         return ERROR
     return left == right
 

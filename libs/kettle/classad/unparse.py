@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from kettle.classad.errors import NotRepresentable
 from kettle.classad.nodes import (
     AdLiteral,
     Binary,
@@ -44,6 +43,9 @@ _SPECIAL: Final = re.compile(
 _IDENTITY_WORDS: Final = {"=?=": "is", "=!=": "isnt"}
 
 
+_Piece: TypeAlias = "str | tuple[Node, int]"
+
+
 class _Layout(msgspec.Struct, frozen=True):
     """`long` spells operators, reals and strings the old way; `indented` gives every member its line."""
 
@@ -72,10 +74,23 @@ def unparse_indented(node: Node) -> str:
 
 
 def _written(node: Node, layout: _Layout) -> str:
-    try:
-        return _node(node, layout, 0)
-    except RecursionError:
-        raise NotRepresentable("the expression is nested too deeply to be written") from None
+    """A list of what is yet to be written instead of Python's stack: trees may be deeper than that."""
+    written: list[str] = []
+    pending: list[_Piece] = [(node, 0)]
+    while pending:
+        piece = pending.pop()
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        node, indent = piece
+        match node:
+            case Literal(value=value):
+                written.append(_scalar(value, layout))
+            case Reference(base=None, absolute=False):
+                written.append(quoted_name(node.name))
+            case _:
+                pending.extend(reversed(_pieces(node, layout, indent)))
+    return "".join(written)
 
 
 def real_text(number: float) -> str:
@@ -85,80 +100,71 @@ def real_text(number: float) -> str:
     return 'real("NaN")' if math.isnan(number) else f'real("{"-" if number < 0 else ""}INF")'
 
 
-def _node(node: Node, layout: _Layout, indent: int) -> str:
+def _pieces(node: Node, layout: _Layout, indent: int) -> list[_Piece]:
+    """What `node` is written as, from left to right: text, and nodes with the indent of their members."""
     match node:
-        case Literal(value=value):
-            return _scalar(value, layout)
-        case Reference(name=name, base=base, absolute=absolute):
-            start = "." if absolute else "" if base is None else _node(base, layout, indent) + "."
-            return start + quoted_name(name)
-        case Binary() | Logical():
-            return _chain(node, layout, indent)
+        case Reference(name=name, base=base):
+            return [f".{quoted_name(name)}"] if base is None else [(base, indent), f".{_selected_name(name)}"]
+        case Binary(op=op, left=left, right=right) | Logical(op=op, left=left, right=right):
+            op = op if layout.long else _IDENTITY_WORDS.get(op, op)
+            return [(left, indent), f" {op} ", (right, indent)]
         case Parentheses(inner=inner):
-            return f"({_node(inner, layout, indent)})"
+            return ["(", (inner, indent), ")"]
         case Unary(op=op, operand=operand):
-            return f" {op}{_node(operand, layout, indent)}"
+            return [f" {op}", (operand, indent)]
         case Call(name=name, arguments=arguments):
-            return f"{name}({','.join(_node(argument, layout, indent) for argument in arguments)})"
+            return [f"{name}(", *_separated(((item, indent) for item in arguments), ","), ")"]
         case ListLiteral(items=items):
             return _list(items, layout, indent)
         case AdLiteral(attributes=attributes):
             return _ad(attributes, layout, indent)
         case _:
-            return _mixed(node, layout, indent)
+            return _mixed(node, indent)
 
 
-def _mixed(node: Node, layout: _Layout, indent: int) -> str:
+def _mixed(node: Node, indent: int) -> list[_Piece]:
     match node:
         case Conditional(condition=condition, then=then, otherwise=otherwise):
-            parts = (_node(part, layout, indent) for part in (condition, then, otherwise))
-            return "{} ? {} : {}".format(*parts)
+            return [(condition, indent), " ? ", (then, indent), " : ", (otherwise, indent)]
         case Elvis(preferred=preferred, fallback=fallback):
-            return f"{_node(preferred, layout, indent)} ?: {_node(fallback, layout, indent)}"
+            return [(preferred, indent), " ?: ", (fallback, indent)]
         case Subscript(base=base, index=index):
-            return f"{_node(base, layout, indent)}[{_node(index, layout, indent)}]"
+            return [(base, indent), "[", (index, indent), "]"]
         case _:
             raise TypeError(f"{type(node).__name__} is no expression")
 
 
-def _chain(node: Node, layout: _Layout, indent: int) -> str:
-    """Walk down the left side in a loop: a chain of operators is as deep as it is long."""
-    parts: list[str] = []
-    while isinstance(node, Binary | Logical):
-        op = node.op if layout.long else _IDENTITY_WORDS.get(node.op, node.op)
-        parts.append(f" {op} {_node(node.right, layout, indent)}")
-        node = node.left
-    return _node(node, layout, indent) + "".join(reversed(parts))
+def _list(items: tuple[Node, ...], layout: _Layout, indent: int) -> list[_Piece]:
+    """Indented, lists step in by three, ads by four: once for the bracket, once more for what it holds."""
+    if not layout.indented:
+        return ["{ ", *_separated(((item, indent) for item in items), ","), " }"]
+    outer, inner = _line(indent + 3), _line(indent + 6)
+    members = [(item, indent + 6) for item in items]
+    start = inner if members else ""
+    return [f"{outer}{{{start}", *_separated(members, f",{inner}"), f"{outer}}}"]
 
 
-def _list(items: tuple[Node, ...], layout: _Layout, indent: int) -> str:
+def _ad(attributes: tuple[tuple[str, Node], ...], layout: _Layout, indent: int) -> list[_Piece]:
+    between, start, end, deeper = "; ", "[ ", " ]", indent
     if layout.indented:
-        return _lines("{}", [_node(item, layout, indent + 6) for item in items], ",", indent=3 + indent)
-    return f"{{ {','.join(_node(item, layout, indent) for item in items)} }}"
+        deeper = indent + 8
+        between, end = f"; {_line(deeper)}", f"{_line(indent + 4)}]"
+        start = f"{_line(indent + 4)}[{_line(deeper) if attributes else ''}"
+    pieces: list[_Piece] = [start]
+    for name, node in sorted(attributes, key=lambda attribute: storage_order(attribute[0])):
+        pieces += (f"{'' if len(pieces) == 1 else between}{quoted_name(name)} = ", (node, deeper))
+    return [*pieces, end]
 
 
-def _ad(attributes: tuple[tuple[str, Node], ...], layout: _Layout, indent: int) -> str:
-    inner = indent + 8 if layout.indented else indent
-    members = [
-        f"{quoted_name(name)} = {_node(node, layout, inner)}"
-        for name, node in sorted(attributes, key=lambda attribute: storage_order(attribute[0]))
-    ]
-    if layout.indented:
-        return _lines("[]", members, "; ", indent=4 + indent)
-    return f"[ {'; '.join(members)} ]"
+def _line(indent: int) -> str:
+    return "\n" + " " * indent
 
 
-def _lines(brackets: str, members: list[str], separator: str, *, indent: int) -> str:
-    """Lists step in by three, ads by four: once for the bracket, once more for what it holds."""
-    step = 3 if brackets == "{}" else 4
-    outer, inner = "\n" + " " * indent, "\n" + " " * (indent + step)
-    body = (inner + member for member in _separated(members, separator))
-    return f"{outer}{brackets[0]}{''.join(body)}{outer}{brackets[1]}"
-
-
-def _separated(members: list[str], separator: str) -> Iterable[str]:
-    last = len(members) - 1
-    return (member + ("" if number == last else separator) for number, member in enumerate(members))
+def _separated(members: Iterable[_Piece], separator: str) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    for member in members:
+        pieces += (separator, member)
+    return pieces[1:]
 
 
 def storage_order(name: str) -> tuple[int, str]:
@@ -173,7 +179,7 @@ def _scalar(value: Scalar, layout: _Layout) -> str:
         case int():
             return str(value)
         case float():
-            return _long_real(value) if layout.long and math.isfinite(value) else real_text(value)
+            return long_real_text(value) if layout.long and math.isfinite(value) else real_text(value)
         case str():
             return '"' + value.replace('"', '\\"') + '"' if layout.long else quoted_string(value)
         case Exceptional():
@@ -184,7 +190,8 @@ def _scalar(value: Scalar, layout: _Layout) -> str:
             return f'relTime("{relative_text(value.seconds)}")'
 
 
-def _long_real(number: float) -> str:
+def long_real_text(number: float) -> str:
+    """A real, not infinite, as the long form and JSON have it."""
     text = f"{number:.16G}"
     return text if set(text) & {".", "E"} else text + ".0"
 
@@ -199,6 +206,10 @@ def quoted_name(name: str) -> str:
     if _PLAIN_NAME.match(name) and name.lower() not in _RESERVED:
         return name
     return "'" + _escaped(name, "'") + "'"
+
+
+def _selected_name(name: str) -> str:
+    return name if name.lower() == "parent" else quoted_name(name)
 
 
 def _escaped(text: str, quote: str) -> str:

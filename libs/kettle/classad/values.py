@@ -104,6 +104,7 @@ Stored: TypeAlias = "Scalar | List | ClassAd | Node"
 
 INTEGER_MIN: Final = -(1 << 63)
 INTEGER_MAX: Final = (1 << 63) - 1
+_NARROW_MIN: Final = -(1 << 31)
 
 
 def octets(text: str) -> bytes:
@@ -127,6 +128,20 @@ def wrapped(number: int) -> int:
     if INTEGER_MIN <= number <= INTEGER_MAX:
         return number
     return (number - INTEGER_MIN) % (1 << 64) + INTEGER_MIN
+
+
+def narrowed(number: float) -> int:
+    """
+    A real cut to an integer of 32 bits; what does not fit is the smallest one, as on x86-64.
+
+    HTCondor counts the seconds of a duration that way wherever it needs whole ones.
+    """
+    return int(number) if _NARROW_MIN - 1 < number < -_NARROW_MIN else _NARROW_MIN
+
+
+def low_half(number: int) -> int:
+    """The lower 32 of an integer's 64 bits, as a signed number."""
+    return (number - _NARROW_MIN) % (1 << 32) + _NARROW_MIN
 
 
 def is_true(value: Value) -> bool:

@@ -60,7 +60,7 @@ def test_times_are_in_the_contexts_zone() -> None:
     [
         ("%G-W%V-%u", "2025-W01-2"),
         ("%D %T %p", "12/31/24 22:05:09 PM"),
-        ("%z %Z %q%%", "+0100 GMT %q%"),
+        ("%z %Z %q%%", "+0000 UTC %q%"),
         ("%k|%l", "22|10"),
     ],
 )
@@ -177,8 +177,8 @@ def test_items_of_a_string_list() -> None:
     """
     Items are trimmed and empty ones dropped; delimiters are characters, not a pattern.
     """
-    assert ["a b", "c"] == items("a b] c^ ]", "]^-")
-    assert ["a,b"] == items(" a,b ", "")
+    assert ("a b", "c") == items("a b] c^ ]", "]^-")
+    assert ("a,b",) == items(" a,b ", "")
 
 
 def test_user_maps_prefer_and_default() -> None:
@@ -280,3 +280,61 @@ def test_an_octet_beyond_ascii_has_no_other_case() -> None:
     """
     assert False is evaluate(parse('regexp("\u00e9", "\u3a40", "i")'))
     assert True is evaluate(parse('regexp("m\u00fcN", "M\u00fcn", "i")'))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('regexps("(a*)*", "aab", "\\\\1")', "error"),
+        ('regexps("(a*)*", "aab", "\\\\0")', '"aa"'),
+        ('regexps("(?:a|b)+(c)?", "abc", "\\\\1")', '"c"'),
+        ('regexp("^*", "a")', "error"),
+        ('regexp("[\\\\d-z]", "a")', "error"),
+        ('regexp("a{,2}", "a{,2}")', "true"),
+        ('regexp("a # b", "a", "x")', "true"),
+        ('regexp("(?#b)a", "a")', "true"),
+        ('replaceall("^", "a\\nb", "> ", "m")', '"> a\\n> b"'),
+        ('replaceall("a*?", "aa", "x")', "error"),
+    ],
+)
+def test_patterns_that_engines_take_for_different_things(text: str, expected: str) -> None:
+    """
+    What RE2 would answer otherwise than PCRE is translated, or an error.
+    """
+    assert expected == unparse(value_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("string(relTime(5000000000.0))", '"--24855+-3:-14:-8"'),
+        ("absTime(2147483648, 0)", 'absTime("1901-12-13T20:45:52-00:00")'),
+        ('substr("abc", 4294967297)', '"bc"'),
+    ],
+)
+def test_what_htcondor_counts_in_32_bits_is_cut_to_them(text: str, expected: str) -> None:
+    """
+    Durations, made instants and offsets in a string wrap as they do on x86-64.
+    """
+    assert expected == unparse(value_of(text))
+
+
+def test_an_argument_that_decides_leaves_the_rest_alone() -> None:
+    """
+    strcat() does not look behind the first undefined, and userHome() takes what fails for an error.
+    """
+    assert UNDEFINED is value_of("strcat(undefined, absTime(0, -1))")
+    assert "d" == value_of('userHome(absTime(0, -1), "d")')
+    with pytest.raises(EvaluationFailed):
+        value_of('strcat("a", absTime(0, -1))')
+
+
+def test_what_nothing_stands_behind_is_unresolved() -> None:
+    """
+    unresolved() follows attributes to the names that are open, and gives up on a circle.
+    """
+    ad = ClassAd.parse("[a = x + b + TARGET.y; b = Y; c = c + x]")
+    assert "y,x,Y" == evaluate(parse("unresolved(a)"), ad)
+    assert "" == evaluate(parse("unresolved(c)"), ad)
+    assert True is evaluate(parse('unresolved(a, "^X$")'), ad)
+    assert UNDEFINED is evaluate(parse("unresolved(nosuch)"), ad)

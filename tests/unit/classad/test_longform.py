@@ -70,6 +70,68 @@ def test_a_bad_line_is_refused() -> None:
             read_long(line)
 
 
+@pytest.mark.parametrize("line", ["A = 0x10", "A = 017", "A = 5.", "A = (1 2)", "A == 1", "A = @", "A = "])
+def test_a_line_that_starts_badly_is_refused(line: str) -> None:
+    """
+    Only what follows a complete expression is ignored.
+    """
+    with pytest.raises(ClassAdParseError):
+        read_long(line)
+
+
+def test_a_refusal_names_the_line_and_the_column_in_it() -> None:
+    """
+    Both refer to the text as it was given, comments and blank lines counted.
+    """
+    with pytest.raises(ClassAdParseError) as refusal:
+        read_long("# comment\n\nA = 1\n  B = 1 + + )\n")
+    assert (4, 13) == (refusal.value.line, refusal.value.column)
+    with pytest.raises(ClassAdParseError) as refusal:
+        list(read_long_ads("A = 1\n\nB = 2\nnonsense\n"))
+    assert (4, 1) == (refusal.value.line, refusal.value.column)
+
+
+def test_a_bad_line_can_be_reported_instead() -> None:
+    """
+    Of its ad the attributes before it are kept, and reading goes on with the next ad.
+    """
+    reported: list[ClassAdParseError] = []
+    ads = list(read_long_ads("a = 1\nb = 1 +\nc = 2\n\nd = 4", report=reported.append))
+    assert ["[ a = 1 ]", "[ d = 4 ]"] == [unparse(ad) for ad in ads]
+    assert [(2, 8)] == [(error.line, error.column) for error in reported]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a = -5", "-5"),
+        ("a = -017", "-17"),
+        ("a = 12x", "12"),
+        ("a = TRUE", "true"),
+        ("a = 1.5e3", "1.500000000000000E+03"),
+        ("a = 9223372036854775808", "0"),
+        ("a = 'b' 'c'", "b"),
+        (r"a = 'b\0c'", r"'b\\0c'"),
+        ('a = "é"', r'"\303\251"'),
+        ("a = b // c", "b"),
+    ],
+)
+def test_values_are_read_as_htcondor_reads_them(line: str, expected: str) -> None:
+    """
+    Literals in the old spelling, with what may follow them.
+    """
+    assert f"[ a = {expected} ]" == unparse(read_long(line))
+
+
+@pytest.mark.parametrize("name", ["a=b", "#a", " a", "a\nb", ""])
+def test_a_name_that_would_read_back_as_another_cannot_be_written(name: str) -> None:
+    """
+    The long form has no quotes for names.
+    """
+    with pytest.raises(NotRepresentable):
+        write_long(ClassAd({name: 1}))
+
+
 @pytest.mark.parametrize("value", ["two\nlines", "return\r"])
 def test_a_line_break_cannot_be_written(value: str) -> None:
     """

@@ -1,5 +1,6 @@
 from kettle.classad import (
     ClassAd,
+    Context,
     conjuncts,
     external_references,
     matches,
@@ -41,6 +42,24 @@ def test_whatever_is_not_true_is_no_match() -> None:
     ads = [ClassAd({"Requirements": parse(text)}) for text in texts]
     assert [False, False, False, False, False, True] == [one_way(ad, SLOT) for ad in ads]
     assert not one_way(ClassAd(), SLOT)
+
+
+def test_each_side_has_a_budget_of_its_own() -> None:
+    """
+    What one side's Requirements cost is not taken from the other's.
+    """
+    demanding = parse("TARGET.Memory + TARGET.Memory >= Memory")
+    left, right = (ClassAd({"Requirements": demanding, "Memory": 1}) for _ in range(2))
+    assert matches(left, right, Context(max_steps=7))
+    assert not matches(left, right, Context(max_steps=6))
+
+
+def test_an_ad_can_match_itself() -> None:
+    """
+    Both sides are then one, and circles end there as elsewhere.
+    """
+    ad = ClassAd.parse("[Requirements = TARGET.x == 1 && (TARGET.Requirements ?: true); x = 1]")
+    assert matches(ad, ad)
 
 
 def test_a_rank_is_a_number() -> None:

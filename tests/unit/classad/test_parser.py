@@ -46,6 +46,15 @@ def test_literals_of_different_types_differ() -> None:
     assert parse("0.0") != parse("-0.0")
 
 
+def test_the_order_of_attributes_does_not_matter() -> None:
+    """
+    An ad is a mapping, and so is one that is written inside of another.
+    """
+    assert parse("{[a=1; b=2]}") == parse("{[b=2; a=1]}")
+    assert hash(parse("{[a=1; b=2]}")) == hash(parse("{[b=2; a=1]}"))
+    assert parse("[a=1; b=2]") != parse("[a=2; b=1]")
+
+
 def test_names_keep_their_spelling_and_compare_without_case() -> None:
     """
     The key of a reference is its lower-case name.
@@ -102,6 +111,143 @@ def test_a_refusal_says_what_and_where(text: str, sentence: str, at: int) -> Non
     with pytest.raises(ClassAdParseError) as refusal:
         parse(text)
     assert (sentence, at, text) == (refusal.value.sentence, refusal.value.at, refusal.value.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-01", "-1"),
+        ("-00", "0"),
+        ("-017", "-17"),
+        ("-0x10", "0"),
+        ("-0x1.8", "-1.500000000000000E+00"),
+        ("0x10.5", "1.631250000000000E+01"),
+        ("-0x1.8e2", "-1.555175781250000E+00"),
+        ("1-0x1.8", "1 - 1.500000000000000E+00"),
+        ("-0x1e+2", "0 + 2"),
+        ("'a' 'b'", "ab"),
+        ("x.'a' 'b'", "x.ab"),
+        ("'absTime'(\"2003-01-25\")", 'absTime("2003-01-25T00:00:00-00:00")'),
+        ("IsNt IS is", ""),
+        ("a IsNt b", "a isnt b"),
+        ("error.x", "error.x"),
+        ("f (1)", "f(1)"),
+        (r'"\0" "1.10"', r'"\001.10"'),
+        ("x..a", "x.a"),
+        ("..a.b", ".a.b"),
+        ("..5", "0.0"),
+        ("MY.parent", "MY.parent"),
+    ],
+)
+def test_what_no_one_writes_is_read_as_htcondor_reads_it(text: str, expected: str) -> None:
+    """
+    The reference accepts some texts that mean nothing; so do we, with the same meaning.
+    """
+    try:
+        assert expected == unparse(parse(text))
+    except ClassAdParseError:
+        assert not expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x...a",
+        "x. .a",
+        "x..5",
+        r'"x" "\0"',
+        "[;]",
+        "[ ; ; ]",
+        "['' = 1]",
+        "-09",
+        "- 01",
+        "1-01",
+        "0x10",
+        "-0x",
+        "-0x1.ff",
+        "a.true",
+        "a.b(1)",
+        "true(1)",
+        "'a' /**/ 'b'",
+        "a ? /**/ : b",
+        "x ?: !y",
+        "f(a,)",
+        "f(;a)",
+        "5.",
+        "1.5e",
+        "12abc",
+        "[a==1]",
+        "'a\\0b'",
+        "",
+    ],
+)
+def test_what_htcondor_refuses_is_refused(text: str) -> None:
+    """
+    Each of these is a parse error to the reference.
+    """
+    with pytest.raises(ClassAdParseError):
+        parse(text)
+
+
+LEVELS = [
+    ("?:".join(["a"] * 498), True),
+    ("?:".join(["a"] * 499), False),
+    ("!" * 497 + "a", True),
+    ("!" * 498 + "a", False),
+    ("(" * 165 + "a" + ")" * 165, True),
+    ("(" * 166 + "a" + ")" * 166, False),
+    ("{" * 166 + "}" * 166, True),
+    ("{" * 167 + "}" * 167, False),
+    ("!(" * 124 + "a" + ")" * 124, True),
+    ("!(" * 125 + "a" + ")" * 125, False),
+    ("a?b:" * 497 + "c", True),
+    ("a?b:" * 498 + "c", False),
+    ("a?" * 497 + "b" + ":c" * 497, True),
+    ("a?" * 498 + "b" + ":c" * 498, False),
+]
+
+
+@pytest.mark.parametrize(("text", "parses"), LEVELS, ids=[f"{text[:4]} {len(text)}" for text, _ in LEVELS])
+def test_nesting_has_htcondors_limits(text: str, parses: bool) -> None:
+    """
+    Brackets cost three of 500 levels, a prefix, a choice and an elvis one each; what is read can be written.
+    """
+    if parses:
+        assert parse(text) == parse(unparse(parse(text)))
+    else:
+        with pytest.raises(ClassAdParseError, match="nested too deeply"):
+            parse(text)
+
+
+def test_a_refusal_says_the_line_and_the_column() -> None:
+    """
+    Both count from 1, and the excerpt has a caret below the offending character.
+    """
+    with pytest.raises(ClassAdParseError, match="line 2, column 10") as refusal:
+        parse("a &&\n  b\t++ c d\n || e")
+    assert (2, 10) == (refusal.value.line, refusal.value.column)
+    assert "  b ++ c d\n         ^" == refusal.value.excerpt()
+
+
+def test_an_excerpt_of_a_long_line_is_short() -> None:
+    """
+    The part of the line around the offending character is shown.
+    """
+    with pytest.raises(ClassAdParseError) as refusal:
+        parse("x" * 500 + " y " + "z" * 500)
+    shown, caret = refusal.value.excerpt(20).split("\n")
+    assert (20, "y") == (len(shown), shown[caret.index("^")])
+
+
+def test_chains_longer_than_pythons_stack_are_compared_and_hashed() -> None:
+    """
+    A hundred thousand operands are one tree like any other.
+    """
+    one, other = (parse("+".join(["1"] * 100_000)) for _ in range(2))
+    assert one is not other
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != parse("+".join(["1"] * 100_001))
 
 
 def test_the_same_text_is_parsed_once() -> None:

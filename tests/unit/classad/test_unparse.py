@@ -8,7 +8,6 @@ from kettle.classad import (
     AbsTime,
     ClassAd,
     List,
-    NotRepresentable,
     RelTime,
     Value,
     parse,
@@ -87,15 +86,22 @@ def test_the_indented_form_gives_members_lines_of_their_own() -> None:
     assert expected == unparse_indented(parse("[a=1;b={1,2}]"))
 
 
-def test_what_is_nested_without_end_is_refused() -> None:
+def test_a_tree_deeper_than_pythons_stack_is_written() -> None:
     """
-    A tree that no parser would read back is not written.
+    Whoever holds a tree can write it, however it came about.
     """
     deep: Node = parse("a")
     for _ in range(5000):
         deep = Parentheses(deep)
-    with pytest.raises(NotRepresentable, match="too deeply"):
-        unparse(deep)
+    assert "(" * 5000 + "a" + ")" * 5000 == unparse(deep)
+
+
+@pytest.mark.parametrize("text", ["'parent'", "x.parent", ".'parent'", "'parent'.x", "x.'a b'", "x.'true'"])
+def test_a_selected_parent_needs_no_quotes(text: str) -> None:
+    """
+    A name that means something on its own is in quotes, unless it is selected from something.
+    """
+    assert text == unparse(parse(text))
 
 
 def test_a_chain_longer_than_pythons_stack_is_written() -> None:

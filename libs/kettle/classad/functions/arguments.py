@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.functions.registry import Function, strict
-from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value
+from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value, low_half, octets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kettle.classad.scope import Scope
 
 _BLANKS: Final = " \t\n\r"
+_DELIMITERS: Final = "!#$%&*+,-/:;<>?@^`|~\x1f"
+"""An environment of the first form that starts with one of these is separated by it."""
 _WORD: Final = re.compile(r"(?:[^ \t\n\r']|'(?:[^']|'')*+')++")
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*+)'")
 _NEEDS_QUOTES: Final = re.compile(r"[ \t\n\r']+")
@@ -49,25 +51,31 @@ def quoted(word: str) -> str:
 
 
 def _assignments(entries: Iterable[str]) -> dict[str, str] | None:
-    """Name and value of each entry, the last one winning; None if an entry assigns nothing."""
+    """
+    The entry behind each name, the last one winning; None if an entry assigns nothing.
+
+    An entry with ``$$`` will be expanded later and is kept as it is.
+    """
     assigned: dict[str, str] = {}
     for entry in entries:
-        name, equals, value = entry.partition("=")
-        if not equals or not name:
+        name, equals, _ = entry.partition("=")
+        if not (name and equals) and (equals or "$$" not in entry):
             return None
-        assigned[name] = value
+        assigned[name] = entry
     return assigned
 
 
 def _environment(assigned: Mapping[str, str]) -> str:
-    return " ".join(quoted(f"{name}={assigned[name]}") for name in sorted(assigned))
+    return " ".join(quoted(assigned[name]) for name in sorted(assigned, key=octets))
 
 
 def _env_v1_to_v2(arguments: Sequence[Value], _: Scope) -> Value:
     text = arguments[0]
     if not isinstance(text, str):
         return UNDEFINED if text is UNDEFINED else ERROR
-    assigned = _assignments(entry for entry in re.split(r"[;\n]", text) if entry)
+    delimiter = text[0] if text and text[0] in _DELIMITERS else ";"
+    entries = (entry.lstrip(_BLANKS) for entry in re.split(f"[\n{re.escape(delimiter)}]", text))
+    assigned = _assignments(filter(None, entries))
     return ERROR if assigned is None else _environment(assigned)
 
 
@@ -87,14 +95,14 @@ def _merge_environment(arguments: Sequence[Value], _: Scope) -> Value:
 def _form(arguments: Sequence[Value]) -> Value:
     """Which of the two forms is meant: the second unless told."""
     form = arguments[1] if len(arguments) > 1 else 2
-    return form if type(form) is int and form in {1, 2} else ERROR
+    return low_half(form) if type(form) is int and low_half(form) in {1, 2} else ERROR
 
 
 def _args_to_list(arguments: Sequence[Value], _: Scope) -> Value:
     text, form = arguments[0], _form(arguments)
     if not isinstance(text, str) or isinstance(form, Exceptional):
         return ERROR
-    found = text.split() if form == 1 else words(text)
+    found = re.findall(r"[^ \t\n\r]+", text) if form == 1 else words(text)
     return ERROR if found is None else List(tuple(found))
 
 
@@ -109,7 +117,15 @@ def _list_to_args(arguments: Sequence[Value], scope: Scope) -> Value:
         found.append(member)
     if form == 2:
         return " ".join(quoted(word) for word in found)
-    return ERROR if any(not word or set(word) & set(_BLANKS) for word in found) else " ".join(found)
+    return ERROR if any(set(word) & set(_BLANKS) for word in found) else _plainly_joined(found)
+
+
+def _plainly_joined(words: Iterable[str]) -> str:
+    """Empty words at the start leave no blank."""
+    text = ""
+    for word in words:
+        text += (" " if text else "") + word
+    return text
 
 
 FAMILY: Final[Mapping[str, Function]] = {

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.ad import ClassAd
-from kettle.classad.conversions import truncated
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.functions.strftime import formatted
 from kettle.classad.nodes import Node
-from kettle.classad.times import DAY, Calendar, calendar, days_from_date
-from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, RelTime, Value
+from kettle.classad.times import DAY, Calendar, calendar, day_numbers, units
+from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, RelTime, Value, low_half, narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +28,7 @@ _DATE_FIELDS: Final[Mapping[str, Callable[[Calendar], int]]] = {
     "getminutes": lambda date: date.minutes,
     "getseconds": lambda date: date.seconds,
 }
-_DURATION_FIELDS: Final[Mapping[str, Callable[[int], int]]] = {
-    "getdays": lambda seconds: seconds // DAY,
-    "gethours": lambda seconds: seconds % DAY // 3600,
-    "getminutes": lambda seconds: seconds % 3600 // 60,
-    "getseconds": lambda seconds: seconds % 60,
-}
+_DURATION_FIELDS: Final = ("getdays", "gethours", "getminutes", "getseconds")
 
 
 def _time(_: Sequence[Value], scope: Scope) -> Value:
@@ -55,10 +50,19 @@ def _time_zone_offset(_: Sequence[Value], scope: Scope) -> Value:
     return now if isinstance(now, Exceptional) else RelTime(float(scope.state.utc_offset(now)))
 
 
-def _offset(value: Value) -> int | None:
-    if isinstance(value, RelTime):
-        return int(value.seconds)
-    return truncated(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _seconds(value: Value) -> int | None:
+    """A number of seconds in 32 bits; None of what is none."""
+    match value:
+        case bool():
+            return None
+        case int():
+            return low_half(value)
+        case float():
+            return narrowed(value)
+        case RelTime():
+            return narrowed(value.seconds)
+        case _:
+            return None
 
 
 def _abs_time(arguments: Sequence[Value], scope: Scope) -> Value:
@@ -66,12 +70,12 @@ def _abs_time(arguments: Sequence[Value], scope: Scope) -> Value:
     if not arguments:
         return _current_time(arguments, scope)
     value = arguments[0]
-    offset = _offset(arguments[1]) if len(arguments) > 1 else 0
+    offset = _seconds(arguments[1]) if len(arguments) > 1 else 0
     if offset is None:
         return ERROR
     if isinstance(value, str | AbsTime) or value is UNDEFINED:
         return value
-    seconds = _offset(value)
+    seconds = _seconds(value)
     if seconds is None:
         return ERROR
     if len(arguments) == 1:
@@ -87,8 +91,10 @@ def _rel_time(arguments: Sequence[Value], _: Scope) -> Value:
     match arguments[0]:
         case bool():
             return ERROR
-        case int() | float() as seconds:
-            return RelTime(float(seconds))
+        case int() as seconds:
+            return RelTime(float(low_half(seconds)))
+        case float() as seconds:
+            return RelTime(seconds)
         case AbsTime() as time:
             return RelTime(float(time.seconds))
         case RelTime() as duration:
@@ -101,15 +107,15 @@ def _rel_time(arguments: Sequence[Value], _: Scope) -> Value:
 
 def _field(name: str) -> Function:
     """Of an instant the field in the local zone, of a duration the field with its sign."""
-    of_date, of_duration = _DATE_FIELDS.get(name), _DURATION_FIELDS.get(name)
+    of_date = _DATE_FIELDS.get(name)
+    unit = _DURATION_FIELDS.index(name) if name in _DURATION_FIELDS else None
 
     def body(arguments: Sequence[Value], scope: Scope) -> Value:
         match arguments[0]:
             case AbsTime(seconds=seconds) if of_date is not None:
                 return of_date(calendar(seconds + scope.state.utc_offset(seconds)))
-            case RelTime(seconds=seconds) if of_duration is not None:
-                whole = of_duration(int(abs(seconds)))
-                return -whole if seconds < 0 else whole
+            case RelTime(seconds=seconds) if unit is not None:
+                return units(narrowed(seconds))[unit]
             case _:
                 return ERROR
 
@@ -140,27 +146,33 @@ def _split_time(arguments: Sequence[Value], scope: Scope) -> Value:
 
 def _split_duration(seconds: float) -> ClassAd:
     """The sign goes to the largest unit that is not zero."""
-    whole = int(abs(seconds))
-    parts: dict[str, Value] = {
-        "Days": whole // DAY,
-        "Hours": whole // 3600 % 24,
-        "Minutes": whole // 60 % 60,
-        "Seconds": whole % 60 + abs(seconds) - whole,
+    size = abs(seconds)
+    days, hours, minutes, rest = units(narrowed(size))
+    parts: dict[str, int | float] = {
+        "Days": days,
+        "Hours": hours,
+        "Minutes": minutes,
+        "Seconds": rest + (size - math.floor(size) if math.isfinite(size) else math.nan),
     }
-    largest = next((name for name, part in parts.items() if part), "Seconds")
-    leading = parts[largest]
-    if seconds < 0 and isinstance(leading, int | float):
-        parts[largest] = -leading
+    if seconds < 0:
+        largest = next((name for name in ("Days", "Hours", "Minutes") if parts[name] > 0), "Seconds")
+        parts[largest] = -parts[largest]
     return ClassAd({"Type": "RelativeTime", **parts})
 
 
 def _instant(value: Value, scope: Scope) -> AbsTime | None:
-    if isinstance(value, AbsTime):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    seconds = truncated(value)
-    return AbsTime(seconds, scope.state.utc_offset(seconds))
+    match value:
+        case bool():
+            return None
+        case AbsTime():
+            return value
+        case int():
+            return AbsTime(value, scope.state.utc_offset(value))
+        case float():
+            seconds = narrowed(value)
+            return AbsTime(seconds, scope.state.utc_offset(seconds))
+        case _:
+            return None
 
 
 def _format_time(arguments: Sequence[Value], scope: Scope) -> Value:
@@ -169,29 +181,26 @@ def _format_time(arguments: Sequence[Value], scope: Scope) -> Value:
     if not arguments and isinstance(value, Exceptional):
         return value
     if isinstance(value, ClassAd):
-        date, offset = _date_of(value, scope), 0
+        date: Calendar | None = _date_of(value, scope)
     else:
         instant = _instant(value, scope)
-        if instant is None:
-            return ERROR
-        date, offset = calendar(instant.seconds + instant.offset), instant.offset
-    return formatted(date, layout, offset) if isinstance(layout, str) else ERROR
+        date = None if instant is None else calendar(instant.seconds + instant.offset)
+    return formatted(date, layout) if isinstance(layout, str) and date is not None else ERROR
 
 
 def _date_of(ad: ClassAd, scope: Scope) -> Calendar:
-    """The fields of a split time; what is missing is 0, the year 1900, the month January."""
+    """The fields of a split time; what is no integer is 0, the year 1900, the month January."""
 
     def field(name: str, missing: int) -> int:
         stored = ad.find(name)
         value = scope.state.scope_of(ad).evaluate(stored) if isinstance(stored, Node) else stored
-        return truncated(value) if isinstance(value, int | float) else missing
+        return low_half(value) if type(value) is int else missing
 
     year, month, day = field("year", 1900), field("month", 1), field("day", 0)
-    days = days_from_date(year, month, day)
+    weekday, year_day = day_numbers(year, month, day)
     return Calendar(
-        year, month, day, field("hours", 0), field("minutes", 0), field("seconds", 0),
-        (days + 4) % 7, days - days_from_date(year, 1, 1),
-    )  # fmt: skip
+        year, month, day, field("hours", 0), field("minutes", 0), field("seconds", 0), weekday, year_day
+    )
 
 
 FAMILY: Final[Mapping[str, Function]] = {
@@ -201,7 +210,7 @@ FAMILY: Final[Mapping[str, Function]] = {
     "timezoneoffset": strict(_time_zone_offset, 0),
     "abstime": strict(_abs_time, 0, 2),
     "reltime": strict(_rel_time, 1, 2),
-    **{name: _field(name) for name in {**_DATE_FIELDS, **_DURATION_FIELDS}},
+    **{name: _field(name) for name in (*_DATE_FIELDS, *_DURATION_FIELDS)},
     "splittime": strict(_split_time, 1),
     "formattime": strict(_format_time, 0, 2),
 }

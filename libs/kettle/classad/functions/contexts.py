@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.ad import ClassAd, as_node
-from kettle.classad.functions.registry import Function, lazy
+from kettle.classad.ad import ClassAd
+from kettle.classad.functions.reflection import dereferenced
+from kettle.classad.functions.registry import Function, attempted, lazy
 from kettle.classad.nodes import ListLiteral, Node, Reference
 from kettle.classad.scope import Scope
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value, is_true
@@ -23,47 +24,28 @@ def _in_each(arguments: Sequence[Node], scope: Scope) -> Iterator[Value] | Excep
     and a match must come out the same there and here.
     """
     expression, values = arguments
+    lexical = scope.lexical
     if isinstance(expression, Reference):
-        resolved, scope = _resolved(expression, scope)
-        expression = resolved or expression
-    ads = List(values.items, scope) if isinstance(values, ListLiteral) else scope.evaluate(values)
+        resolved, scope = dereferenced(expression, scope)
+        if resolved is not None:
+            expression, lexical = resolved, scope.lexical
+    ads = List(values.items, scope) if isinstance(values, ListLiteral) else attempted(values, scope)
     if not isinstance(ads, List):
         return UNDEFINED if ads is UNDEFINED else ERROR
-    return (_within(expression, ad, scope) for ad in scope.members(ads))
+    return (_within(expression, ad, lexical, scope) for ad in scope.members(ads))
 
 
-def _resolved(name: Reference, scope: Scope) -> tuple[Node | None, Scope]:
-    """The expression behind a name, and the scope in which the search ended."""
-    start = scope
-    if name.base is not None:
-        base = scope.evaluate(name.base)
-        if not isinstance(base, ClassAd):
-            return None, scope
-        start = scope.state.scope_of(base)
-    here = start.ad.find(name.key)
-    found = (
-        (here, start.ad) if here is not None else start.find_beyond(name.key, selected=name.base is not None)
-    )
-    if found is None:
-        return None, scope if scope.state.root is not None else Scope(ClassAd(), ClassAd(), scope.state)
-    stored, ad = found
-    return as_node(stored), scope.state.scope_of(ad)
-
-
-def _within(expression: Node, ad: Value, scope: Scope) -> Value:
+def _within(expression: Node, ad: Value, lexical: ClassAd, scope: Scope) -> Value:
     """The ad's own side of the match is MY, the other side its TARGET, also for what the ad leaves open."""
     if not isinstance(ad, ClassAd):
         return UNDEFINED if ad is UNDEFINED else ERROR
     inside = scope.state.scope_of(ad)
-    before, inside.other = inside.other, inside.target()
-    value = inside.evaluate(expression)
-    inside.other = before
-    return value
+    return attempted(expression, Scope(ad, lexical, scope.state, inside.target()))
 
 
 def _eval_in_each_context(arguments: Sequence[Node], scope: Scope) -> Value:
     values = _in_each(arguments, scope)
-    return values if isinstance(values, Exceptional) else List(tuple(values), scope)
+    return values if isinstance(values, Exceptional) else List(tuple(values))
 
 
 def _count_matches(arguments: Sequence[Node], scope: Scope) -> Value:

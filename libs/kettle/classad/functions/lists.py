@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.ad import ClassAd
-from kettle.classad.functions.registry import Function, strict
+from kettle.classad.functions.registry import Function, lazy, strict
+from kettle.classad.nodes import Node
 from kettle.classad.operators import BINARY
 from kettle.classad.values import ERROR, UNDEFINED, List, Value, octets
 
@@ -113,13 +114,19 @@ def _promoted(best: float, numbers: Sequence[int | float]) -> int | float:
 
 
 def _comparing(*, every: bool) -> Function:
-    def body(arguments: Sequence[Value], scope: Scope) -> Value:
-        op, values, wanted = arguments
-        if op is UNDEFINED or values is UNDEFINED:
+    """The operator and the list may decide before the next argument is looked at."""
+
+    def body(arguments: Sequence[Node], scope: Scope) -> Value:
+        op = scope.evaluate(arguments[0])
+        if op is UNDEFINED:
             return UNDEFINED
         compare = _COMPARISONS.get(op) if isinstance(op, str) else None
-        if compare is None or not isinstance(values, List):
+        if compare is None:
             return ERROR
+        values = scope.evaluate(arguments[1])
+        if not isinstance(values, List):
+            return _not_a_list(values)
+        wanted = scope.evaluate(arguments[2])
         for member in scope.members(values):
             result = compare(member, wanted)
             if result is ERROR:
@@ -130,7 +137,7 @@ def _comparing(*, every: bool) -> Function:
                 return not every
         return every
 
-    return strict(body, 3)
+    return lazy(body, 3)
 
 
 FAMILY: Final[Mapping[str, Function]] = {

@@ -9,12 +9,16 @@ from kettle.classad.conversions import to_real, truncated
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.operators import BINARY
-from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value
+from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value, low_half
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kettle.classad.scope import Scope
+
+
+_NOTHING: Final = 1e-8
+"""A real quantum so small is none."""
 
 
 def _rounding(how: Callable[[float], float]) -> Function:
@@ -32,12 +36,15 @@ def _rounding(how: Callable[[float], float]) -> Function:
 
 def _real_power(base: float, exponent: float) -> float:
     """C's `pow`, which has an answer for everything."""
+    odd = exponent % 2 == 1
     try:
         return math.pow(base, exponent)
     except OverflowError:
-        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+        return -math.inf if base < 0 and odd else math.inf
     except ValueError:
-        return math.inf if base == 0 else math.nan
+        if base != 0:
+            return math.nan
+        return math.copysign(math.inf, base) if odd else math.inf
 
 
 def _pow(arguments: Sequence[Value], _: Scope) -> Value:
@@ -77,10 +84,11 @@ def _multiple(value: Value, quantum: Value) -> Value:
     number, step = to_real(value), to_real(quantum)
     if isinstance(number, Exceptional) or isinstance(step, Exceptional):
         return ERROR
-    if step == 0:
+    if step == 0 or (type(quantum) is not int and abs(step) <= _NOTHING):
         return value
     count = number / step
-    return (math.ceil(count) if math.isfinite(count) else count) * step
+    whole = math.copysign(math.ceil(count), count) if math.isfinite(count) else count
+    return whole * step
 
 
 def _random(arguments: Sequence[Value], scope: Scope) -> Value:
@@ -88,6 +96,8 @@ def _random(arguments: Sequence[Value], scope: Scope) -> Value:
     limit: Value = arguments[0] if arguments else 1.0
     if isinstance(limit, bool) or not isinstance(limit, int | float):
         return ERROR
+    if isinstance(limit, int):
+        limit = low_half(limit)
     if limit <= 0:
         raise EvaluationFailed("random() has nothing to choose from")
     if source is None:

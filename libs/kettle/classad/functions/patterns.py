@@ -31,12 +31,11 @@ def limited(body: Strict) -> Strict:
 
 def _strings(arguments: Sequence[Value]) -> list[str] | Value:
     """The arguments if all are strings; error before undefined before a complaint about types."""
-    if any(value is ERROR for value in arguments):
-        return ERROR
-    if any(value is UNDEFINED for value in arguments):
-        return UNDEFINED
     texts = [value for value in arguments if isinstance(value, str)]
-    return texts if len(texts) == len(arguments) else ERROR
+    if len(texts) == len(arguments):
+        return texts
+    undefined = any(value is UNDEFINED for value in arguments)
+    return UNDEFINED if undefined and not any(value is ERROR for value in arguments) else ERROR
 
 
 def _regexp(arguments: Sequence[Value], scope: Scope) -> Value:
@@ -44,16 +43,14 @@ def _regexp(arguments: Sequence[Value], scope: Scope) -> Value:
     if not isinstance(texts, list):
         return texts
     pattern = compile_pattern(texts[0], *texts[2:])
-    return ERROR if pattern is None else pattern.search(octets(texts[1]), spend=scope.state.spend) is not None
+    return ERROR if pattern is None else pattern.occurs(octets(texts[1]), spend=scope.state.spend)
 
 
 def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
-    texts = _strings([arguments[0], *arguments[2:]])
-    values = arguments[1]
-    if texts is ERROR or values is ERROR:
-        return ERROR
-    if texts is UNDEFINED or values is UNDEFINED:
-        return UNDEFINED
+    for exceptional in (ERROR, UNDEFINED):
+        if any(value is exceptional for value in arguments):
+            return exceptional
+    texts, values = _strings([arguments[0], *arguments[2:]]), arguments[1]
     if not isinstance(texts, list) or not isinstance(values, List):
         return ERROR
     pattern = compile_pattern(*texts)
@@ -63,7 +60,7 @@ def _regexp_member(arguments: Sequence[Value], scope: Scope) -> Value:
             found = UNDEFINED
         elif not isinstance(member, str):
             return ERROR
-        elif pattern is not None and pattern.search(octets(member), spend=scope.state.spend):
+        elif pattern is not None and pattern.occurs(octets(member), spend=scope.state.spend):
             return True
     return found
 
@@ -90,12 +87,18 @@ def _substituting(forced: str) -> Function:
 
 
 def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, scope: Scope) -> Value:
+    """
+    Behind a match of nothing the search goes on after the next octet, which is kept.
+
+    At the end of the text there is none: then the value is error.
+    So it is where more than nothing could have been found, which only a search that tries all ways would tell.
+    """
     whole, everywhere = "f" in options, "g" in options
     parts: list[bytes] = []
     position = 0
+    if pattern.forgets_groups and re.search(rb"\\[1-9]", template):
+        return ERROR
     for match in pattern.finditer(text, spend=scope.state.spend):
-        if everywhere and match.start == match.end:
-            return ERROR
         replacement = _expanded(match, template)
         if replacement is None:
             return ERROR
@@ -105,6 +108,11 @@ def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, s
         position = match.end
         if not everywhere:
             break
+        if match.start == match.end:
+            if position == len(text) or not pattern.only_empty(text, position):
+                return ERROR
+            parts.append(text[position : position + 1])
+            position += 1
     return from_octets(b"".join(parts) + (text[position:] if whole else b""))
 
 

@@ -4,8 +4,7 @@ Patterns in Perl syntax over octets, found in a time that is known before.
 RE2 runs them: its time grows with the length of the text and the size of the pattern, whatever the two say.
 What it cannot do but `re` can (look-around, references to groups, possessive quantifiers) is run by `re` if the
 pattern and the text leave it few ways to go wrong.
-What ads use and these two spell differently is translated: POSIX classes, ``\h``, ``\s``, ``\z`` and ``\Z``,
-``\Q..\E``, ``(?<name>``, a literal ``[`` within a class, and option ``x``.
+What the two spell differently is translated (`perl`).
 What neither can do (``\K``, ``\R``, ``\G``, recursion, conditions) is a bad pattern here, and what would take too
 long is refused, so that a difference is an error and never another answer.
 """
@@ -13,13 +12,14 @@ long is refused, so that a difference is an error and never another answer.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kettle.classad.errors import ClassAdError
+from kettle.classad.functions.perl import translated
 from kettle.classad.functions.ways import ways
 from kettle.classad.values import octets
 
@@ -28,23 +28,11 @@ if TYPE_CHECKING:
 
 _re2: Final[Any] = import_module("re2")  # it has no types
 
-_POSIX: Final = {
-    b"alpha": rb"a-zA-Z", b"digit": rb"0-9", b"alnum": rb"a-zA-Z0-9", b"upper": rb"A-Z", b"lower": rb"a-z",
-    b"space": rb"\t-\r ", b"blank": rb"\t ", b"xdigit": rb"0-9a-fA-F", b"word": rb"\w",
-    b"punct": rb"!-/:-@\[-`{-~", b"cntrl": rb"\x00-\x1f\x7f", b"print": rb"\x20-\x7e", b"graph": rb"\x21-\x7e",
-}  # fmt: skip
-_OUTSIDE: Final = re.compile(
-    rb"\\Q(?P<quoted>.*?)(?:\\E|\Z)|\\E|\\[hHsSzZ]|\\.|\(\?<(?=[A-Za-z_])|\$|(?P<class>\[\^?\]?)", re.DOTALL
-)
-_INSIDE: Final = re.compile(rb"\[:(?P<not>\^?)(?P<posix>[a-z]+):\]|\\.|(?P<end>\])|[\[&~|]|--", re.DOTALL)
-_SPELLING: Final = {
-    rb"\h": rb"[\t ]", rb"\H": rb"[^\t ]", rb"\s": rb"[\t-\r ]", rb"\S": rb"[^\t-\r ]", rb"\E": b"",
-    b"(?<": b"(?P<",
-}  # fmt: skip
-_IN_CLASS: Final = {rb"\h": rb"\t ", rb"\s": rb"\t-\r "}
-_ENDS: Final = {rb"\z": (rb"\z", rb"\Z"), rb"\Z": (rb"\z", rb"(?=\n?\Z)")}
-"""How RE2 and how `re` write the end; RE2 has no word for an end before a last line break."""
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
+
+_BRACKET: Final = re.compile(rb"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()|(?P<close>\))", re.DOTALL)
+_LOOK: Final = re.compile(rb"\(\?<?[=!]")
+_CHOICE: Final = re.compile(rb"[|*?]|\{0")
 
 _LONGEST: Final = 10_000
 """Octets of a pattern; it takes some 10 ms to compile."""
@@ -81,30 +69,63 @@ class Pattern:
     """A pattern that was compiled; `quick` is RE2's form of it, `slow` is that of `re`, at least one exists."""
 
     def __init__(self, source: bytes, options: str) -> None:
-        linear, tracking, self._ends = _translated(source, extended="x" in options)
+        linear, tracking, self._ends = translated(source, extended="x" in options)
         self._tracking = tracking
         self._quick: Any = _linear(linear, options)
         self._slow = _backtracking(tracking, options) if self._quick is None or self._ends else None
         if self._quick is None and self._slow is None:
             raise re.error("neither RE2 nor re knows it")
+        self._longest = partial(_linear, linear, options, longest=True)
         self._multiline = "m" in options
+        self._source = linear
+        self._size: int = 0 if self._quick is None else self._quick.programsize
+
+    def occurs(self, text: bytes, *, spend: Callable[[int], None] = _free) -> bool:
+        """Whether there is a place for it in `text`; otherwise as `search`."""
+        return self._run(text, 0, spend) is not None
 
     def search(self, text: bytes, at: int = 0, *, spend: Callable[[int], None] = _free) -> Found | None:
         """The first place in `text` from `at` on; raises `TooCostly`, and tells `spend` what it takes, in steps."""
-        found: Any
+        found = self._run(text, at, spend)
+        return None if found is None else Found(found.start(), found.end(), (found[0], *found.groups()))
+
+    def _run(self, text: bytes, at: int, spend: Callable[[int], None]) -> Any:
+        """The match as the engine gives it, None if there is none."""
         if self._quick is not None and not (self._ends and not self._multiline and text.endswith(b"\n")):
-            work = self._quick.programsize * (len(text) - at + 1)
+            work = self._size * (len(text) - at + 1)
             if work > _WORK:
                 raise TooCostly("the pattern is too large for so long a text")
             spend(work // _WORK_PER_STEP)
-            found = self._quick.search(text, at)
-        else:
-            tries = None if self._slow is None else ways(self._tracking, len(text), limit=_TRIES)
-            if self._slow is None or tries is None:
-                raise TooCostly("the pattern leaves too many ways to look for it")
-            spend(tries // _WORK_PER_STEP)
-            found = self._slow.search(text, at)
-        return None if found is None else Found(found.start(), found.end(), (found[0], *found.groups()))
+            return self._quick.search(text, at)
+        tries = None if self._slow is None else ways(self._tracking, len(text), limit=_TRIES)
+        if self._slow is None or tries is None:
+            raise TooCostly("the pattern leaves too many ways to look for it")
+        spend(tries // _WORK_PER_STEP)
+        return self._slow.search(text, at)
+
+    @property
+    def forgets_groups(self) -> bool:
+        """
+        Whether a group that may match nothing is repeated without bound.
+
+        RE2 and PCRE disagree about what such a group has found last.
+        """
+        return _repeats_nothing(self._source)
+
+    def finds_something(self, text: bytes, *, spend: Callable[[int], None] = _free) -> bool:
+        """Whether it is found anywhere in `text` with at least one octet."""
+        self.search(text, spend=spend)
+        longest = self._longest()
+        places = self.finditer(text) if longest is None else longest.finditer(text)
+        return any(match.end > match.start if isinstance(match, Found) else match[0] for match in places)
+
+    def only_empty(self, text: bytes, at: int) -> bool:
+        """Whether what matches nothing at a place can match nothing else there; False if that cannot be told."""
+        if self._quick is None:
+            return not _CHOICE.search(_LOOK.sub(b"", self._tracking))
+        longest = self._longest()
+        found = longest and longest.match(text, at)
+        return bool(found) and found.end() == at
 
     def finditer(self, text: bytes, *, spend: Callable[[int], None] = _free) -> Iterator[Found]:
         """All places that do not overlap; together they may take twice what one may."""
@@ -123,6 +144,23 @@ class Pattern:
 
 
 @lru_cache(maxsize=512)
+def _repeats_nothing(pattern: bytes) -> bool:
+    opened: list[int] = []
+    for token in re.finditer(
+        rb"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()|(?P<close>\))", pattern, re.DOTALL
+    ):
+        if token["open"]:
+            opened.append(token.start())
+        elif token["close"] and opened:
+            start = opened.pop()
+            if pattern[token.end() : token.end() + 1] in {b"*", b"+", b"{"}:
+                body = _linear(pattern[start : token.end()], "")
+                if body is None or body.fullmatch(b""):
+                    return True
+    return False
+
+
+@lru_cache(maxsize=512)
 def compile_pattern(pattern: str, options: str = "") -> Pattern | None:
     """The pattern with the options it knows (``imsx``), others ignored; None if it is none."""
     source = octets(pattern)
@@ -134,10 +172,11 @@ def compile_pattern(pattern: str, options: str = "") -> Pattern | None:
         return None
 
 
-def _linear(source: bytes, options: str) -> Any:
+def _linear(source: bytes, options: str, *, longest: bool = False) -> Any:
     chosen = _re2.Options()
     chosen.encoding = _re2.Options.Encoding.LATIN1  # octets
     chosen.log_errors = False
+    chosen.longest_match = longest
     chosen.max_mem = _MEMORY
     chosen.case_sensitive = "i" not in options
     chosen.dot_nl = "s" in options
@@ -155,71 +194,3 @@ def _backtracking(source: bytes, options: str) -> re.Pattern[bytes] | None:
     for option in options:
         flags |= _FLAGS.get(option, re.RegexFlag(0))
     return re.compile(source, flags)
-
-
-def _translated(pattern: bytes, *, extended: bool) -> tuple[bytes, bytes, bool]:
-    """The pattern as RE2 and as `re` write it, and whether it asks where a line or the text ends."""
-    linear: list[bytes] = []
-    tracking: list[bytes] = []
-    ends = False
-    position = 0
-    while match := _OUTSIDE.search(pattern, position):
-        for parts, plain in zip(
-            (linear, tracking), _plain(pattern[position : match.start()], extended), strict=True
-        ):
-            parts.append(plain)
-        position = match.end()
-        token = match[0]
-        if match["class"] is not None:
-            members, position = _class(pattern, position)
-            both = (token.replace(b"]", rb"\]") + members,) * 2
-        elif match["quoted"] is not None:
-            both = (re.escape(match["quoted"]),) * 2
-        else:
-            ends = ends or token in {b"$", rb"\Z"}
-            both = _ENDS.get(token, (_SPELLING.get(token, token),) * 2)
-        linear.append(both[0])
-        tracking.append(both[1])
-    last = _plain(pattern[position:], extended)
-    return b"".join((*linear, last[0])), b"".join((*tracking, last[1])), ends
-
-
-def _plain(text: bytes, extended: bool) -> tuple[bytes, bytes]:  # noqa: FBT001 - private
-    """What stands between the tokens; an octet beyond ASCII has no other case, whatever RE2 takes it for."""
-    if extended:
-        if b"#" in text:
-            raise re.error("comments are not understood")
-        text = b"".join(text.split())
-    return re.sub(rb"[\x80-\xff]", lambda octet: b"(?-i:\\x%02x)" % octet[0][0], text), text
-
-
-def _class(pattern: bytes, position: int) -> tuple[bytes, int]:
-    """The rest of a character class, and where it ends."""
-    parts: list[bytes] = []
-    while match := _INSIDE.search(pattern, position):
-        parts.append(pattern[position : match.start()])
-        position = match.end()
-        if match["posix"] is not None:
-            parts.append(_posix(match["posix"], negated=bool(match["not"])))
-        elif match["end"] is not None:
-            return b"".join(parts) + b"]", position
-        elif match[0][:1] == b"\\":
-            parts.append(_IN_CLASS.get(match[0], match[0]))
-        else:
-            parts.append(_escaped(match[0]))
-    return b"".join(parts) + pattern[position:], len(pattern)
-
-
-def _escaped(special: bytes) -> bytes:
-    return b"".join(b"\\" + bytes([code]) for code in special)
-
-
-def _posix(name: bytes, *, negated: bool) -> bytes:
-    """The members of a POSIX class; one that is unknown makes the pattern a bad one."""
-    members = _POSIX.get(name)
-    if members is None:
-        raise re.error(f"unknown class {name!r}")
-    if not negated:
-        return members
-    inside = re.compile(b"[" + members + b"]")
-    return b"".join(b"\\x%02x" % code for code in range(256) if not inside.match(bytes([code])))

@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from kettle.classad.errors import EvaluationFailed
 from kettle.classad.nodes import Node
 from kettle.classad.scope import Scope
-from kettle.classad.values import Value
+from kettle.classad.values import ERROR, Value
 
 Strict: TypeAlias = Callable[[Sequence[Value], Scope], Value]
 Lazy: TypeAlias = Callable[[Sequence[Node], Scope], Value]
@@ -22,6 +23,7 @@ class Function(msgspec.Struct, frozen=True):
     A function of the language.
 
     A `strict` one receives values, all arguments having been evaluated; a `lazy` one receives expressions.
+    A `choice` evaluates its first argument and one of the other two: the engines do that themselves.
     A wrong number of arguments is the value error, as is an unknown function.
     """
 
@@ -29,6 +31,7 @@ class Function(msgspec.Struct, frozen=True):
     most: int | None
     strict: Strict | None = None
     lazy: Lazy | None = None
+    choice: bool = False
 
     def accepts(self, count: int) -> bool:
         """Whether so many arguments are right."""
@@ -43,3 +46,20 @@ def strict(body: Strict, least: int, most: int | None = -1) -> Function:
 def lazy(body: Lazy, least: int, most: int | None = -1) -> Function:
     """A function of expressions."""
     return Function(least, least if most == -1 else most, lazy=body)
+
+
+def attempted(argument: Node, scope: Scope) -> Value:
+    """
+    The value of `argument`, error also where the evaluation fails.
+
+    Only the budget of steps is everyone's: who has used it up is through.
+    """
+    state = scope.state
+    depth = state.depth
+    try:
+        return scope.evaluate(argument)
+    except EvaluationFailed:
+        if state.steps < 0:
+            raise
+        state.depth = depth
+        return ERROR

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.functions.registry import Function, strict
-from kettle.classad.values import ERROR, List, Value
+from kettle.classad.values import ERROR, List, Stored, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +20,11 @@ def _split(arguments: Sequence[Value], _: Scope) -> Value:
     text, separators = arguments[0], arguments[1] if len(arguments) > 1 else ", \t"
     if not isinstance(text, str) or not isinstance(separators, str):
         return ERROR
-    return List(tuple(_pieces(text, separators)))
+    return List(_pieces(text, separators))
 
 
-def _pieces(text: str, separators: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def _pieces(text: str, separators: str) -> tuple[Stored, ...]:
     """
     Empty pieces are dropped, except between two of the same separator that is no white space.
 
@@ -40,7 +42,9 @@ def _pieces(text: str, separators: str) -> list[str]:
         if character not in _WHITE:
             before = character
         start = position + 1
-    return [*pieces, text[start:]] if start < len(text) else pieces
+    if start < len(text):
+        pieces.append(text[start:])
+    return tuple(pieces)
 
 
 def _splitting_at(*, name_first: bool) -> Function:

@@ -5,21 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.conversions import to_integer, to_string
-from kettle.classad.functions.registry import Function, strict
-from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Value, from_octets, joined, octets
+from kettle.classad.functions.registry import Function, lazy, strict
+from kettle.classad.nodes import Node
+from kettle.classad.times import units
+from kettle.classad.values import (
+    ERROR,
+    UNDEFINED,
+    Exceptional,
+    List,
+    Value,
+    from_octets,
+    joined,
+    low_half,
+    octets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kettle.classad.scope import Scope
 
-_DAY: Final = 86_400
 
-
-def _strcat(arguments: Sequence[Value], _: Scope) -> Value:
+def _strcat(arguments: Sequence[Node], scope: Scope) -> Value:
+    """The first undefined or error decides; what stands behind it is not looked at."""
     parts: list[str] = []
-    for value in arguments:
-        part = to_string(value)
+    for argument in arguments:
+        part = to_string(scope.evaluate(argument))
         if isinstance(part, Exceptional):
             return part
         parts.append(part)
@@ -43,11 +54,13 @@ def _join(arguments: Sequence[Value], scope: Scope) -> Value:
     glue = to_string(separator)
     if glue is ERROR:
         return ERROR
-    return _joined("" if isinstance(glue, Exceptional) else glue, items)
+    return _joined(glue, items)
 
 
-def _joined(glue: str, items: Iterable[Value]) -> Value:
-    text, seen, undefined = "", False, False
+def _joined(glue: str | Exceptional, items: Iterable[Value]) -> Value:
+    """Undefined if something is and nothing but the separator has a value."""
+    text, seen, undefined = "", False, isinstance(glue, Exceptional)
+    glue = "" if isinstance(glue, Exceptional) else glue
     for item in items:
         part = to_string(item)
         if part is ERROR:
@@ -60,10 +73,14 @@ def _joined(glue: str, items: Iterable[Value]) -> Value:
     return UNDEFINED if undefined and not seen else joined([text])
 
 
-def _changing_case(change: Callable[[bytes], bytes]) -> Function:
+def _changing_case(change: Callable[[bytes], bytes], plainly: Callable[[str], str]) -> Function:
+    """Only ASCII letters have another case; text of nothing else need not become octets."""
+
     def body(arguments: Sequence[Value], _: Scope) -> Value:
         text = to_string(arguments[0])
-        return text if isinstance(text, Exceptional) else from_octets(change(octets(text)))
+        if isinstance(text, Exceptional):
+            return text
+        return plainly(text) if text.isascii() else from_octets(change(octets(text)))
 
     return strict(body, 1)
 
@@ -80,9 +97,11 @@ def _substr(arguments: Sequence[Value], _: Scope) -> Value:
     ):
         return ERROR
     data = octets(text)
+    offset = low_half(offset)
     start = max(len(data) + offset, 0) if offset < 0 else offset
     end = len(data)
     if isinstance(length, int):
+        length = low_half(length)
         end = end + length if length < 0 else start + length
     return from_octets(data[start : max(end, start)])
 
@@ -105,21 +124,19 @@ def _interval(arguments: Sequence[Value], _: Scope) -> Value:
     number = to_integer(arguments[0])
     if isinstance(number, Exceptional):
         return ERROR
-    seconds = (number + (1 << 31)) % (1 << 32) - (1 << 31)
-    sign, whole = ("-" if seconds < 0 else ""), abs(seconds)
-    days, hours, minutes = whole // _DAY, whole // 3600 % 24, whole // 60 % 60
+    days, hours, minutes, seconds = units(low_half(number))
     if days:
-        return f"{sign}{days}+{hours:02d}:{minutes:02d}:{whole % 60:02d}"
+        return f"{days}+{abs(hours):02d}:{abs(minutes):02d}:{abs(seconds):02d}"
     if hours:
-        return f"{sign}{hours}:{minutes:02d}:{whole % 60:02d}"
-    return f"{sign}{minutes}:{whole % 60:02d}" if minutes else f"{sign}{whole}"
+        return f"{hours}:{abs(minutes):02d}:{abs(seconds):02d}"
+    return f"{minutes}:{abs(seconds):02d}" if minutes else str(seconds)
 
 
 FAMILY: Final[Mapping[str, Function]] = {
-    "strcat": strict(_strcat, 0, None),
+    "strcat": lazy(_strcat, 0, None),
     "join": strict(_join, 0, None),
-    "toupper": _changing_case(bytes.upper),
-    "tolower": _changing_case(bytes.lower),
+    "toupper": _changing_case(bytes.upper, str.upper),
+    "tolower": _changing_case(bytes.lower, str.lower),
     "substr": strict(_substr, 2, 3),
     "strcmp": _comparing(lambda data: data),
     "stricmp": _comparing(bytes.lower),

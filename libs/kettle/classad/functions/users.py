@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.functions.registry import Function, strict
+from kettle.classad.errors import EvaluationFailed
+from kettle.classad.functions.registry import Function, attempted, lazy, strict
+from kettle.classad.nodes import Node
 from kettle.classad.values import ERROR, UNDEFINED, Value
 
 if TYPE_CHECKING:
@@ -13,12 +15,15 @@ if TYPE_CHECKING:
     from kettle.classad.scope import Scope
 
 
-def _user_home(arguments: Sequence[Value], scope: Scope) -> Value:
-    name = arguments[0]
-    default = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else None
+def _user_home(arguments: Sequence[Node], scope: Scope) -> Value:
+    if not 1 <= len(arguments) <= 2:
+        raise EvaluationFailed("userHome() takes a name and perhaps a default")
+    default = attempted(arguments[1], scope) if len(arguments) > 1 else ""
+    name = attempted(arguments[0], scope)
+    if not isinstance(default, str):
+        default = ""
     if not isinstance(name, str):
-        missing: Value = UNDEFINED if name is UNDEFINED else ERROR
-        return missing if default is None else default
+        return default or (UNDEFINED if name is UNDEFINED else ERROR)
     ask = scope.state.context.home
     home = ask(name) if ask is not None else None
     return home or default or UNDEFINED
@@ -44,6 +49,6 @@ def _user_map(arguments: Sequence[Value], scope: Scope) -> Value:
 
 
 FAMILY: Final[Mapping[str, Function]] = {
-    "userhome": strict(_user_home, 1, 2),
+    "userhome": lazy(_user_home, 0, None),
     "usermap": strict(_user_map, 2, 4),
 }

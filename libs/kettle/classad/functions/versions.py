@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.conversions import to_string
@@ -18,6 +19,7 @@ _DIGITS: Final = re.compile(rb"[0-9]*")
 _TRAILING_DIGITS: Final = re.compile(rb"[0-9]*\Z")
 
 
+@lru_cache(maxsize=4096)
 def natural_order(left: bytes, right: bytes) -> int:
     """
     Negative, zero or positive, as C's `strverscmp` orders.
@@ -49,7 +51,9 @@ def _common(left: bytes, right: bytes) -> int:
 
 
 def _at(text: bytes, position: int) -> int:
-    return text[position] if position < len(text) else 0
+    """An octet as C's `char` has it: signed."""
+    octet = text[position] if position < len(text) else 0
+    return octet - 256 if octet > 127 else octet
 
 
 def _digits_before(text: bytes) -> bytes:

@@ -1,0 +1,15 @@
+"""
+ClassAds in columns: one expression evaluated in a whole table of ads at once.
+
+    table = Table()
+    table.put("slot1@host", ad)
+    Evaluator(table, my=job).holds("requirements")
+
+It agrees with `kettle.classad.interpret` in every row.
+What has no kernel of its own is left to closures, once for each distinct combination of the attributes it mentions.
+"""
+
+from kettle.classad.columnar.evaluate import Evaluator
+from kettle.classad.columnar.table import Table
+
+__all__ = ["Evaluator", "Table"]

@@ -1,0 +1,149 @@
+"""
+Expressions without a kernel: evaluated by a closure, once for each distinct combination of what they depend on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+import numpy as np
+
+from kettle.classad.columnar.column import Classes, Tag, classify, combine
+from kettle.classad.columnar.dependencies import Everything, dependencies
+from kettle.classad.columnar.vector import Partition, Unknown, Vector, of_value
+from kettle.classad.errors import EvaluationFailed
+from kettle.classad.evaluate import evaluate_attribute, evaluate_within
+from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from kettle.classad.ad import ClassAd
+    from kettle.classad.columnar.column import Integers
+    from kettle.classad.columnar.frame import Frame
+    from kettle.classad.nodes import Node
+
+Outcome: TypeAlias = "Value | EvaluationFailed"
+
+_TAGS: Final[Mapping[type, int]] = {bool: Tag.BOOLEAN, int: Tag.INTEGER, float: Tag.REAL}
+_DTYPES: Final = {Tag.BOOLEAN: np.bool_, Tag.INTEGER: np.int64, Tag.REAL: np.float64}
+
+
+class Outcomes(msgspec.Struct, frozen=True):
+    """The value, or the failure, of each class of rows, and the class of each row."""
+
+    values: list[Outcome]
+    of: Integers
+
+
+def outcomes(expression: Node, frame: Frame, attribute: str | None = None) -> Outcomes:
+    """What the closure of an expression, or of an attribute of the frame's side, gives in every row."""
+    frame.shared.own = True  # what the closures look at is not recorded
+    if not frame.count:
+        return Outcomes([], np.zeros(0, np.int64))
+    keys: frozenset[str] | None
+    try:
+        keys = dependencies(expression, frame)
+        classes = _classes(frame, sorted(keys))
+    except Everything:
+        keys = None
+        everyone = np.arange(frame.count)
+        classes = Classes(everyone, everyone)
+    return Outcomes(
+        [_outcome(expression, frame, int(row), keys, attribute) for row in classes.examples], classes.of
+    )
+
+
+def _classes(frame: Frame, keys: list[str]) -> Classes:
+    """The frame's rows by what they have under these keys; examples are positions."""
+    found: Classes | None = None
+    for key in keys:
+        classes = _classes_of(frame, key)
+        found = classes if found is None else combine(found, classes)
+    if found is None:
+        return Classes(np.zeros(frame.count, np.int64), np.zeros(1, np.int64))
+    return found
+
+
+def _classes_of(frame: Frame, key: str) -> Classes:
+    shared, rows = frame.shared, frame.rows
+    overlaid = shared.overlay.get(key)
+    if overlaid is not None:
+        return classify(overlaid if rows is None else overlaid[rows])
+    classes = shared.table.columns[key].classes(shared.count)
+    return classes if rows is None else classify(classes.of[rows])
+
+
+def _outcome(
+    expression: Node, frame: Frame, position: int, keys: frozenset[str] | None, attribute: str | None
+) -> Outcome:
+    """The closure in one row, on the way through the attributes that are being evaluated."""
+    shared = frame.shared
+    row = position if frame.rows is None else int(frame.rows[position])
+    there = _ad(frame, row, keys)
+    my, target = (there, shared.ad) if frame.mine else (shared.ad, there)
+    assert my is not None, "a frame of the ad's side has an ad"
+    if attribute is not None:
+        try:
+            return evaluate_attribute(attribute, my, target, shared.context)
+        except EvaluationFailed as failure:
+            return failure
+    path = [(there if mine else shared.ad, key) for mine, key in shared.path]
+    entered = [(ad, key) for ad, key in path if ad is not None]
+    try:
+        return evaluate_within(expression, my, target, shared.context, entered, shared.depth)
+    except EvaluationFailed as failure:
+        return failure
+
+
+def _ad(frame: Frame, row: int, keys: frozenset[str] | None) -> ClassAd:
+    ad = frame.shared.table.ad(row, keys)
+    for key, column in frame.shared.overlay.items():
+        if keys is None or key in keys:
+            ad[key] = int(column[row])
+    return ad
+
+
+def distinct(expression: Node, frame: Frame) -> Vector:
+    """
+    What the closure of an expression gives in every row, as a vector.
+
+    Raises `Unknown` for values that no vector holds, among them that there is none.
+    """
+    if not frame.count:
+        return Vector(Tag.UNDEFINED, undefined=True)
+    found = outcomes(expression, frame)
+    if len(found.values) == 1:
+        return of_value(_representable(found.values[0]))
+    tags = np.array([_tag(value) for value in found.values], np.int64)
+    kinds = set(tags.tolist()) - {Tag.UNDEFINED, Tag.ERROR}
+    if len(kinds) > 1:
+        by_row = tags[found.of]
+        raise Partition([np.flatnonzero(by_row == tag) for tag in np.unique(by_row)])
+    undefined, error = (tags == Tag.UNDEFINED)[found.of], (tags == Tag.ERROR)[found.of]
+    if not kinds:
+        return Vector(Tag.UNDEFINED, undefined=undefined, error=error)
+    kind = kinds.pop()
+    data: npt.NDArray[np.generic] = np.array(
+        [0 if isinstance(value, Exceptional) else value for value in found.values], _DTYPES[kind]
+    )
+    return Vector(kind, data[found.of], undefined, error)
+
+
+def _representable(value: Outcome) -> bool | int | float | str | Exceptional:
+    if isinstance(value, bool | int | float | str | Exceptional):
+        return value
+    raise Unknown
+
+
+def _tag(value: Outcome) -> int:
+    """Strings made by an evaluation are not known to the table: let what compares them be evaluated instead."""
+    if value is UNDEFINED or value is ERROR:
+        return Tag.UNDEFINED if value is UNDEFINED else Tag.ERROR
+    tag = _TAGS.get(type(value))
+    if tag is None:
+        raise Unknown
+    return tag

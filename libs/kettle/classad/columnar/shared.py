@@ -1,0 +1,79 @@
+"""
+What one evaluation over a table knows, from whichever side it is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from kettle.classad.columnar.vector import Overrun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kettle.classad.ad import ClassAd
+    from kettle.classad.columnar.column import Integers
+    from kettle.classad.columnar.kernels import Kernel
+    from kettle.classad.columnar.table import Remembered, Table
+    from kettle.classad.context import Context
+    from kettle.classad.nodes import Node
+
+    Compile: TypeAlias = Callable[[Node], Kernel]
+    Overlay: TypeAlias = Mapping[str, Integers]
+
+_SIDES: Final = ("my", "self", "target", "other")
+
+
+class Shared:
+    """
+    What both sides of one evaluation share.
+
+    `path` are the attributes that are being evaluated, as (whether of the rows, key): circles end there.
+    `depth` is not less than what the interpreter would have used so far, `deepest` where it was greatest;
+    `steps` is what has been charged.
+    `plain` is whether MY and TARGET mean the two sides, no attribute being named so.
+    `consulted` are names that were looked for in the ad and not found there; `own` is whether anything was looked at
+    but rows and names that are missing: a value for which nothing was is the same for any ad that lacks these names.
+    """
+
+    __slots__ = (
+        "ad", "compile", "consulted", "context", "count", "deepest", "depth", "now", "overlay", "own", "path", "plain", "steps",
+        "table",
+    )  # fmt: skip
+
+    def __init__(
+        self, table: Table, ad: ClassAd | None, context: Context, overlay: Overlay, compile_: Compile
+    ) -> None:
+        self.table = table
+        self.count = len(table)
+        self.ad = ad
+        self.overlay = overlay
+        now = self.now = context.now() if context.now is not None else None
+        # All rows are looked at at once, also by closures.
+        self.context = context if now is None else msgspec.structs.replace(context, now=lambda: now)
+        self.compile = compile_
+        self.path: list[tuple[bool, str]] = []
+        self.depth = 0
+        self.deepest = 0
+        self.steps = 0
+        self.plain = table.columns.keys().isdisjoint(_SIDES) and (
+            ad is None or all(ad.find(name) is None for name in _SIDES)
+        )
+        self.consulted: set[str] = set()
+        self.own = False
+
+    def holds_here(self, known: Remembered) -> bool:
+        """Whether a value that was found for another ad and another overlay is the value here."""
+        if not self.overlay.keys() <= known.overlaid:
+            return False
+        ad = self.ad
+        return ad is None or all(ad.find(name) is None for name in known.absent)
+
+    def check(self, beyond: int = 0) -> None:
+        """Raise `Overrun` if the interpreter might run out of steps, or of levels so many `beyond` those here."""
+        deepest = self.depth + beyond
+        self.deepest = max(self.deepest, deepest)
+        if deepest > self.context.max_depth or self.steps > self.context.max_steps:
+            raise Overrun

@@ -1,0 +1,151 @@
+"""
+What everything within one top-level evaluation shares.
+
+A match begins an evaluation for each pair of ads that it looks at, so nothing is built here before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kettle.classad.ad import ClassAd
+from kettle.classad.context import NOTHING, Context
+from kettle.classad.errors import EvaluationFailed
+from kettle.classad.nodes import AdLiteral, Node, Reference
+from kettle.classad.scope import Scope
+from kettle.classad.values import UNDEFINED, Exceptional, Stored, Value
+
+Evaluate: TypeAlias = Callable[[Node, Scope], Value]
+
+
+def _context_of(own: str, other: str) -> AdLiteral:
+    names = {"ad": own, "my": own, "other": other, "target": other}
+    return AdLiteral(
+        tuple((name, Reference(side, side.lower(), absolute=True)) for name, side in names.items())
+    )
+
+
+_LEFT: Final = _context_of("LEFT", "RIGHT")
+_RIGHT: Final = _context_of("RIGHT", "LEFT")
+
+
+class Evaluation(msgspec.Struct, eq=False):
+    """
+    What everything within one top-level evaluation shares.
+
+    It counts down `depth` and `steps`, knows the scope of each ad by the ad's identity, and gives each nested ad
+    one identity.
+    `evaluate` is the engine: it charges for an expression, looks whether it is too deep, and gives its value.
+    After a failure the levels are not where they were: who goes on nevertheless puts `depth` back.
+    It sees one instant: two readings of the clock in one expression agree.
+    """
+
+    evaluate: Evaluate
+    context: Context
+    depth: int
+    steps: int
+    my: ClassAd
+    target: ClassAd | None
+    scopes: dict[int, Scope] = {}
+    _nested: dict[tuple[int, int], tuple[AdLiteral, ClassAd]] | None = None
+    _now: int | Exceptional | None = None
+
+    def scope_of(self, ad: ClassAd) -> Scope:
+        """The scope of expressions written in `ad`: one for each ad, and alive as long as the evaluation."""
+        scope = self.scopes.get(id(ad))
+        if scope is None:
+            other = self.target if ad is self.my else self.my if ad is self.target else None
+            hidden = ad.hides_sides
+            above = ad.chained
+            while above is not None:
+                hidden |= above.hides_sides
+                above = above.chained
+            own = None if hidden else ad.stored
+            theirs = None if hidden or other is None or ad.parent is not None else other.stored
+            scope = self.scopes[id(ad)] = Scope(ad, ad, self, other, own, theirs)
+        return scope
+
+    @property
+    def root(self) -> ClassAd | None:
+        """The outermost ad; a match has none."""
+        if self.target is not None:
+            return None
+        ad = self.my
+        while ad.parent is not None:
+            ad = ad.parent
+        return ad
+
+    def outermost(self, key: str) -> tuple[Stored, ClassAd]:
+        """What ``.name`` stands for, and in which ad; around a match there is an ad of its two sides."""
+        root = self.root
+        if root is not None:
+            return self.scope_of(root).look_up(key, selected=True)
+        sides: dict[str, Stored | None] = {"left": self.my, "right": self.target}
+        side = sides.get(key)
+        return UNDEFINED if side is None else side, self.my
+
+    def around(self, ad: ClassAd) -> ClassAd | None:
+        """The ad in which `ad` stands; for a side of a match an ad that names both."""
+        if ad.parent is not None or self.target is None or (ad is not self.my and ad is not self.target):
+            return ad.parent
+        return ClassAd.from_literal(_LEFT if ad is self.my else _RIGHT)
+
+    def nested(self, node: AdLiteral, parent: ClassAd) -> ClassAd:
+        """The ad that `node`, written in `parent`, stands for: the same one each time."""
+        if self._nested is None:
+            self._nested = {}
+        key = (id(node), id(parent))
+        known = self._nested.get(key)
+        if known is None:
+            self.spend(len(node.attributes))
+            known = self._nested[key] = (node, ClassAd.from_literal(node, parent))
+        return known[1]
+
+    def now(self) -> int | Exceptional:
+        """The instant of this evaluation, undefined without a clock."""
+        if self._now is None:
+            self._now = self.context.now() if self.context.now is not None else UNDEFINED
+        return self._now
+
+    def utc_offset(self, instant: int) -> int:
+        """The local zone at `instant`, in seconds east of UTC."""
+        return self.context.utc_offset(instant) if self.context.utc_offset is not None else 0
+
+    def descend(self, levels: int = 1) -> None:
+        """Go deeper, or give up; the way back is ``depth += levels``."""
+        self.depth -= levels
+        if self.depth < 0:
+            raise EvaluationFailed("the expression goes on too deeply")
+
+    def spend(self, steps: int) -> None:
+        """Count work: an expression that is entered by its size, a function by what it does.  Or give up."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise EvaluationFailed("the expression goes on too long")
+
+    def renew(self) -> None:
+        """Begin another evaluation in the same ads, with the budget of one."""
+        self.depth, self.steps = self.context.max_depth, self.context.max_steps
+
+    def close(self) -> None:
+        """Let go of the scopes: they know this evaluation, and the collector should not have to find that out."""
+        self.scopes.clear()
+
+    def anew(self, node: Node, ad: ClassAd) -> Value:
+        """The value of `node`, written in `ad`, in another evaluation like this one."""
+        state = new_scope(self.evaluate, self.my, self.target, self.context).state
+        try:
+            return self.evaluate(node, state.scope_of(ad))
+        except RecursionError:
+            raise EvaluationFailed("the expression goes on too deeply") from None
+
+
+def new_scope(
+    evaluate: Evaluate, my: ClassAd | None, target: ClassAd | None, context: Context = NOTHING
+) -> Scope:
+    """The scope in which a new evaluation starts."""
+    my = ClassAd() if my is None else my
+    return Evaluation(evaluate, context, context.max_depth, context.max_steps, my, target).scope_of(my)
