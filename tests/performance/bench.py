@@ -24,6 +24,7 @@ from kettle.pool import processes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 APPEND: Final = Path(__file__).with_name("append.py")
+CLASSADS: Final = Path(__file__).with_name("classads.py")
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -158,9 +159,23 @@ async def events(directory: Path, rounds: int) -> dict[str, Any]:
     return {callers: {"events_per_second": summary(rates, 0)} for callers, rates in by_callers.items()}
 
 
+async def classads() -> dict[str, Any]:
+    """Parsing, evaluation, matchmaking: in a process of its own, whose memory is measured."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(CLASSADS), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{CLASSADS.name} ended with {process.returncode}")
+    figures: dict[str, Any] = json.loads(out)
+    return figures
+
+
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
+    say("ClassAds and matchmaking")
+    report["classads"] = await classads()
     say("appending events")
     report["append"] = await events(directory, arguments.rounds)
     async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:

@@ -5,13 +5,25 @@ Each submitter gets an equal share of the free cores first (spin by spin, the sh
 others), each of its autoclusters in its own order of priority, each on the slots that its jobs rank highest.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+import numpy as np
 
-from kettle.classad import NOTHING, ClassAd, Context, matches, rank
-from kettle.matchmaking.request import Amounts, Request
-from kettle.matchmaking.slots import Slot
+from kettle.classad import NOTHING, ClassAd, Context
+from kettle.matchmaking.candidates import Candidates, Ranking, candidates
+from kettle.matchmaking.request import Amounts, Request, quantized
+from kettle.matchmaking.slots import Offer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,10 +37,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """So many jobs of a demand may go to a slot, each taking `amounts` of it."""
+    """So many jobs of a demand may go to the slot in a row of the table, each taking `amounts` of it."""
 
     demand: Demand
-    slot: Slot
+    row: int
     count: int
     amounts: Amounts
 
@@ -56,73 +68,85 @@ class _Open:
         self.request = Request(demand.job, context)
         self.left = demand.count
         self.stuck = self.request.fault is not None
-        self.granted: dict[str, Grant] = {}
+        self._granted: dict[int, Grant] = {}
         self._context = context
 
-    def serve(self, slots: Sequence[Slot], budget: float) -> float:
+    def serve(self, offer: Offer, ranking: Ranking, budget: float) -> float:
         """Take what the budget of cores allows; returns what it cost."""
         spent = 0.0
-        for slot, amounts in self._candidates(slots):
-            cost = max(amounts.quantized("Cpus"), 1.0)
-            while self.left and spent < budget:  # may exceed the budget by one job: 'rounding up a crumb'
-                count = min(self.left, slot.room(amounts), max(1, int((budget - spent) // cost)))
-                if count < 1:
-                    break
-                self._grant(slot, amounts, count)
-                spent += cost * count
+        for found in candidates(self.demand.job, self.request, offer, ranking, self._context):
+            spent += self._take(found, offer, budget - spent)
             if not self.left or spent >= budget:
                 return spent
         self.stuck = True
         return spent
 
-    def _grant(self, slot: Slot, amounts: Amounts, count: int) -> None:
-        slot.take(amounts, count)
-        self.left -= count
-        before = self.granted.get(slot.key)
-        total = count if before is None else before.count + count
-        self.granted[slot.key] = Grant(demand=self.demand, slot=slot, count=total, amounts=amounts)
+    def _take(self, found: Candidates, offer: Offer, budget: float) -> float:
+        """Fill slots one after the other; the last job may exceed the budget: 'rounding up a crumb'."""
+        costs = np.broadcast_to(np.maximum(quantized("Cpus", found.asked["Cpus"]), 1.0), found.room.shape)
+        jobs, spent = np.cumsum(found.room), np.cumsum(found.room * costs)
+        enough = (jobs >= self.left) | (spent >= budget)
+        last = int(np.argmax(enough)) if enough.any() else len(enough) - 1
+        counts = found.room[: last + 1].copy()
+        room, cost = int(counts[last]), float(costs[last])
+        counts[last] = min(
+            self.left - (int(jobs[last]) - room),
+            room,
+            math.ceil((budget - (float(spent[last]) - room * cost)) / cost),
+        )
+        self._grant(found, offer, counts)
+        return float((counts * costs[: last + 1]).sum())
 
-    def _candidates(self, slots: Sequence[Slot]) -> list[tuple[Slot, Amounts]]:
-        job = self.demand.job
-        fitting: list[tuple[Slot, Amounts]] = []
-        for slot in slots:
-            amounts = self.request.of(slot.key, slot.ad)
-            if amounts is not None and slot.room(amounts) > 0 and matches(job, slot.ad, self._context):
-                fitting.append((slot, amounts))
-        return sorted(fitting, key=lambda found: -rank(job, found[0].ad, self._context))
+    def _grant(self, found: Candidates, offer: Offer, counts: Integers) -> None:
+        rows = found.rows[: len(counts)]
+        if not self.request.varying:
+            offer.take_each(rows, self.request.amounts(found.asked, 0), counts)
+        for position, (row, count) in enumerate(zip(rows.tolist(), counts.tolist(), strict=True)):
+            amounts = self.request.amounts(found.asked, position)
+            if self.request.varying:
+                offer.take(row, amounts, count)
+            before = self._granted.get(row)
+            total = count if before is None else before.count + count
+            self._granted[row] = Grant(demand=self.demand, row=row, count=total, amounts=amounts)
+        self.left -= int(counts.sum())
+
+    @property
+    def grants(self) -> Iterable[Grant]:
+        """What it was given, one of each slot."""
+        return self._granted.values()
 
     def unmet(self) -> Unmet:
         """What is left."""
         return Unmet(demand=self.demand, count=self.left, fault=self.request.failure())
 
 
-def allocate(slots: Sequence[Slot], demands: Sequence[Demand], context: Context = NOTHING) -> Allocation:
+def allocate(offer: Offer, demands: Iterable[Demand], context: Context = NOTHING) -> Allocation:
     """
-    Share `slots` (which are changed by it) among `demands`, given in each submitter's order of priority.
+    Share an offer (which is changed by it) among `demands`, given in each submitter's order of priority.
 
     Nothing that an ad says makes it fail: what cannot be evaluated does not match.
     """
-    offered = [slot for slot in slots if slot.weight > 0]
+    ranking = Ranking(offer, context)
     queues: dict[str, list[_Open]] = {}
     for demand in demands:
         queues.setdefault(demand.submitter, []).append(_Open(demand, context))
     everything = [one for queue in queues.values() for one in queue]
     while hungry := [queue for queue in queues.values() if any(o.left and not o.stuck for o in queue)]:
-        pie = sum(slot.weight for slot in offered)
+        pie = offer.weight
         if pie <= 0:
             break
         share = pie / len(hungry)
         for queue in hungry:
-            _spin(queue, offered, share)
+            _spin(queue, offer, ranking, share)
     return Allocation(
-        grants=[grant for one in everything for grant in one.granted.values()],
+        grants=[grant for one in everything for grant in one.grants],
         unmet=[one.unmet() for one in everything if one.left],
     )
 
 
-def _spin(queue: Sequence[_Open], slots: Sequence[Slot], share: float) -> None:
+def _spin(queue: Iterable[_Open], offer: Offer, ranking: Ranking, share: float) -> None:
     for one in queue:
         if share <= 0:
             return
         if one.left and not one.stuck:
-            share -= one.serve(slots, share)
+            share -= one.serve(offer, ranking, share)

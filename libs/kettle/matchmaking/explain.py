@@ -4,10 +4,12 @@ Why an autocluster gets nothing: which clause of which side refuses how many slo
 Slots are looked at as if nothing ran on them, so that 'no machine can ever' and 'all are busy' are told apart.
 """
 
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
+import numpy as np
 
 from kettle.classad import (
     NOTHING,
@@ -17,17 +19,26 @@ from kettle.classad import (
     Node,
     NotRepresentable,
     conjuncts,
-    evaluate,
     evaluate_attribute,
     is_true,
-    matches,
     unparse,
 )
-from kettle.matchmaking.slots import Slot
+from kettle.classad.columnar import Evaluator
+from kettle.matchmaking.slots import whole_amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from kettle.classad.columnar import Table
+
+    Integers: TypeAlias = npt.NDArray[np.int64]
 
 _Side: TypeAlias = Literal["job", "slot"]
 _TEXT: Final = 500
 """Characters of a clause that are shown."""
+_MISSING: Final = "Requirements (missing)"
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,61 +61,89 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
-def explain(job: ClassAd, slots: Sequence[Slot], context: Context = NOTHING) -> Explanation:
-    """Look at every slot from the job's side and at the job from every slot's."""
-    wholes = [slot.whole for slot in slots]
-    able = sum(matches(job, whole, context) for whole in wholes)
-    fault = None if able else _fault(job, wholes, context)
-    counts: dict[tuple[_Side, str], int] = {}
-    if fault is None:
-        mine = _Clauses("job", job, context)
-        for whole in wholes:
-            mine.count(counts, whole)
-            _Clauses("slot", whole, context).count(counts, job)
-    refusals = [Refusal(side=side, text=text, refuses=n) for (side, text), n in counts.items()]
-    return Explanation(able=able, refusals=sorted(refusals, key=lambda r: -r.refuses), fault=fault)
+class Explainer:
+    """Looks at the slots in `rows` of a table on behalf of one job after the other; the table must not change."""
 
-
-def _fault(job: ClassAd, wholes: Sequence[ClassAd], context: Context) -> str | None:
-    """Why Requirements have no value, not even error, for any slot."""
-    reason: str | None = None
-    for whole in wholes or (None,):
-        try:
-            evaluate_attribute("Requirements", job, whole, context)
-        except EvaluationFailed as failure:
-            reason = str(failure)
-        else:
-            return None
-    return f"Requirements cannot be evaluated: {reason}"
-
-
-class _Clauses:
-    """The conjuncts of one ad's Requirements, with their texts."""
-
-    def __init__(self, side: _Side, ad: ClassAd, context: Context) -> None:
-        self._side: _Side = side
-        self._ad = ad
+    def __init__(self, table: Table, rows: Integers, context: Context = NOTHING) -> None:
+        self._table = table
+        self._rows = rows
         self._context = context
-        stored = ad.find("requirements")
-        self._clauses = (
-            [(clause, _text(clause)) for clause in conjuncts(stored)]
-            if isinstance(stored, Node)
-            else [(None, unparse(stored) if stored is not None else "Requirements (missing)")]
-        )
-        self._constant = not isinstance(stored, Node) and stored is not None and is_true(stored)
+        self._wholes: Mapping[str, Integers] = whole_amounts(table)
+        self._slot_clauses = self._requirements_of_slots()
 
-    def count(self, counts: dict[tuple[_Side, str], int], target: ClassAd) -> None:
-        for clause, text in self._clauses:
-            if not self._met(clause, target):
-                counts[self._side, text] = counts.get((self._side, text), 0) + 1
+    def explain(self, job: ClassAd) -> Explanation:
+        """Look at every slot from the job's side and at the job from every slot's."""
+        able = int(np.count_nonzero(self._mine(job).holds("requirements") & self._theirs(job)))
+        fault = None if able else self._fault(job)
+        counts: dict[tuple[_Side, str], int] = {}
+        if fault is None:
+            self._count_mine(job, counts)
+            self._count_theirs(job, counts)
+        refusals = [Refusal(side=side, text=text, refuses=n) for (side, text), n in counts.items() if n]
+        return Explanation(able=able, refusals=sorted(refusals, key=lambda r: -r.refuses), fault=fault)
 
-    def _met(self, clause: Node | None, target: ClassAd) -> bool:
-        if clause is None:
-            return self._constant
-        try:
-            return is_true(evaluate(clause, my=self._ad, target=target, context=self._context))
-        except EvaluationFailed:
-            return False
+    def _mine(self, job: ClassAd) -> Evaluator:
+        return Evaluator(self._table, my=job, rows=self._rows, overlay=self._wholes, context=self._context)
+
+    def _theirs(self, job: ClassAd) -> npt.NDArray[np.bool_]:
+        return self._slots(self._rows, job).holds("requirements")
+
+    def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
+        return Evaluator(self._table, target=job, rows=rows, overlay=self._wholes, context=self._context)
+
+    def _fault(self, job: ClassAd) -> str | None:
+        """Why Requirements have no value, not even error, for any slot."""
+        reason: str | None
+        if len(self._rows):
+            reason = self._mine(job).failure("requirements")
+        else:
+            try:
+                evaluate_attribute("Requirements", job, None, self._context)
+            except EvaluationFailed as failure:
+                reason = str(failure)
+            else:
+                reason = None
+        return None if reason is None else f"Requirements cannot be evaluated: {reason}"
+
+    def _count_mine(self, job: ClassAd, counts: dict[tuple[_Side, str], int]) -> None:
+        stored = job.find("requirements")
+        if not isinstance(stored, Node):
+            if stored is None or not is_true(stored):
+                text = _MISSING if stored is None else unparse(stored)
+                counts["job", text] = len(self._rows)
+            return
+        slots = self._mine(job)
+        for clause in conjuncts(stored):
+            _count(counts, "job", _text(clause), slots.count - int(np.count_nonzero(slots.holds(clause))))
+
+    def _count_theirs(self, job: ClassAd, counts: dict[tuple[_Side, str], int]) -> None:
+        for rows, clauses, text in self._slot_clauses:
+            if text is not None:
+                _count(counts, "slot", text, len(rows))
+            slots = self._slots(rows, job)
+            for clause in clauses:
+                refused = slots.count - int(np.count_nonzero(slots.holds(clause)))
+                _count(counts, "slot", _text(clause), refused)
+
+    def _requirements_of_slots(self) -> list[tuple[Integers, list[Node], str | None]]:
+        """Slots by what they require: its clauses, or the text of what refuses every job."""
+        column = self._table.columns.get("requirements")
+        if column is None:
+            return [(self._rows, [], _MISSING)] if len(self._rows) else []
+        classes = column.classes(len(self._table)).of[self._rows]
+        groups: list[tuple[Integers, list[Node], str | None]] = []
+        for number in np.unique(classes):
+            rows = self._rows[classes == number]
+            stored = self._table.stored(column, int(rows[0]))
+            if isinstance(stored, Node):
+                groups.append((rows, conjuncts(stored), None))
+            elif stored is None or not is_true(stored):
+                groups.append((rows, [], _MISSING if stored is None else unparse(stored)))
+        return groups
+
+
+def _count(counts: dict[tuple[_Side, str], int], side: _Side, text: str, refuses: int) -> None:
+    counts[side, text] = counts.get((side, text), 0) + refuses
 
 
 def _text(clause: Node) -> str:

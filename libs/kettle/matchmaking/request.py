@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias, overload
 
 import msgspec
+import numpy as np
 
 from kettle.classad import (
     UNDEFINED,
@@ -18,20 +18,40 @@ from kettle.classad import (
     evaluate_attribute,
     external_references,
 )
+from kettle.classad.columnar import Evaluator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    Reals: TypeAlias = npt.NDArray[np.float64]
 
 RESOURCES: Final = ("Cpus", "Memory", "Disk")
 QUANTA: Final[Mapping[str, int]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 """A startd rounds a request up to these (MODIFY_REQUEST_EXPR_REQUEST*): cores, MiB, KiB."""
 _DEFAULT: Final[Mapping[str, float]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
-_LIMIT: Final = 2.0**53
-"""Amounts are counted in floats, which stop to count one by one here."""
+LIMIT: Final = 2.0**53
+"""Amounts are compared as reals, which stop to count one by one here."""
 
 
 def amount(value: Value | None) -> float | None:
     """The amount that a value is: a number that is neither negative nor beyond counting; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if math.isfinite(value) and 0 <= value < _LIMIT else None
+    return value if math.isfinite(value) and 0 <= value < LIMIT else None
+
+
+@overload
+def quantized(name: str, asked: float) -> float: ...
+@overload
+def quantized(name: str, asked: Reals) -> Reals: ...
+@overload
+def quantized(name: str, asked: float | Reals) -> float | Reals: ...
+def quantized(name: str, asked: float | Reals) -> float | Reals:
+    """The amount that a startd would carve out."""
+    quantum = QUANTA[name]
+    return -(-asked // quantum) * quantum
 
 
 class Amounts(msgspec.Struct, frozen=True):
@@ -41,65 +61,67 @@ class Amounts(msgspec.Struct, frozen=True):
 
     def quantized(self, name: str) -> float:
         """The amount that a startd would carve out."""
-        quantum = QUANTA[name]
-        return -(-self.asked[name] // quantum) * quantum
+        return quantized(name, self.asked[name])
 
 
 class Request:
     """
     What one job asks of each slot.
 
-    An expression that asks something of the slot is evaluated once for each slot, everything else once.
+    An expression that asks something of the slot is evaluated for each slot, everything else once.
     `fault` names what can be no request for any slot.
     """
 
     def __init__(self, job: ClassAd, context: Context) -> None:
         self._job = job
         self._context = context
-        self._varying = frozenset(name for name in RESOURCES if _asks_slot(job, name))
-        self._fixed: dict[str, float] = {}
-        self._of: dict[str, Amounts | None] = {}
+        self.varying = tuple(name for name in RESOURCES if _asks_slot(job, name))
+        self.fixed: dict[str, float] = {}
         self.fault: str | None = None
+        self._unanswered = bool(self.varying)
         for name in RESOURCES:
-            if name not in self._varying:
+            if name not in self.varying:
                 self._fix(name)
+        self._same = Amounts(self.fixed)
 
     def _fix(self, name: str) -> None:
-        value = self._evaluated(name, None)
-        if value is None:
+        try:
+            value = evaluate_attribute(f"Request{name}", self._job, None, self._context)
+        except EvaluationFailed:
+            value = None
+        found = _DEFAULT[name] if value is UNDEFINED else amount(value)
+        if found is None:
             self.fault = self.fault or f"Request{name} is no amount"
         else:
-            self._fixed[name] = value
+            self.fixed[name] = found
 
-    def of(self, slot: str, ad: ClassAd) -> Amounts | None:
-        """What is asked of a slot, by the slot's key and as it was when first asked; None if it is no amount."""
-        if self.fault is not None:
-            return None
-        shared = slot if self._varying else ""
-        if shared not in self._of:
-            self._of[shared] = self._amounts(ad)
-        return self._of[shared]
+    def of(self, slots: Evaluator) -> dict[str, Reals]:
+        """The varying part of what is asked of each of some slots; not a number where that is no amount."""
+        asked: dict[str, Reals] = {}
+        for name in self.varying:
+            found = slots.amounts(f"request{name.lower()}", _DEFAULT[name])
+            with np.errstate(invalid="ignore"):
+                asked[name] = np.where((found >= 0) & (found < LIMIT), found, np.nan)
+        if self._unanswered:
+            answers = [~np.isnan(asked[name]) for name in self.varying]
+            self._unanswered = not np.logical_and.reduce(answers).any()
+        return asked
 
-    def _amounts(self, ad: ClassAd) -> Amounts | None:
-        asked: dict[str, float] = {}
-        for name in RESOURCES:
-            value = self._evaluated(name, ad) if name in self._varying else self._fixed[name]
-            if value is None:
-                return None
-            asked[name] = value
-        return Amounts(asked)
-
-    def _evaluated(self, name: str, target: ClassAd | None) -> float | None:
-        try:
-            value = evaluate_attribute(f"Request{name}", self._job, target, self._context)
-        except EvaluationFailed:
-            return None
-        return _DEFAULT[name] if value is UNDEFINED else amount(value)
+    def amounts(self, asked: Mapping[str, float | Reals], position: int) -> Amounts:
+        """What is asked of one of some slots."""
+        if not self.varying:
+            return self._same
+        return Amounts(
+            {
+                name: float(amount[position]) if isinstance(amount, np.ndarray) else amount
+                for name, amount in asked.items()
+            }
+        )
 
     def failure(self) -> str | None:
         """Why no slot was asked for anything, if none of those that were looked at could be."""
-        if self.fault is None and self._of and not any(self._of.values()):
-            return f"{' or '.join('Request' + n for n in RESOURCES if n in self._varying)} is no amount for any slot"
+        if self.fault is None and self._unanswered:
+            return f"{' or '.join('Request' + name for name in self.varying)} is no amount for any slot"
         return self.fault
 
 

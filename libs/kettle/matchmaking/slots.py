@@ -1,75 +1,123 @@
-"""Slots as matchmaking sees them: an ad, and how much of a partitionable one is left."""
+"""Slots as matchmaking sees them: rows of a table, and how much of each partitionable one is left."""
 
-from kettle.classad import ClassAd
-from kettle.matchmaking.request import RESOURCES, Amounts, amount
-from kettle.wire.ads import Ad, Expr, Scalar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from kettle.matchmaking.request import LIMIT, RESOURCES, Amounts, quantized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from kettle.classad.columnar import Table
+
+    Integers: TypeAlias = npt.NDArray[np.int64]
+    Reals: TypeAlias = npt.NDArray[np.float64]
+
+_ROOMY = 2**31
 
 
-def number(value: Scalar | None) -> float:
-    """An amount from an ad; nothing for whatever is none."""
-    return 0.0 if isinstance(value, Expr) else amount(value) or 0.0
-
-
-class Slot:
+class Offer:
     """
-    One slot that is offered; taking from a partitionable one changes what is left in its ad.
+    The slots of a table that may be matched, and what is left of each while they are given away.
 
-    `key` is what tells it from all others: names are what the ads say, and two may say the same.
+    `rows` are the numbers of the rows, rising; those without free cores are not offered.
+    `free` has an entry for each row of the table: cores, MiB, KiB.
+    The table itself must not change while an offer of it is used.
     """
 
-    def __init__(self, name: str, startd: str, ad: Ad, *, key: str | None = None) -> None:
-        self.name = name
-        self.key = name if key is None else key
-        self.startd = startd
-        self.wire = dict(ad)
-        self.partitionable = ad.get("PartitionableSlot") is True
-        self.free = {resource: number(ad.get(resource)) for resource in RESOURCES}
-        self._ad: ClassAd | None = None
-        self._whole: ClassAd | None = None
+    def __init__(self, table: Table, rows: Integers) -> None:
+        self.table = table
+        self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
+        self.partitionable = table.truths("PartitionableSlot")
+        self.rows = rows[self.free["Cpus"][rows] > 0]
+        self.exhausted = 0
+        """How many slots have had their last core given away since."""
 
     @property
-    def ad(self) -> ClassAd:
-        """The ad with what is left."""
-        if self._ad is None:
-            self._ad = ClassAd.from_wire(
-                {**self.wire, **{name: int(left) for name, left in self.free.items()}}
-            )
-        return self._ad
-
-    @property
-    def whole(self) -> ClassAd:
-        """The ad as it would be if nothing ran: what the machine could do."""
-        if self._whole is None:
-            totals: Ad = {
-                name: total
-                for name in RESOURCES
-                if isinstance(total := self.wire.get(f"TotalSlot{name}"), int | float)
-            }
-            self._whole = ClassAd.from_wire({**self.wire, **totals})
-        return self._whole
+    def overlay(self) -> Mapping[str, Integers]:
+        """What stands in the place of the attributes that the ads had."""
+        return {name.lower(): amounts for name, amounts in self.free.items()}
 
     @property
     def weight(self) -> float:
-        """What the slot counts for in fair shares: its free cores."""
-        return self.free["Cpus"]
+        """What the offer counts for in fair shares: its free cores."""
+        return float(self.free["Cpus"][self.rows].sum())
 
-    def room(self, amounts: Amounts) -> int:
-        """How many times these amounts fit into what is left."""
-        if not self.partitionable:
-            return 1
-        return int(min(self._times(amounts, name) for name in RESOURCES))
-
-    def _times(self, amounts: Amounts, name: str) -> float:
-        quantized = amounts.quantized(name)
-        if quantized <= 0:
-            return float(2**31)
-        times = self.free[name] // quantized
-        # One raw request may fit where the rounded one does not; a startd tries both.
-        return times or float(amounts.asked[name] <= self.free[name])
-
-    def take(self, amounts: Amounts, count: int) -> None:
-        """Count these amounts as gone from the slot, so many times."""
+    def room(self, rows: Integers, asked: Mapping[str, float | Reals]) -> Integers:
+        """How many times the amounts fit into what is left of each of `rows`; never where one is not a number."""
+        least: Integers | None = None
         for name in RESOURCES:
-            taken = amounts.quantized(name) * count if self.partitionable else self.free[name]
-            self.free[name] = max(0.0, self.free[name] - taken)
-        self._ad = None
+            amount, free = asked[name], self.free[name][rows]
+            times = (
+                _times(name, amount, free)
+                if isinstance(amount, np.ndarray)
+                else _same_times(name, amount, free)
+            )
+            least = times if least is None else np.minimum(least, times, out=least)
+        assert least is not None, "there are resources"
+        whole = self.partitionable[rows]
+        if whole.all():
+            return least
+        known = np.full(len(rows), fill_value=True)
+        for amount in asked.values():
+            known &= ~np.isnan(amount)
+        return np.where(whole, least, (self.free["Cpus"][rows] > 0) & known)
+
+    def take(self, row: int, amounts: Amounts, count: int) -> None:
+        """Count these amounts as gone from the slot, so many times; a slot that is not partitionable is all gone."""
+        before = self.free["Cpus"][row]
+        for name in RESOURCES:
+            left = 0
+            if self.partitionable[row]:
+                left = max(0, int(self.free[name][row]) - int(amounts.quantized(name)) * count)
+            self.free[name][row] = left
+        self.exhausted += bool(before > 0 and self.free["Cpus"][row] == 0)
+
+    def take_each(self, rows: Integers, amounts: Amounts, counts: Integers) -> None:
+        """The same for many slots at once, each once among `rows`."""
+        before = self.free["Cpus"][rows]
+        whole = self.partitionable[rows]
+        for name in RESOURCES:
+            left = np.maximum(0, self.free[name][rows] - int(amounts.quantized(name)) * counts)
+            self.free[name][rows] = np.where(whole, left, 0)
+        self.exhausted += int(np.count_nonzero((before > 0) & (self.free["Cpus"][rows] == 0)))
+
+
+def whole_amounts(table: Table) -> Mapping[str, Integers]:
+    """What stands in the place of each slot's amounts if nothing ran on it: what the machine could do."""
+    totals: dict[str, Integers] = {}
+    for name in RESOURCES:
+        total = table.numbers(f"TotalSlot{name}")
+        totals[name.lower()] = _whole(np.where(np.isnan(total), table.numbers(name), total))
+    return totals
+
+
+def _whole(amounts: Reals) -> Integers:
+    """Amounts from ads; nothing for whatever is none."""
+    with np.errstate(invalid="ignore"):
+        return np.where((amounts >= 0) & (amounts < LIMIT), amounts, 0).astype(np.int64)
+
+
+# One raw request may fit where the rounded one does not; a startd tries both.
+
+
+def _same_times(name: str, asked: float, free: Integers) -> Integers:
+    """How many times one amount fits into each of `free`."""
+    units = int(quantized(name, asked))
+    if not units:
+        return np.full(len(free), _ROOMY)
+    times = free // units
+    return times if units == asked else np.maximum(times, free >= asked)
+
+
+def _times(name: str, asked: Reals, free: Integers) -> Integers:
+    """How many times each amount fits into its place in `free`; never one that is not a number."""
+    known = ~np.isnan(asked)
+    units = quantized(name, np.where(known, asked, 0.0)).astype(np.int64)
+    times = np.where(units > 0, free // np.maximum(units, 1), _ROOMY)
+    return np.where(known, np.maximum(times, free >= np.where(known, asked, 0.0)), 0)

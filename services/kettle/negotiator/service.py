@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -125,7 +126,7 @@ class Negotiator:
     async def _cycle(self) -> float | None:
         """One cycle; returns when the next is due by itself, if that is known."""
         started, began = time.time(), time.monotonic()
-        context = Context(now=lambda: int(started), max_steps=_STEPS)
+        context = Context(now=lambda: int(started), random=random.random, max_steps=_STEPS)
         outcome = negotiate(self._pool, self._reasons, now=began, trust=self._settings.trust, context=context)
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)

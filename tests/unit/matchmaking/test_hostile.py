@@ -1,16 +1,18 @@
 """What ads can say to break a matchmaker, and that they do not."""
 
+import numpy as np
 import pytest
 
 from kettle.classad import ClassAd
-from kettle.matchmaking import Allocation, Demand, Slot, allocate, explain
+from kettle.classad.columnar import Table
+from kettle.matchmaking import Allocation, Demand, Explainer, Explanation, Offer, allocate
 from kettle.wire.ads import Ad, Expr, Scalar
 
 DEEP = "+".join(["1"] * 450)
 
 
-def slot(name: str = "slot1@m", **more: Scalar) -> Slot:
-    ad: Ad = {
+def slot(name: str = "slot1@m", **more: Scalar) -> Ad:
+    return {
         "Name": name,
         "PartitionableSlot": True,
         "Cpus": 8,
@@ -19,7 +21,21 @@ def slot(name: str = "slot1@m", **more: Scalar) -> Slot:
         "Requirements": True,
         **more,
     }
-    return Slot(name, "m", ad)
+
+
+def offer(*ads: Ad) -> Offer:
+    table = Table()
+    table.put_many((f"key {number}", ad) for number, ad in enumerate(ads))
+    return Offer(table, np.arange(len(table)))
+
+
+def explain(job: ClassAd, *ads: Ad) -> Explanation:
+    offered = offer(*ads)
+    return Explainer(offered.table, np.arange(len(ads))).explain(job)
+
+
+def left(offered: Offer, row: int = 0) -> dict[str, int]:
+    return {name: int(amounts[row]) for name, amounts in offered.free.items()}
 
 
 def demand(autocluster: int = 1, count: int = 3, **more: Scalar) -> Demand:
@@ -53,12 +69,12 @@ def test_a_request_that_is_no_amount_is_refused_by_name(request_cpus: Scalar) ->
     """
     It is said which attribute is no amount, and the demand behind it is served as if nothing were.
     """
-    offered = slot()
-    allocation = allocate([offered], [demand(RequestCpus=request_cpus), demand(autocluster=2)])
+    offered = offer(slot())
+    allocation = allocate(offered, [demand(RequestCpus=request_cpus), demand(autocluster=2)])
 
     assert {2: 3} == given(allocation)
     assert ["RequestCpus is no amount"] == [unmet.fault for unmet in allocation.unmet]
-    assert 5 == offered.free["Cpus"]
+    assert 5 == left(offered)["Cpus"]
 
 
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
@@ -66,21 +82,20 @@ def test_nothing_is_gained_by_asking_for_less_than_nothing(name: str) -> None:
     """
     A negative amount takes nothing, so that nothing grows by it.
     """
-    offered = slot()
-    allocate([offered], [demand(**{name: -4096})])
-    assert {"Cpus": 8, "Memory": 8192, "Disk": 10_000_000} == offered.free
+    offered = offer(slot())
+    allocate(offered, [demand(**{name: -4096})])
+    assert {"Cpus": 8, "Memory": 8192, "Disk": 10_000_000} == left(offered)
 
 
 def test_a_request_may_depend_on_the_slot() -> None:
     """
     A quarter of the machine is two cores of one and four of the other.
     """
-    small, large = slot("slot1@small"), slot("slot1@large", Cpus=16)
-    small.wire["TotalCpus"], large.wire["TotalCpus"] = 8, 16
-    allocation = allocate([small, large], [demand(count=8, RequestCpus=Expr("TARGET.TotalCpus / 4"))])
+    offered = offer(slot(TotalCpus=8), slot(Cpus=16, TotalCpus=16))
+    allocation = allocate(offered, [demand(count=8, RequestCpus=Expr("TARGET.TotalCpus / 4"))])
 
-    assert [("slot1@small", 4), ("slot1@large", 4)] == [(g.slot.name, g.count) for g in allocation.grants]
-    assert (0, 0) == (small.free["Cpus"], large.free["Cpus"])
+    assert [(0, 4), (1, 4)] == [(grant.row, grant.count) for grant in allocation.grants]
+    assert (0, 0) == (left(offered, 0)["Cpus"], left(offered, 1)["Cpus"])
 
 
 def test_a_request_that_is_an_amount_for_no_slot_is_refused_by_name() -> None:
@@ -88,10 +103,10 @@ def test_a_request_that_is_an_amount_for_no_slot_is_refused_by_name() -> None:
     An expression over the slot is refused only where it gives no amount.
     """
     wants = demand(RequestMemory=Expr("TARGET.Speed - 10"))
-    (unmet,) = allocate([slot(Speed=1)], [wants]).unmet
+    (unmet,) = allocate(offer(slot(Speed=1)), [wants]).unmet
 
     assert "RequestMemory is no amount for any slot" == unmet.fault
-    assert {1: 3} == given(allocate([slot(Speed=1), slot("slot1@fast", Speed=100)], [wants]))
+    assert {1: 3} == given(allocate(offer(slot(Speed=1), slot(Speed=100)), [wants]))
 
 
 @pytest.mark.parametrize("cpus", [Expr("1 +"), float("nan"), float("inf"), -8, 1e300])
@@ -99,8 +114,8 @@ def test_a_slot_whose_amounts_are_none_offers_nothing(cpus: Scalar) -> None:
     """
     A machine that says nonsense about itself gets no jobs, the others do.
     """
-    allocation = allocate([slot("slot1@odd", Cpus=cpus), slot("slot1@good")], [demand()])
-    assert ["slot1@good"] == [grant.slot.name for grant in allocation.grants]
+    allocation = allocate(offer(slot(Cpus=cpus), slot()), [demand()])
+    assert [1] == [grant.row for grant in allocation.grants]
 
 
 @pytest.mark.parametrize("text", [f"({DEEP}) == 1", "random(0) > 1"])
@@ -109,8 +124,8 @@ def test_requirements_without_a_value_are_the_reason(text: str) -> None:
     What cannot be evaluated matches nothing, and that is said.
     """
     wants = demand(Requirements=Expr(text))
-    (unmet,) = allocate([slot()], [wants]).unmet
-    explained = explain(wants.job, [slot()])
+    (unmet,) = allocate(offer(slot()), [wants]).unmet
+    explained = explain(wants.job, slot())
 
     assert 3 == unmet.count
     assert explained.fault is not None
@@ -122,7 +137,7 @@ def test_a_slot_with_senseless_requirements_refuses(text: str) -> None:
     """
     It counts as a slot that refuses, with the text of what refuses.
     """
-    explained = explain(demand().job, [slot(Requirements=Expr(text))])
+    explained = explain(demand().job, slot(Requirements=Expr(text)))
     assert (0, [("slot", 1)]) == (explained.able, [(r.side, r.refuses) for r in explained.refusals])
 
 
@@ -131,15 +146,13 @@ def test_a_rank_that_is_no_number_counts_as_nothing() -> None:
     What has no order must not decide about one.
     """
     ranked = demand(count=1, Rank=Expr('TARGET.Fast =?= true ? 5 : real("NaN")'))
-    allocation = allocate([slot("slot1@a"), slot("slot1@b", Fast=True), slot("slot1@c")], [ranked])
-    assert ["slot1@b"] == [grant.slot.name for grant in allocation.grants]
+    allocation = allocate(offer(slot(), slot(Fast=True), slot()), [ranked])
+    assert [1] == [grant.row for grant in allocation.grants]
 
 
 def test_slots_with_one_name_are_two_slots() -> None:
     """
     Names are what ads say; what is given of one must not be booked on the other.
     """
-    ads: Ad = {"PartitionableSlot": True, "Cpus": 2, "Memory": 8192, "Disk": 100_000, "Requirements": True}
-    slots = [Slot("same", "m", ads, key=key) for key in ("a", "b")]
-    allocation = allocate(slots, [demand(count=4)])
-    assert [("a", 2), ("b", 2)] == [(grant.slot.key, grant.count) for grant in allocation.grants]
+    allocation = allocate(offer(slot("same", Cpus=2), slot("same", Cpus=2)), [demand(count=4)])
+    assert [(0, 2), (1, 2)] == [(grant.row, grant.count) for grant in allocation.grants]

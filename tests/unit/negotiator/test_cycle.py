@@ -230,12 +230,12 @@ def test_a_cycle_explains_no_more_than_it_has_time_for() -> None:
     """
     What is not explained in one cycle comes first in the next, and what is known is not worked out again.
     """
-    many = [slot(f"slot1@m{i}") for i in range(500)]
-    wants = [(n, 1, job("TARGET.Speed > 1", RequestCpus=9)) for n in range(20)]
+    many = [slot(f"slot1@m{i}") for i in range(3)]
+    wants = [(n, 1, job("TARGET.Speed > 1", RequestCpus=9)) for n in range(250)]
     big, reasons = pool(many, submitter("alice", *wants)), Reasons()
     outcomes = [negotiate(big, reasons, now=0.0, trust=2.0) for _ in range(3)]
 
-    assert [8, 16, 20] == [len(outcome.rejections) for outcome in outcomes]
+    assert [100, 200, 250] == [len(outcome.rejections) for outcome in outcomes]
     assert [0.0, 0.0, None] == [outcome.again for outcome in outcomes]
 
 

@@ -28,24 +28,23 @@ def negotiate(
 ) -> Outcome:
     """Match open demand with free slots; remember in `pool` what was given, in `reasons` why the rest was not."""
     pool.expire(now)
-    offers, demands = pool.offers(), pool.demands()
+    offer = pool.offer()
     keys = keys_of(pool.submitters.items())
-    allocation = allocate(offers, demands, context)
+    allocation = allocate(offer, pool.demands(), context)
     pool.stirred = False  # what has not been given now cannot be given until something changes
     matches: list[Match] = []
     messages: dict[str, list[MatchedSlot]] = {}
     for grant in allocation.grants:
-        demand, slot = grant.demand, grant.slot
-        pool.give(
-            keys[demand.submitter, demand.schedd], demand, slot, grant.amounts, grant.count, now + trust
-        )
+        demand = grant.demand
+        name, secret = pool.name_of(grant.row), pool.secret_of(grant.row)
+        pool.give(keys[demand.submitter, demand.schedd], grant, now + trust)
         matches.append(
             Match(
                 submitter=demand.submitter,
                 schedd=demand.schedd,
                 autocluster=demand.autocluster,
-                slot=slot.name,
-                startd=slot.startd,
+                slot=name,
+                startd=secret.startd,
                 count=grant.count,
             )
         )
@@ -54,14 +53,14 @@ def negotiate(
                 submitter=demand.submitter,
                 autocluster=demand.autocluster,
                 count=grant.count,
-                slot=slot.name,
-                startd=slot.startd,
-                capability=pool.capability(slot),
+                slot=name,
+                startd=secret.startd,
+                capability=secret.capability,
             )
         )
     rejections, later = reasons.give(pool, allocation.unmet, now=now, context=context)
     return Outcome(
-        slots=len(offers),
+        slots=len(offer.rows),
         idle=pool.idle,
         matches=matches,
         rejections=rejections,

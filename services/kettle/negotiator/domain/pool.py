@@ -1,14 +1,26 @@
 """The pool as the negotiator sees it: the newest ads, less what it has given away since they were made."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+import numpy as np
 
-from kettle.classad import ClassAd
-from kettle.matchmaking import Amounts, Demand, Slot
-from kettle.wire.ads import Ad
+from kettle.classad import ClassAd, parse
+from kettle.classad.columnar import Evaluator, Table
+from kettle.matchmaking import Amounts, Demand, Grant, Offer
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from kettle.wire.ads import Ad
+
+_UNCLAIMED: Final = parse('State =?= "Unclaimed"')
+_NOT_CARVED: Final = parse("DynamicSlot =!= true")
 
 _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
 """What differs in every ad of a slot in which nothing has changed."""
@@ -26,30 +38,27 @@ class Pool:
     Ads by the key under which they came; an ad that comes replaces what was assumed about its slot.
 
     `stirred` is whether a match may be possible that was not when somebody last set it to false.
-    `version` differs whenever the slots do.
     """
 
     def __init__(self) -> None:
-        self.slots: dict[str, Ad] = {}
+        self.slots = Table(quiet=_PULSE)
         self.secrets: dict[str, SlotSecret] = {}
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
         self.stirred = True
-        self.version = 0
 
     # -- what is told ------------------------------------------------------------------------------------------------
 
     def slot(self, key: str, ad: Ad | None) -> None:
         """A slot's ad came, or went."""
-        assumed = self._given.pop(key, None)
-        before = self.slots.pop(key, None)
+        self.stirred |= self._given.pop(key, None) is not None
+        before = self.slots.news
         if ad is not None:
-            self.slots[key] = ad
-        if _lasting(before) != _lasting(ad):
-            self.version += 1
-            self.stirred = True
-        self.stirred |= assumed is not None
+            self.slots.put(key, ad)
+        elif key in self.slots:
+            self.slots.remove(key)
+        self.stirred |= self.slots.news != before
 
     def secret(self, key: str, secret: SlotSecret | None) -> None:
         """A slot's private ad came, or went."""
@@ -58,9 +67,14 @@ class Pool:
             self.secrets[key] = secret
         self.stirred |= secret != before
 
-    def capability(self, slot: Slot) -> str:
-        """What proves to the slot's startd that it was matched."""
-        return self.secrets[slot.key].capability
+    def secret_of(self, row: int) -> SlotSecret:
+        """Which startd a slot belongs to, and what proves to it that it was matched."""
+        return self.secrets[self.slots.keys[row]]
+
+    def name_of(self, row: int) -> str:
+        """What a slot calls itself."""
+        name = self.slots.value(row, "Name")
+        return name if isinstance(name, str) else self.slots.keys[row]
 
     def submitter(self, key: str, ad: SubmitterAd | None) -> None:
         """A submitter's ad came, or went: it counts in what its schedd is doing with matches already."""
@@ -87,25 +101,18 @@ class Pool:
 
     # -- what is offered and asked -----------------------------------------------------------------------------------
 
-    def offers(self) -> list[Slot]:
-        """Slots that may be matched, in the order of their names, without what was given away."""
-        offered: list[Slot] = []
-        for key in sorted(self.slots):
-            ad, secret = self.slots[key], self.secrets.get(key)
-            if secret is None or ad.get("State") != "Unclaimed":
-                continue
-            slot = _slot(key, secret.startd, ad)
-            given = self._given.get(key)
-            if given is not None:
-                for amounts, count in given.taken:
-                    slot.take(amounts, count)
-            offered.append(slot)
-        return offered
+    def offer(self) -> Offer:
+        """Slots that may be matched, without what was given away."""
+        known = np.fromiter((key in self.secrets for key in self.slots.keys), np.bool_, len(self.slots))
+        offer = Offer(self.slots, np.flatnonzero(known & Evaluator(self.slots).holds(_UNCLAIMED)))
+        for key, given in self._given.items():
+            for amounts, count in given.taken:
+                offer.take(self.slots.row(key), amounts, count)
+        return offer
 
-    def machines(self) -> list[Slot]:
-        """All slots that are not carved out of others, busy or not: what the pool could do."""
-        ads = ((key, self.slots[key]) for key in sorted(self.slots))
-        return [_slot(key, "", ad) for key, ad in ads if ad.get("DynamicSlot") is not True]
+    def machines(self) -> npt.NDArray[np.int64]:
+        """The rows of all slots that are not carved out of others, busy or not: what the pool could do."""
+        return np.flatnonzero(Evaluator(self.slots).holds(_NOT_CARVED))
 
     def demands(self) -> list[Demand]:
         """Open demand, submitters in the order of their names, each one's requests in its own order."""
@@ -127,13 +134,14 @@ class Pool:
                     )
         return demands
 
-    def give(self, key: str, demand: Demand, slot: Slot, amounts: Amounts, count: int, until: float) -> None:
+    def give(self, key: str, grant: Grant, until: float) -> None:
         """Remember a match until the ads show it, or until it is clear that nothing came of it."""
-        given = self._given.setdefault(slot.key, Given([], until))
-        given.taken.append((amounts, count))
+        given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
+        given.taken.append((grant.amounts, grant.count))
         given.until = until
-        before, _ = self._promised.get((key, demand.autocluster), (0, 0.0))
-        self._promised[key, demand.autocluster] = (before + count, until)
+        autocluster = grant.demand.autocluster
+        before, _ = self._promised.get((key, autocluster), (0, 0.0))
+        self._promised[key, autocluster] = (before + grant.count, until)
 
     def jobs(self) -> dict[tuple[str, str, int], Ad]:
         """(submitter, schedd, autocluster) -> the job that stands for it."""
@@ -165,12 +173,3 @@ class Pool:
 def keys_of(submitters: Iterable[tuple[str, SubmitterAd]]) -> dict[tuple[str, str], str]:
     """(submitter, schedd) -> the key of its ad."""
     return {(ad.name, ad.schedd): key for key, ad in submitters}
-
-
-def _slot(key: str, startd: str, ad: Ad) -> Slot:
-    name = ad.get("Name")
-    return Slot(name if isinstance(name, str) else key, startd, ad, key=key)
-
-
-def _lasting(ad: Ad | None) -> Ad | None:
-    return None if ad is None else {name: value for name, value in ad.items() if name not in _PULSE}

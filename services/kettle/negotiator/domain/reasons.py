@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import Context
-from kettle.matchmaking import Explanation, Slot, Unmet, explain
+from kettle.matchmaking import Explainer, Explanation, Unmet
 from kettle.negotiator.domain.pool import Pool
 from kettle.wire.ads import Ad
 from kettle.wire.events import Clause, Rejection
@@ -15,8 +15,8 @@ NO_MATCH: Final = "no match found"
 BUSY: Final = "all matching slots are busy"
 NO_SLOTS: Final = "there are no slots in the pool"
 _CLAUSES: Final = 20
-_LOOKS: Final = 4000
-"""So many times a cycle looks at a slot to explain something; each takes some 20 microseconds."""
+_LOOKS: Final = 1_000_000
+"""So many times a cycle looks at a slot to explain something; a million takes some 20 milliseconds."""
 _MOST: Final = 100
 """So many explanations a cycle gives at most: all of them become one frame of the record."""
 _EVERY: Final = 2.0
@@ -56,12 +56,14 @@ class Reasons:
         self._said = {key: said for key, said in self._said.items() if key in waiting}
         stale = [key for key in waiting if not self._holds(pool, key, waiting[key], jobs[key], now)]
         stale.sort(key=lambda key: said.at if (said := self._said.get(key)) is not None else float("-inf"))
-        slots = pool.machines() if stale else []
-        most = max(1, min(_MOST, _LOOKS // max(1, len(slots))))
-        for key in stale[:most]:
-            one = waiting[key]
-            rejection = _reject(slots, one, context)
-            self._said[key] = Reason(jobs[key], pool.version, one.fault, now, rejection)
+        most = max(1, min(_MOST, _LOOKS // max(1, len(pool.slots))))
+        if stale:
+            slots = pool.machines()
+            explainer = Explainer(pool.slots, slots, context)
+            for key in stale[:most]:
+                one = waiting[key]
+                rejection = _reject(explainer, len(slots), one)
+                self._said[key] = Reason(jobs[key], pool.slots.news, one.fault, now, rejection)
         rejections = [
             msgspec.structs.replace(said.rejection, count=one.count)
             for key, one in waiting.items()
@@ -71,12 +73,13 @@ class Reasons:
 
     def _holds(self, pool: Pool, key: Key, unmet: Unmet, job: Ad, now: float) -> bool:
         said = self._said.get(key)
-        return said is not None and said.holds(unmet, job, pool.version, now)
+        return said is not None and said.holds(unmet, job, pool.slots.news, now)
 
     def _outdated(self, pool: Pool) -> float | None:
         """When the first explanation is due that was worked out for other slots."""
         return min(
-            (said.at + _EVERY for said in self._said.values() if said.version != pool.version), default=None
+            (said.at + _EVERY for said in self._said.values() if said.version != pool.slots.news),
+            default=None,
         )
 
 
@@ -84,10 +87,10 @@ def _key(unmet: Unmet) -> Key:
     return unmet.demand.submitter, unmet.demand.schedd, unmet.demand.autocluster
 
 
-def _reject(slots: Sequence[Slot], unmet: Unmet, context: Context) -> Rejection:
+def _reject(explainer: Explainer, slots: int, unmet: Unmet) -> Rejection:
     explained = Explanation(able=0, refusals=[], fault=unmet.fault)
     if unmet.fault is None:
-        explained = explain(unmet.demand.job, slots, context)
+        explained = explainer.explain(unmet.demand.job)
     refusals = [] if explained.able else explained.refusals[:_CLAUSES]
     return Rejection(
         submitter=unmet.demand.submitter,
@@ -95,6 +98,6 @@ def _reject(slots: Sequence[Slot], unmet: Unmet, context: Context) -> Rejection:
         autocluster=unmet.demand.autocluster,
         count=unmet.count,
         reason=explained.fault or (NO_SLOTS if not slots else BUSY if explained.able else NO_MATCH),
-        slots=len(slots),
+        slots=slots,
         clauses=[Clause(side=r.side, text=r.text, refuses=r.refuses) for r in refusals],
     )

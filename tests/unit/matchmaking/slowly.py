@@ -1,0 +1,238 @@
+"""
+Matchmaking one slot and one job at a time, as the obvious thing to compare with; and the pools to do it in.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from hypothesis import strategies as st
+
+from kettle.classad import (
+    UNDEFINED,
+    ClassAd,
+    EvaluationFailed,
+    Node,
+    conjuncts,
+    evaluate,
+    evaluate_attribute,
+    is_true,
+    matches,
+    rank,
+    unparse,
+)
+from kettle.matchmaking import Demand
+from kettle.wire.ads import Ad, Expr, Scalar
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Sequence
+
+RESOURCES: Final = ("Cpus", "Memory", "Disk")
+QUANTA: Final = {"Cpus": 1, "Memory": 128, "Disk": 1024}
+DEFAULTS: Final = {"Cpus": 1.0, "Memory": 128.0, "Disk": 1024.0}
+
+
+class Slot:
+    """A slot's ad, and what is left of it."""
+
+    def __init__(self, row: int, ad: Ad) -> None:
+        self.row = row
+        self._ad = ClassAd.from_wire(ad)
+        self.partitionable = ad.get("PartitionableSlot") is True
+        self.free = {name: whole(ad.get(name)) for name in RESOURCES}
+        self.totals = {name: whole(ad.get(f"TotalSlot{name}", ad.get(name))) for name in RESOURCES}
+        self.used = False
+
+    @property
+    def now(self) -> ClassAd:
+        """The ad with what is left."""
+        return self._with(self.free)
+
+    @property
+    def idle(self) -> ClassAd:
+        """The ad as if nothing ran there."""
+        return self._with(self.totals)
+
+    def _with(self, amounts: dict[str, int]) -> ClassAd:
+        ad = self._ad.copy()
+        for name, amount in amounts.items():
+            ad[name] = amount
+        return ad
+
+    def fits(self, asked: dict[str, float] | None) -> bool:
+        """Whether one more job has room: rounded up as a startd does, or else exactly as it asks."""
+        if asked is None or (not self.partitionable and self.used):
+            return False
+        if not self.partitionable:
+            return self.free["Cpus"] > 0
+        return all(
+            rounded(name, amount) <= self.free[name] or amount <= self.free[name]
+            for name, amount in asked.items()
+        )
+
+    def take(self, asked: dict[str, float]) -> None:
+        """One job more."""
+        self.used = True
+        for name in RESOURCES:
+            left = self.free[name] - rounded(name, asked[name]) if self.partitionable else 0
+            self.free[name] = max(0, left)
+
+
+def whole(value: Scalar | None) -> int:
+    """A literal number as an amount; nothing for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if math.isfinite(value) and 0 <= value < 2**53 else 0
+
+
+def rounded(name: str, amount: float) -> int:
+    """The next multiple of the quantum."""
+    return math.ceil(amount / QUANTA[name]) * QUANTA[name]
+
+
+def asked_of(job: ClassAd, slot: ClassAd) -> dict[str, float] | None:
+    """What a job asks of a slot; None if that is no amount."""
+    asked: dict[str, float] = {}
+    for name in RESOURCES:
+        try:
+            value = evaluate_attribute(f"Request{name}", job, slot)
+        except EvaluationFailed:
+            return None
+        if value is UNDEFINED:
+            asked[name] = DEFAULTS[name]
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+            return None
+        else:
+            asked[name] = float(value)
+    return asked
+
+
+def allocated(slots: Sequence[Slot], demands: Iterable[Demand]) -> Counter[tuple[int, int]]:
+    """How many jobs of each autocluster each row gets, as (autocluster, row); slots without cores get none."""
+    given: Counter[tuple[int, int]] = Counter()
+    offered = [slot for slot in slots if slot.free["Cpus"] > 0]
+    queues: dict[str, list[Demand]] = {}
+    for demand in demands:
+        queues.setdefault(demand.submitter, []).append(demand)
+    left = {id(demand): demand.count for queue in queues.values() for demand in queue}
+    while hungry := [queue for queue in queues.values() if any(left[id(demand)] for demand in queue)]:
+        share = sum(slot.free["Cpus"] for slot in offered) / len(hungry)
+        if share <= 0:
+            break
+        for queue in hungry:
+            budget = share
+            for demand in queue:
+                if budget > 0 and left[id(demand)]:
+                    budget -= _served(demand, offered, budget, left, given)
+    return given
+
+
+def _served(
+    demand: Demand,
+    offered: Sequence[Slot],
+    budget: float,
+    left: dict[int, int],
+    given: Counter[tuple[int, int]],
+) -> float:
+    """The cores that a demand costs within its budget; if no slot is left for it, it is given up."""
+    spent = 0.0
+    for slot in sorted(offered, key=lambda slot: -rank(demand.job, slot.now)):
+        asked = asked_of(demand.job, slot.now)
+        if asked is None or not slot.fits(asked) or not matches(demand.job, slot.now):
+            continue
+        while left[id(demand)] and spent < budget and slot.fits(asked):
+            slot.take(asked)
+            spent += max(rounded("Cpus", asked["Cpus"]), 1)
+            left[id(demand)] -= 1
+            given[demand.autocluster, slot.row] += 1
+        if not left[id(demand)] or spent >= budget:
+            return spent
+    left[id(demand)] = 0
+    return spent
+
+
+def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str]]) -> int:
+    """Count what refuses each slot in which way, as (side, text); how many slots could run the job."""
+    able = 0
+    for slot in slots:
+        idle = slot.idle
+        able += matches(job, idle)
+        for side, mine, other in (("job", job, idle), ("slot", idle, job)):
+            stored = mine.find("requirements")
+            if stored is None:
+                counts[side, "Requirements (missing)"] += 1
+            elif not isinstance(stored, Node):
+                counts[side, unparse(stored)] += not is_true(stored)
+            else:
+                for clause in conjuncts(stored):
+                    counts[side, unparse(clause)] += not _holds(clause, mine, other)
+    return able
+
+
+def _holds(clause: Node, my: ClassAd, target: ClassAd) -> bool:
+    try:
+        return is_true(evaluate(clause, my, target))
+    except EvaluationFailed:
+        return False
+
+
+# -- pools ----------------------------------------------------------------------------------------------------------------
+
+_OF_SLOTS: Final[list[Scalar | None]] = [
+    True, True, True, 1, None, False, "true", Expr("TARGET.RequestCpus <= MY.Cpus"), Expr('TARGET.Owner == "ada"'),
+    Expr("Start && Memory >= 100"), Expr("TARGET.RequestMemory < 1000 || Owner =?= undefined"), Expr("1 +"), Expr("random(0) > 1"),
+]  # fmt: skip
+_OF_JOBS: Final[list[Scalar | None]] = [
+    True, True, True, False, None, 0.5, Expr("TARGET.Memory >= RequestMemory"), Expr('TARGET.Arch == "x" && TARGET.Cpus > 1'),
+    Expr('stringListMember(TARGET.Arch, "x,y") && MY.Owner != "bob"'), Expr("TARGET.Nosuch > 1 || Speed > 1"), Expr("random(0) > 1"),
+    Expr("TARGET.Cpus < 4 && TARGET.Start"),
+]  # fmt: skip
+_RANKS: Final[list[Scalar | None]] = [
+    None, 1, Expr("TARGET.Speed"), Expr("TARGET.Speed"), Expr("-Speed"), Expr("TARGET.Memory"), Expr("Speed + (Bonus ?: 0)"), Expr('"x"'),
+    Expr('TARGET.Arch == "y" ? 1 : real("NaN")'), Expr("Bonus * TARGET.Speed"),
+]  # fmt: skip
+
+
+def _ads(**values: st.SearchStrategy[Scalar | None]) -> st.SearchStrategy[Ad]:
+    """Ads in which some attributes are missing."""
+    return st.fixed_dictionaries(values).map(
+        lambda ad: {name: value for name, value in ad.items() if value is not None}
+    )
+
+
+SLOTS: Final = _ads(
+    Cpus=st.sampled_from([0, 1, 2, 3, 4, 8, 2.5, "8", None]),
+    Memory=st.sampled_from([0, 100, 128, 200, 256, 1000, 4096]),
+    Disk=st.sampled_from([1024, 5000, 100_000]),
+    TotalSlotCpus=st.sampled_from([4, 8, 16, None]),
+    TotalSlotMemory=st.sampled_from([1024, 8192, None]),
+    PartitionableSlot=st.sampled_from([True, True, True, False, None]),
+    Arch=st.sampled_from(["x", "X", "y", None]),
+    Speed=st.sampled_from([1, 2, 2.5, None, Expr("Cpus")]),
+    Start=st.sampled_from([True, Expr("TARGET.RequestCpus < 3"), Expr("undefined")]),
+    Requirements=st.sampled_from(_OF_SLOTS),
+)
+JOBS: Final = _ads(
+    RequestCpus=st.sampled_from([1, 1, 2, 3, 0.5, None, Expr("TARGET.Cpus / 2 + 1"), Expr("1 + 1"), -1, "2"]),
+    RequestMemory=st.sampled_from([1, 100, 128, 129, 200.5, None, Expr("TARGET.Memory / 3"), Expr("TARGET.Nosuch")]),
+    RequestDisk=st.sampled_from([1, 1024, 1025, 3000, None]),
+    Owner=st.sampled_from(["ada", "bob", None]),
+    Bonus=st.sampled_from([None, None, 1, 3]),
+    Requirements=st.sampled_from(_OF_JOBS),
+    Rank=st.sampled_from(_RANKS),
+)  # fmt: skip
+POOLS: Final = st.lists(SLOTS, max_size=7)
+
+
+def demand_of(number: int, submitter: str, count: int, ad: Ad) -> Demand:
+    """A demand whose autocluster is its number."""
+    return Demand(
+        submitter=submitter, schedd="ap", autocluster=number, count=count, job=ClassAd.from_wire(ad)
+    )
+
+
+DEMANDS: Final = st.lists(
+    st.tuples(st.sampled_from(["ada", "bob", "eve"]), st.integers(1, 9), JOBS), min_size=1, max_size=5
+).map(lambda listed: [demand_of(number, *one) for number, one in enumerate(listed)])
