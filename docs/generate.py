@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 
@@ -276,12 +276,34 @@ def commands_page() -> str:
 
 def _command(name: str) -> str:
     module = importlib.import_module(f"kettle.cli.commands.{name}")
-    parser = argparse.ArgumentParser(prog=f"kettle {name}", add_help=False)
+    parser = argparse.ArgumentParser(prog=f"kettle {name}", description=module.HELP, add_help=False)
     module.arguments(parser)
-    actions = [a for a in parser._actions if a.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no public list
-    rows = [(_spelling(action), _line(action.help or "").replace("%%", "%")) for action in actions]
-    text = f"```text\n{module.HELP.strip()}\n```\n"
-    return text + (f"\n{_table(('argument', 'meaning'), rows)}" if rows else "")
+    return "\n".join(_described(parser))
+
+
+def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """
+    A command with its arguments, then the commands within it.
+    """
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no public list
+    inner = [command for action in actions for command in _within(action)]
+    rows = [
+        (_spelling(action), _line(action.help or "").replace("%%", "%"))
+        for action in actions
+        if action.dest != "help" and not _within(action)
+    ]
+    yield f"```text\n{(parser.description or '').strip()}\n```\n"
+    if rows:
+        yield _table(("argument", "meaning"), rows)
+    for command in inner:
+        yield f"#### `{command.prog}`\n"
+        yield from _described(command)
+
+
+def _within(action: argparse.Action) -> list[argparse.ArgumentParser]:
+    choices = action.choices
+    found: list[object] = [*cast("dict[str, object]", choices).values()] if isinstance(choices, dict) else []
+    return [parser for parser in found if isinstance(parser, argparse.ArgumentParser)]
 
 
 def _spelling(action: argparse.Action) -> str:

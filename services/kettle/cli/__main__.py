@@ -86,23 +86,35 @@ def _run(name: str, words: list[str]) -> int:
 
 
 def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, name: str) -> int:
-    from kettle.client import ClientError, PoolUnreachableError
-
     try:
         return int(module.run(arguments, screen))
     except UsageError as error:
         screen.trouble(f"kettle {name}: {error}")
         return 2
-    except PoolUnreachableError as error:
-        hint = "start it with: kettle up" if name == "status" else "see what runs with: kettle status"
-        screen.trouble(f"kettle {name}: {error}; {hint}")
-    except (CommandError, ClientError) as error:
+    except CommandError as error:
         screen.trouble(f"kettle {name}: {error}")
+    except _client_error() as error:
+        screen.trouble(f"kettle {name}: {error}{_hint(name, error)}")
     except UnicodeEncodeError as error:
         screen.trouble(
             f"kettle {name}: {error.object!r} cannot be printed: it is not text in {error.encoding}"
         )
     return 1
+
+
+def _client_error() -> type[Exception]:
+    """What the client raises; who has no error does not look, so a command that needs no pool loads no client."""
+    from kettle.client import ClientError
+
+    return ClientError
+
+
+def _hint(name: str, error: Exception) -> str:
+    from kettle.client import PoolUnreachableError
+
+    if not isinstance(error, PoolUnreachableError):
+        return ""
+    return f"; {'start it with: kettle up' if name == 'status' else 'see what runs with: kettle status'}"
 
 
 if __name__ == "__main__":

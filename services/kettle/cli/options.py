@@ -2,16 +2,20 @@
 What several subcommands take, and how they reach the pool.
 """
 
+from __future__ import annotations
+
 import argparse
-import asyncio
 import math
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kettle.cli.errors import UsageError
-from kettle.client import Client, ClientError, Select, select
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kettle.client import Client, Select
 
 T = TypeVar("T")
 
@@ -114,6 +118,8 @@ def selection(arguments: argparse.Namespace) -> Select:
     """
     The jobs that were named; raises UsageError for what is no id.
     """
+    from kettle.client import ClientError, select
+
     try:
         return select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
     except ClientError as error:
@@ -124,8 +130,11 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[
     """
     Connect, work, disconnect.
     """
+    import asyncio
+
     # The bus's driver would load aiohttp for WebSockets, which we do not use: three quarters of its loading time.
     sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]  # None means: is not to be had
+    from kettle.client import Client
 
     async def connected() -> T:
         async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:

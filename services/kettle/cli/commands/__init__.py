@@ -24,6 +24,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "status": "what the pool consists of and does",
         "demo": "see all of it work, in a pool that is thrown away",
     },
+    "the language of ads": {
+        "classad": "try out expressions, convert and match ads",
+    },
     "for those who run a pool": {
         "run": "be one service of a pool",
         "log": "audit the event log",
