@@ -7,6 +7,7 @@ The budget of evaluations in rows comes from KETTLE_TEST_EVALUATIONS; the defaul
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, islice
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import pytest
 
 from kettle.classad import (
+    ERROR,
     UNDEFINED,
     ClassAd,
     Context,
@@ -38,6 +40,8 @@ EVALUATIONS = int(os.environ.get("KETTLE_TEST_EVALUATIONS", "20000"))
 SEEDS = 8
 LARGE = 2
 TOO_LONG = "the expression goes on too long"
+PLENTY = Context()
+ATTEMPTS = re.compile("(?i)userHome|evalInEachContext|countMatches")
 
 Outcome: TypeAlias = "Value | EvaluationFailed"
 Reference: TypeAlias = "Callable[[ClassAd, ClassAd | None], Value]"
@@ -49,6 +53,7 @@ class Question:
     def __init__(
         self,
         tables: Tables,
+        text: str,
         other: Ad | None,
         context: Context,
         rows: npt.NDArray[np.int64] | None,
@@ -56,13 +61,15 @@ class Question:
         *,
         mine: bool,
     ) -> None:
+        self.node = parse(text)
         self._tables = tables
+        self._text = text
         self._other = other
         self._context = context
         self._overlay = overlay
         self._mine = mine
         self.rows = list(range(len(tables.table))) if rows is None else rows.tolist()
-        ad = None if other is None else ClassAd.from_wire(other)
+        ad = None if other is None else ad_of(other)
         my, target = (None, ad) if mine else (ad, None)
         self.evaluator = Evaluator(
             tables.table, my=my, target=target, rows=rows, overlay=overlay, context=context
@@ -72,11 +79,14 @@ class Question:
         """The reference's value in each row."""
         return [self._outcome(evaluate, row) for row in self.rows]
 
+    def _ad(self, row: int) -> Ad:
+        return self._tables.ads[self._tables.table.keys[row]]
+
     def _outcome(self, evaluate: Reference, row: int) -> Outcome:
-        there = ClassAd.from_wire(self._tables.ads[self._tables.table.keys[row]])
+        there = ad_of(self._ad(row))
         for key, numbers in self._overlay.items():
             there[key] = int(numbers[row])
-        other = None if self._other is None else ClassAd.from_wire(self._other)
+        other = None if self._other is None else ad_of(self._other)
         my, target = (there, other) if self._mine else (other, there)
         assert my is not None, "without another ad the expressions are the rows'"
         try:
@@ -84,8 +94,9 @@ class Question:
         except EvaluationFailed as failure:
             return failure
 
-    def disagreements(self, node: Node, attribute: str) -> list[str]:
+    def disagreements(self, attribute: str) -> list[str]:
         """How the answers about an expression and about an attribute differ from the reference's."""
+        node = self.node
         values = self.expected(lambda my, target: interpret(node, my, target, self._context))
         stored = self.expected(lambda my, target: interpret_attribute(attribute, my, target, self._context))
         got = self.evaluator
@@ -106,18 +117,37 @@ class Question:
         expect: Callable[[Outcome], object],
         got: Callable[[Any], object],
     ) -> Iterator[str]:
-        assert len(values) == len(answers)
-        limited = self._context.max_steps < Context().max_steps
         for row, value, answer in zip(self.rows, values, answers, strict=True):
-            if expect(value) == got(answer) or (
-                limited and (over(value) or asked != "values" or over(answer))
-            ):
-                continue
-            yield f"{asked}: expected {expect(value)}, got {got(answer)} in {self._tables.ads[self._tables.table.keys[row]]}"
+            if expect(value) != got(answer) and not self._excused(row, value, answer):
+                yield f"{asked}: expected {expect(value)}, got {got(answer)} in {self._ad(row)}"
+
+    def _excused(self, row: int, value: Outcome, answer: Any) -> bool:
+        """
+        Whether a budget that ran out explains a difference.
+
+        Whole columns may use more steps than one row does, or less.  What starts within an attribute is never told
+        that it has more levels left than it has, but at times less: where a function makes a value of a failure,
+        one may be seen that the interpreter does not come upon.
+        """
+        steps, levels = self._context.max_steps < PLENTY.max_steps, self._context.max_depth < PLENTY.max_depth
+        if steps and (over(value) or over(answer) or isinstance(answer, np.generic)):
+            return True
+        return (steps or levels) and ATTEMPTS.search(
+            f"{self._text} {self._other} {self._ad(row)}"
+        ) is not None
 
 
-def over(value: Outcome) -> bool:
-    """Whether steps ran out; the order in which whole columns are looked at may use more of them, or less."""
+def ad_of(wire: Ad) -> ClassAd:
+    """An ad as an evaluation sees it: text that does not parse, which cannot be written either, is the value error."""
+    ad = ClassAd.from_wire(wire)
+    for key in list(ad.stored):
+        if ad.find(key) is ERROR:
+            ad[key] = ERROR
+    return ad
+
+
+def over(value: object) -> bool:
+    """Whether steps ran out."""
     return isinstance(value, EvaluationFailed) and str(value) == TOO_LONG
 
 
@@ -154,12 +184,12 @@ def context_of(chance: random.Random) -> Context:
     )
 
 
-def questions(tables: Tables, chance: random.Random, others: Sequence[Ad]) -> Iterator[Question]:
+def questions(tables: Tables, text: str, chance: random.Random, others: Sequence[Ad]) -> Iterator[Question]:
     """The table from both sides; without another ad at times."""
     context, overlay = context_of(chance), tables.overlay()
-    yield Question(tables, chance.choice(others), context, tables.rows(), overlay, mine=False)
+    yield Question(tables, text, chance.choice(others), context, tables.rows(), overlay, mine=False)
     other = chance.choice([*others, None])
-    yield Question(tables, other, context, tables.rows(), overlay, mine=True)
+    yield Question(tables, text, other, context, tables.rows(), overlay, mine=True)
 
 
 def fall_backs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -179,7 +209,7 @@ def fall_backs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def asked(seed: int, sizes: Sequence[int]) -> Iterator[tuple[str, Node, Question]]:
+def asked(seed: int, sizes: Sequence[int]) -> Iterator[Question]:
     """
     Questions about tables of these sizes, which change from time to time.
 
@@ -190,12 +220,10 @@ def asked(seed: int, sizes: Sequence[int]) -> Iterator[tuple[str, Node, Question
         tables = Tables(chance)
         tables.fill(chance.choice(sizes))
         texts = [tables.expression() for _ in range(4)] + [chance.choice(ATTRIBUTES)]
-        nodes = [parse(text) for text in texts]
         others = [tables.other() for _ in range(3)]
         for _ in range(5):
-            for node, text in zip(nodes, texts, strict=True):
-                for question in questions(tables, chance, others):
-                    yield text, node, question
+            for text in texts:
+                yield from questions(tables, text, chance, others)
             tables.change()
 
 
@@ -203,11 +231,11 @@ def differences(seed: int, sizes: Sequence[int], evaluations: int) -> list[str]:
     """What is wrong in the first question of so many evaluations that is answered wrongly."""
     chance = random.Random(seed)
     done = 0
-    for text, node, question in asked(seed, sizes):
-        wrong = question.disagreements(node, chance.choice((*ATTRIBUTES, *OTHERS)).lower())
+    for question in asked(seed, sizes):
+        wrong = question.disagreements(chance.choice((*ATTRIBUTES, *OTHERS)).lower())
         done += 2 * len(question.rows)
         if wrong:
-            return [f"seed {seed}: {text}", *wrong]
+            return [f"seed {seed}: {unparse(question.node)}", *wrong]
         if done >= evaluations:
             break
     return []
@@ -235,9 +263,9 @@ def test_a_fair_part_of_what_is_compared_is_computed_in_vectors(monkeypatch: pyt
     """
     calls = fall_backs(monkeypatch)
     vectors = 0
-    for _, node, question in islice(asked(7, (12, 40)), 600):
+    for question in islice(asked(7, (12, 40)), 600):
         before = len(calls)
-        question.evaluator.values(node)
+        question.evaluator.values(question.node)
         vectors += len(calls) == before
     assert vectors > 200
 

@@ -10,7 +10,7 @@ Everything here is pure: no I/O, no clock, no chance but what an evaluation's `C
 
 from kettle.classad.ad import ClassAd
 from kettle.classad.ad import text_of as unparse
-from kettle.classad.context import NOTHING, Context
+from kettle.classad.context import FOREIGN_STEPS, NOTHING, Context
 from kettle.classad.deltas import AdDelta, apply_delta, delta
 from kettle.classad.errors import ClassAdError, ClassAdParseError, EvaluationFailed, NotRepresentable
 from kettle.classad.evaluate import evaluate, evaluate_attribute, evaluate_within
@@ -27,6 +27,7 @@ from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, List, 
 
 __all__ = [
     "ERROR",
+    "FOREIGN_STEPS",
     "NOTHING",
     "UNDEFINED",
     "AbsTime",

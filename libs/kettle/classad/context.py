@@ -37,7 +37,18 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     trace: Callable[[str], None] | None = None
     max_depth: int = 400
     max_steps: int = 10_000_000
+    max_table_steps: int | None = None
+    """
+    Steps that one expression may take in all rows of a table together, as far as each of them is evaluated by itself.
 
+    In the rows that are left then, the expression fails: whoever looks at many ads for many people sets it.
+    """
+
+
+FOREIGN_STEPS: Final = 20_000
+"""
+What a daemon allows an expression that somebody sent it: Requirements take 50 steps, 20,000 some 10 milliseconds.
+"""
 
 NOTHING: Final = Context()
 """A context for expressions that depend on nothing but ads."""

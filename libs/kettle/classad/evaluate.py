@@ -69,22 +69,23 @@ def evaluate_within(
     context: Context = NOTHING,
     path: Sequence[tuple[ClassAd, str]] = (),
     depth: int = 0,
-) -> Value:
+    steps: int = 0,
+) -> tuple[Value, int]:
     """
     The value of `expression` in `my`, for someone who evaluates by other means and got as far as here.
 
     `path` are the attributes that are being evaluated further up, each an ad and a lower-case name: there circles
-    end.  `depth` is the number of levels that have been used.
-    The budget of steps is that of a new evaluation.
+    end.  `depth` and `steps` are what has been used; with the value comes how many steps that makes now.
     """
     scope = new_scope(run, my, target, context)
     state = scope.state
     for ad, key in path:
         state.scope_of(ad).activate(key)
     state.descend(depth)
+    state.spend(steps)
     try:
         value = run(expression, scope)
     except RecursionError:
         raise EvaluationFailed(_TOO_DEEP) from None
     state.close()
-    return value
+    return value, context.max_steps - state.steps

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, KeyChange
-from kettle.classad import Context
+from kettle.classad import FOREIGN_STEPS, Context
 from kettle.negotiator.domain.cycle import negotiate
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
@@ -27,8 +27,8 @@ _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
 _decode_submitter: Final = msgspec.msgpack.Decoder(SubmitterAd).decode
 _decode_secret: Final = msgspec.msgpack.Decoder(SlotSecret).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
-_STEPS: Final = 20_000
-"""Node evaluations for one look of one ad at another, some 10 ms; Requirements take 50."""
+_TABLE_STEPS: Final = 500_000
+"""What an expression may take for all slots, as far as each is looked at by itself; some quarter of a second."""
 _A = TypeVar("_A")
 
 
@@ -126,7 +126,12 @@ class Negotiator:
     async def _cycle(self) -> float | None:
         """One cycle; returns when the next is due by itself, if that is known."""
         started, began = time.time(), time.monotonic()
-        context = Context(now=lambda: int(started), random=random.random, max_steps=_STEPS)
+        context = Context(
+            now=lambda: int(started),
+            random=random.random,
+            max_steps=FOREIGN_STEPS,
+            max_table_steps=_TABLE_STEPS,
+        )
         outcome = negotiate(self._pool, self._reasons, now=began, trust=self._settings.trust, context=context)
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
-from kettle.classad import ClassAd
+from kettle.classad import ClassAd, matches
+from kettle.schedd.domain import policy
 from kettle.schedd.domain.claim import Leases
 from kettle.schedd.domain.job import Assign, End, decide
-from kettle.schedd.domain.policy import matches_safely
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.secrets import ClaimSecrets
@@ -222,7 +222,7 @@ class Claims:
         fits = self._fits.setdefault(claim, {})
         if autocluster not in fits:
             mine, slot = ClassAd.from_wire(self._queue.ad(job)), ClassAd.from_wire(granted.slot_ad)
-            fits[autocluster] = matches_safely(mine, slot)
+            fits[autocluster] = matches(mine, slot, policy.at(time.time()))
         return fits[autocluster]
 
     # -- ending -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -10,8 +11,8 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
+from kettle.schedd.domain import policy
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
-from kettle.schedd.domain.policy import holds
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.ledger import Ledger
@@ -270,7 +271,8 @@ def _constraint(text: str) -> Callable[[Ad], bool] | None:
         expression = parse(text)
     except ClassAdError as error:
         raise RefusedError("malformed", f"the constraint '{text}' cannot be read: {error}") from error
-    return lambda ad: holds(expression, ClassAd.from_wire(ad))
+    context = policy.at(time.time())
+    return lambda ad: policy.holds(expression, ClassAd.from_wire(ad), context)
 
 
 def _project(ad: Ad, names: list[str]) -> Ad:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 RESOURCES: Final = ("Cpus", "Memory", "Disk")
 QUANTA: Final = {"Cpus": 1, "Memory": 128, "Disk": 1024}
+MANY: Final = 50
+"""So often at most it is asked whether another job fits."""
 DEFAULTS: Final = {"Cpus": 1.0, "Memory": 128.0, "Disk": 1024.0}
 
 
@@ -43,7 +45,6 @@ class Slot:
         self.partitionable = ad.get("PartitionableSlot") is True
         self.free = {name: whole(ad.get(name)) for name in RESOURCES}
         self.totals = {name: whole(ad.get(f"TotalSlot{name}", ad.get(name))) for name in RESOURCES}
-        self.used = False
 
     @property
     def now(self) -> ClassAd:
@@ -61,23 +62,28 @@ class Slot:
             ad[name] = amount
         return ad
 
-    def fits(self, asked: dict[str, float] | None) -> bool:
-        """Whether one more job has room: rounded up as a startd does, or else exactly as it asks."""
-        if asked is None or (not self.partitionable and self.used):
-            return False
+    def room(self, asked: dict[str, float] | None) -> int:
+        """How many jobs fit: as often as the rounded amounts do, or else one that fits exactly as it asks."""
+        if asked is None:
+            return 0
         if not self.partitionable:
-            return self.free["Cpus"] > 0
-        return all(
-            rounded(name, amount) <= self.free[name] or amount <= self.free[name]
-            for name, amount in asked.items()
-        )
+            return int(self.free["Cpus"] > 0)
+        return min(_times(self.free[name], rounded(name, amount), amount) for name, amount in asked.items())
 
     def take(self, asked: dict[str, float]) -> None:
         """One job more."""
-        self.used = True
         for name in RESOURCES:
             left = self.free[name] - rounded(name, asked[name]) if self.partitionable else 0
             self.free[name] = max(0, left)
+
+
+def _times(free: int, amount: int, asked: float) -> int:
+    if not amount:
+        return MANY
+    jobs = 0
+    while jobs < MANY and amount * (jobs + 1) <= free:
+        jobs += 1
+    return jobs or int(asked <= free)
 
 
 def whole(value: Scalar | None) -> int:
@@ -140,9 +146,12 @@ def _served(
     spent = 0.0
     for slot in sorted(offered, key=lambda slot: -rank(demand.job, slot.now)):
         asked = asked_of(demand.job, slot.now)
-        if asked is None or not slot.fits(asked) or not matches(demand.job, slot.now):
+        room = slot.room(asked)
+        if asked is None or not room or not matches(demand.job, slot.now):
             continue
-        while left[id(demand)] and spent < budget and slot.fits(asked):
+        for _ in range(room):
+            if not left[id(demand)] or spent >= budget:
+                break
             slot.take(asked)
             spent += max(rounded("Cpus", asked["Cpus"]), 1)
             left[id(demand)] -= 1

@@ -57,7 +57,7 @@ def test_what_is_found_matches_on_both_sides_and_nothing_else_does(ads: list[Ad]
     expected = [
         slot.row
         for slot in sorted(slots, key=lambda slot: -rank(wanted, slot.now))
-        if slot.free["Cpus"] and slot.fits(asked_of(wanted, slot.now)) and matches(wanted, slot.now)
+        if slot.free["Cpus"] and slot.room(asked_of(wanted, slot.now)) and matches(wanted, slot.now)
     ]
     assert expected == ([] if request.fault else [row for row, _ in found(offered, wanted)])
 
@@ -74,7 +74,7 @@ def test_what_was_taken_counts(ads: list[Ad], wants: Ad, row: int) -> None:
     expected = {
         slot.row
         for slot in slots
-        if slot.row in offered.rows and slot.fits(asked_of(wanted, slot.now)) and matches(wanted, slot.now)
+        if slot.row in offered.rows and slot.room(asked_of(wanted, slot.now)) and matches(wanted, slot.now)
     }
     if Request(wanted, NOTHING).fault is None:
         assert expected == {found_row for found_row, _ in found(offered, wanted)}

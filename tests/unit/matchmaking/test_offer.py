@@ -13,7 +13,7 @@ from kettle.matchmaking import Amounts, Offer, Request
 from kettle.classad import NOTHING
 from kettle.wire.ads import Ad, Expr, Scalar
 
-from .slowly import POOLS, QUANTA, RESOURCES, Slot, rounded
+from .slowly import MANY, POOLS, QUANTA, RESOURCES, Slot, rounded
 
 AMOUNTS = st.fixed_dictionaries(
     {
@@ -38,25 +38,16 @@ def left(offered: Offer, row: int) -> tuple[int, ...]:
     return tuple(int(offered.free[name][row]) for name in RESOURCES)
 
 
-def room_slowly(ad: Ad, asked: dict[str, float], most: int = 100) -> int:
-    """How many jobs fit if they come one after the other, up to `most`; each finds what the last one left."""
-    slow, jobs = Slot(0, ad), 0
-    while jobs < most and slow.fits(asked):
-        slow.take(asked)
-        jobs += 1
-    return jobs
-
-
 @given(POOLS, AMOUNTS)
 def test_room_is_how_often_a_job_fits(ads: list[Ad], asked: dict[str, float]) -> None:
     """
-    As many times as amounts can be taken one after the other, whether they are the same for all slots or vary.
+    As many times as the rounded amounts do, whether they are the same for all slots or vary.
     """
     offered, rows = offer(*ads), np.arange(len(ads))
-    expected = [room_slowly(ad, asked) for ad in ads]
+    expected = [Slot(0, ad).room(asked) for ad in ads]
     each = {name: np.full(len(ads), amount) for name, amount in asked.items()}
     for amounts in (asked, each, {**asked, "Memory": each["Memory"]}):
-        assert expected == np.minimum(offered.room(rows, amounts), 100).tolist()
+        assert expected == np.minimum(offered.room(rows, amounts), MANY).tolist()
 
 
 @given(POOLS, AMOUNTS, st.randoms())
@@ -67,7 +58,7 @@ def test_taking_leaves_what_one_job_after_the_other_leaves(
     Slot by slot or many at once, nothing is ever below zero and each slot without cores is counted once.
     """
     one, many = offer(*ads), offer(*ads)
-    counts = np.array([min(room_slowly(ad, asked), 3) for ad in ads], np.int64)
+    counts = np.array([min(Slot(0, ad).room(asked), 3) for ad in ads], np.int64)
     rows = np.flatnonzero(counts)
     for row in rows:
         one.take(int(row), Amounts(asked), int(counts[row]))

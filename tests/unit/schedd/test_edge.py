@@ -5,8 +5,8 @@ import math
 import pytest
 
 from kettle.bus.ports import RefusedError
-from kettle.classad import ClassAd, parse
-from kettle.schedd.domain.policy import holds, matches_safely
+from kettle.classad import ClassAd, matches, parse
+from kettle.schedd.domain.policy import at, holds
 from kettle.schedd.domain.submission import JOB_BYTES, Unacceptable, check
 from kettle.schedd.partners import command_of
 from kettle.schedd.people import LONGEST_ID, command_id
@@ -48,8 +48,15 @@ def test_what_cannot_be_evaluated_is_not_true() -> None:
     An expression that is too deep refuses, and hurts nobody.
     """
     ad = ClassAd.from_wire({"Requirements": Expr(DEEP)})
-    assert not holds(parse(DEEP), ad)
-    assert not matches_safely(ad, ad)
+    assert not holds(parse(DEEP), ad, at(0))
+    assert not matches(ad, ad, at(0))
+
+
+def test_constraints_know_what_time_it_is() -> None:
+    """
+    The oldest jobs are found by their age.
+    """
+    assert holds(parse("time() - QDate > 60"), ClassAd.from_wire({"QDate": 100}), at(161.5))
 
 
 def test_messages_are_cut_by_size() -> None:

@@ -153,3 +153,14 @@ def test_nothing_is_remembered_of_a_claim_that_is_gone() -> None:
     host.apply(Over("c1", JobId(1, 0), 1, 2, 0.0))
 
     assert [] == host.snapshot()
+
+
+@pytest.mark.parametrize(("hour", "granted"), [(4, 0), (6, 1)])
+def test_a_machine_may_open_at_an_hour(hour: int, granted: int) -> None:
+    """
+    START goes by the startd's clock, for the claim as for the attempt.
+    """
+    host = machine(start=f"time() % 86400 < {hour} * 900")
+
+    assert granted == len(claimed(host).granted)
+    assert (granted == 1) == (activated(host, activation()) == 0)

@@ -11,9 +11,10 @@ import numpy as np
 
 from kettle.classad.columnar.column import Classes, Tag, classify, combine
 from kettle.classad.columnar.dependencies import Everything, dependencies
-from kettle.classad.columnar.vector import Partition, Unknown, Vector, of_value
+from kettle.classad.columnar.vector import Overrun, Partition, Unknown, Vector, of_value
 from kettle.classad.errors import EvaluationFailed
-from kettle.classad.evaluate import evaluate_attribute, evaluate_within
+from kettle.classad.evaluate import evaluate_within
+from kettle.classad.nodes import Node
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Value
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kettle.classad.ad import ClassAd
     from kettle.classad.columnar.column import Integers
     from kettle.classad.columnar.frame import Frame
-    from kettle.classad.nodes import Node
 
 Outcome: TypeAlias = "Value | EvaluationFailed"
 
@@ -52,9 +52,27 @@ def outcomes(expression: Node, frame: Frame, attribute: str | None = None) -> Ou
         keys = None
         everyone = np.arange(frame.count)
         classes = Classes(everyone, everyone)
-    return Outcomes(
-        [_outcome(expression, frame, int(row), keys, attribute) for row in classes.examples], classes.of
-    )
+    return Outcomes(_each(expression, frame, classes.examples.tolist(), keys, attribute), classes.of)
+
+
+def _each(
+    expression: Node, frame: Frame, positions: list[int], keys: frozenset[str] | None, attribute: str | None
+) -> list[Outcome]:
+    """The closure in each of some rows; they start with the same steps, and the longest way is what counts."""
+    shared = frame.shared
+    limit = shared.context.max_table_steps
+    begun, longest, total = shared.steps, shared.steps, 0
+    values: list[Outcome] = []
+    for position in positions:
+        if limit is not None and total > limit:
+            values.append(EvaluationFailed("the expression takes too long for so many ads"))
+            continue
+        value, steps = _outcome(expression, frame, position, keys, attribute)
+        values.append(value)
+        total += steps - begun
+        longest = max(longest, steps)
+    shared.steps = longest
+    return values
 
 
 def _classes(frame: Frame, keys: list[str]) -> Classes:
@@ -79,24 +97,25 @@ def _classes_of(frame: Frame, key: str) -> Classes:
 
 def _outcome(
     expression: Node, frame: Frame, position: int, keys: frozenset[str] | None, attribute: str | None
-) -> Outcome:
-    """The closure in one row, on the way through the attributes that are being evaluated."""
+) -> tuple[Outcome, int]:
+    """The closure in one row, on the way through the attributes that are being evaluated; with the steps so far."""
     shared = frame.shared
     row = position if frame.rows is None else int(frame.rows[position])
     there = _ad(frame, row, keys)
     my, target = (there, shared.ad) if frame.mine else (shared.ad, there)
     assert my is not None, "a frame of the ad's side has an ad"
-    if attribute is not None:
-        try:
-            return evaluate_attribute(attribute, my, target, shared.context)
-        except EvaluationFailed as failure:
-            return failure
     path = [(there if mine else shared.ad, key) for mine, key in shared.path]
+    depth = shared.depth
+    if attribute is not None:
+        stored = my.find(attribute)
+        if not isinstance(stored, Node):
+            return UNDEFINED if stored is None else stored, shared.steps
+        expression, path, depth = stored, [(my, attribute)], 1
     entered = [(ad, key) for ad, key in path if ad is not None]
     try:
-        return evaluate_within(expression, my, target, shared.context, entered, shared.depth)
+        return evaluate_within(expression, my, target, shared.context, entered, depth, shared.steps)
     except EvaluationFailed as failure:
-        return failure
+        return failure, shared.context.max_steps
 
 
 def _ad(frame: Frame, row: int, keys: frozenset[str] | None) -> ClassAd:
@@ -116,6 +135,10 @@ def distinct(expression: Node, frame: Frame) -> Vector:
     if not frame.count:
         return Vector(Tag.UNDEFINED, undefined=True)
     found = outcomes(expression, frame)
+    if frame.shared.steps > frame.shared.context.max_steps or any(
+        isinstance(value, EvaluationFailed) for value in found.values
+    ):
+        raise Overrun  # whether it comes to that depends on what is evaluated around it
     if len(found.values) == 1:
         return of_value(_representable(found.values[0]))
     tags = np.array([_tag(value) for value in found.values], np.int64)

@@ -149,6 +149,7 @@ def _parts(frame: Frame, expression: Node, attribute: str | None) -> Iterator[Pa
     pending: list[tuple[Frame, Integers | None]] = [(frame, None)]
     while pending:
         part, positions = pending.pop()
+        part.shared.begin()
         try:
             yield part, positions, _vector(part, expression, attribute)
         except Partition as partition:
@@ -157,6 +158,7 @@ def _parts(frame: Frame, expression: Node, attribute: str | None) -> Iterator[Pa
                 for group in partition.groups
             )
         except (Unknown, Overrun):
+            part.shared.begin()
             yield part, positions, outcomes(expression, part, attribute)
 
 
@@ -166,11 +168,9 @@ def _vector(frame: Frame, expression: Node, attribute: str | None) -> Vector:
     kernel = kernel_of(expression)
     shared = frame.shared
     shared.depth, shared.steps = kernel.height, kernel.size
-    try:
-        shared.check()
-        return kernel.run(frame)
-    finally:
-        shared.depth = shared.steps = 0
+    if shared.depth > shared.context.max_depth or shared.steps > shared.context.max_steps:
+        raise Overrun
+    return kernel.run(frame)
 
 
 def _holds(part: Vector | Outcomes, frame: Frame) -> Booleans:

@@ -77,3 +77,7 @@ class Shared:
         self.deepest = max(self.deepest, deepest)
         if deepest > self.context.max_depth or self.steps > self.context.max_steps:
             raise Overrun
+
+    def begin(self) -> None:
+        """Nothing has been used yet."""
+        self.depth = self.steps = 0

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
+from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad
 
@@ -107,7 +107,7 @@ def select(
 
     The candidate is both MY and TARGET: tools write conditions on it either way.  Undefined and error select nothing.
     """
-    context = Context(now=lambda: int(now))
+    context = Context(now=lambda: int(now), max_steps=FOREIGN_STEPS)
     wanted = frozenset(name.lower() for name in (*projection, "MyType")) if projection else None
     for advert in adverts:
         ad = advert.at(now)

@@ -1,23 +1,16 @@
 """Evaluating what people wrote: an expression that cannot be evaluated is not true, and never an accident."""
 
-from kettle.classad import ClassAd, EvaluationFailed, Node, evaluate, is_true, matches
+from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
 
 
-def matches_safely(job: ClassAd, slot: ClassAd) -> bool:
-    """
-    Whether both sides' Requirements are true.
-    """
+def at(now: float) -> Context:
+    """What expressions see at an instant (seconds since 1970), and how much of the schedd's time one may take."""
+    return Context(now=lambda: int(now), max_steps=FOREIGN_STEPS)
+
+
+def holds(expression: Node, ad: ClassAd, context: Context) -> bool:
+    """Whether an expression is true of an ad."""
     try:
-        return matches(job, slot)
-    except EvaluationFailed:
-        return False
-
-
-def holds(expression: Node, ad: ClassAd) -> bool:
-    """
-    Whether an expression is true of an ad.
-    """
-    try:
-        return is_true(evaluate(expression, my=ad))
+        return is_true(evaluate(expression, my=ad, context=context))
     except EvaluationFailed:
         return False

@@ -22,7 +22,7 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
     """
     Accept an attempt.  One that runs or ran here is accepted again, and changes nothing; a probe changes nothing ever.
     """
-    refusal = _not_known(machine, activation) if activation.probe else _refusal(machine, activation)
+    refusal = _not_known(machine, activation) if activation.probe else _refusal(machine, activation, now)
     code, reason = refusal if refusal is not None else (0, "")
     result = ActivationResult(
         claim=activation.key.claim, job=activation.job, attempt=activation.attempt, code=code, reason=reason
@@ -53,7 +53,7 @@ def _not_known(machine: Machine, activation: Activation) -> tuple[int, str] | No
     return None
 
 
-def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None:
+def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, str] | None:
     claim = machine.proven(activation.key)
     if claim is None:
         return NOT_FOUND, f"there is no claim {activation.key.claim} here that you may use"
@@ -70,15 +70,15 @@ def _refusal(machine: Machine, activation: Activation) -> tuple[int, str] | None
         parts = file.name.split("/")
         if not file.name or "\0" in file.name or any(part in {"", ".", ".."} for part in parts):
             return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
-    if machine.facts.start.strip().lower() != "true" and not _starts(machine, claim, activation):
+    if machine.facts.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
         return NO_MATCH, "START of the machine is not true for this job"
     return None
 
 
-def _starts(machine: Machine, claim: Claim, activation: Activation) -> bool:
-    slot = ClassAd.from_wire(dynamic_ad(machine.facts, claim, now=0.0))
+def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:
+    slot = ClassAd.from_wire(dynamic_ad(machine.facts, claim, now=now.time))
     try:
-        return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad)))
+        return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad), now.context))
     except EvaluationFailed:
         return False
 

@@ -8,6 +8,7 @@ import hmac
 
 import msgspec
 
+from kettle.classad import FOREIGN_STEPS, Context
 from kettle.execution.attempt import AttemptId
 from kettle.startd.domain.resources import Resources
 from kettle.wire.commands.startd import ClaimKey
@@ -23,6 +24,11 @@ class Now(msgspec.Struct, frozen=True):
     """Seconds since boot: leases."""
     time: float
     """Seconds since the epoch: what people read."""
+
+    @property
+    def context(self) -> Context:
+        """What expressions see of it, and how much of the machine's time one may take."""
+        return Context(now=lambda: int(self.time), max_steps=FOREIGN_STEPS)
 
 
 class Stop(msgspec.Struct, frozen=True):

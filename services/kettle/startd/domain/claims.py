@@ -78,7 +78,7 @@ def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         return f"a lease of {command.lease} seconds is none that a claim can have"
     job = ClassAd.from_wire(command.job)
     whole = ClassAd.from_wire(partitionable_ad(machine, now=now.time))
-    request = requested(job, whole)
+    request = requested(job, whole, now.context)
     if request is None:
         return "the job requests of cpus, memory or disk what is no amount"
     size = carve(request, machine.free)
@@ -95,7 +95,7 @@ def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         made=now.time,
         changed=now.time,
     )
-    if not matches(ClassAd.from_wire(dynamic_ad(facts, claim, now=now.time)), job):
+    if not matches(ClassAd.from_wire(dynamic_ad(facts, claim, now=now.time)), job, now.context):
         return "START of the machine or Requirements of the job is not true for the slot that would be carved"
     return claim
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import UNDEFINED, ClassAd, EvaluationFailed, evaluate_attribute
+from kettle.classad import UNDEFINED, ClassAd, Context, EvaluationFailed, evaluate_attribute
 
 
 class Resources(msgspec.Struct, frozen=True):
@@ -37,13 +37,13 @@ QUANTUM: Final = Resources(cpus=1, memory=128, disk=1024)
 """MODIFY_REQUEST_EXPR_REQUEST*: slots are carved in multiples of it, so that they can be used again."""
 
 
-def requested(job: ClassAd, slot: ClassAd) -> Resources | None:
+def requested(job: ClassAd, slot: ClassAd, context: Context) -> Resources | None:
     """
     What the job asks of this slot; None if it asks for what is no amount: negative, not finite, beyond 2**53, no number,
     or an expression that cannot be evaluated.
     """
     amounts = [
-        _amount(job, slot, name, default)
+        _amount(job, slot, name, default, context)
         for name, default in (
             ("RequestCpus", DEFAULT.cpus),
             ("RequestMemory", DEFAULT.memory),
@@ -54,9 +54,9 @@ def requested(job: ClassAd, slot: ClassAd) -> Resources | None:
     return None if cpus is None or memory is None or disk is None else Resources(cpus, memory, disk)
 
 
-def _amount(job: ClassAd, slot: ClassAd, name: str, default: int) -> int | None:
+def _amount(job: ClassAd, slot: ClassAd, name: str, default: int, context: Context) -> int | None:
     try:
-        value = evaluate_attribute(name, job, slot)
+        value = evaluate_attribute(name, job, slot, context)
     except EvaluationFailed:
         return None
     if value is UNDEFINED:
