@@ -7,9 +7,7 @@ Every engine has to give them all.
 """
 
 import random
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeAlias
 
 import pytest
 
@@ -18,22 +16,17 @@ from kettle.classad import (
     ClassAdParseError,
     Context,
     EvaluationFailed,
-    Node,
-    Value,
-    evaluate,
-    interpret,
     parse,
     unparse,
 )
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import Call
 from kettle.classad.references import children
+from kettle.testing.engines import ENGINES, Engine
 
 DATA = Path(__file__).parent / "data"
 CONTEXT = Context(now=lambda: 1_767_225_600, random=random.Random(0).random, home={"root": "/root"}.get)
 
-Engine: TypeAlias = Callable[[Node, ClassAd | None, ClassAd | None, Context], Value]
-ENGINES: Final[dict[str, Engine]] = {"closures": evaluate, "interpreter": interpret}
 
 # Functions that the vectors use and the library does not have yet.
 NOT_YET = frozenset[str]()

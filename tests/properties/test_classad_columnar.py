@@ -23,7 +23,6 @@ from kettle.classad import (
     ClassAd,
     Context,
     EvaluationFailed,
-    Node,
     Value,
     interpret,
     interpret_attribute,
@@ -139,7 +138,7 @@ class Question:
 
 def ad_of(wire: Ad) -> ClassAd:
     """An ad as an evaluation sees it: text that does not parse, which cannot be written either, is the value error."""
-    ad = ClassAd.from_wire(wire)
+    ad = ClassAd(wire)
     for key in list(ad.stored):
         if ad.find(key) is ERROR:
             ad[key] = ERROR
@@ -288,7 +287,7 @@ OPERATORS = ["<", "<=", "==", "!=", ">=", ">", "=?=", "=!=", "&&", "||", "?:"]
 TYPED = [
     *(f"{left} {op} {right}" for op in [*OPERATORS, "+", "-", "*", "/", "%"] for left, right in combinations(OPERANDS, 2)),
     *(f"{left} {op} {right}" for op in ("==", "!=", "=?=", "=!=", "&&") for left in STRINGS for right in STRINGS),
-    "Cpus == 8 && Load < 1 && Gpus > 1 && Arch == \"X86_64\" && Rank > 2",
+    'Cpus == 8 && Load < 1 && Gpus > 1 && Arch == "X86_64" && Rank > 2',
     "Cpus > 0 || Idle || Gpus == 1 || Start",
     "(Idle ? Cpus : Memory) / 2 > 1 && Start",
     "isUndefined(Gpus) || isError(Gpus) || !Idle",

@@ -7,7 +7,7 @@ The budget of evaluations comes from KETTLE_TEST_EVALUATIONS; the default suits 
 import os
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import hypothesis
@@ -20,13 +20,11 @@ from kettle.classad import (
     ClassAdParseError,
     Context,
     EvaluationFailed,
-    Node,
-    Value,
     evaluate,
-    interpret,
     parse,
     unparse,
 )
+from kettle.testing.engines import ENGINES, Engine
 
 from .classad_reference import CRASH, Case, Reference
 from .classad_texts import Texts
@@ -37,9 +35,6 @@ pytest.importorskip("classad2", reason="package htcondor, the reference, exists 
 EVALUATIONS = int(os.environ.get("KETTLE_TEST_EVALUATIONS", "10000"))
 PER_BATCH = 400
 CONTEXT = Context(now=lambda: 0, random=lambda: 0.5)
-
-Engine = Callable[[Node, ClassAd | None, ClassAd | None, Context], Value]
-ENGINES: Mapping[str, Engine] = {"interpreter": interpret, "closures": evaluate}
 
 
 class Difference(NamedTuple):

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.wire.ads.types import Ad, Expr
+from kettle.wire.ads.types import Ad, Expr, Scalar
 
 REQUIREMENTS: Final = (
     '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Memory >= RequestMemory)'
@@ -27,7 +27,7 @@ _HAS: Final = (
 
 def machines(count: int, *, start: str = "true", seed: int = 1) -> Iterator[tuple[str, Ad]]:
     """Partitionable slots by key; of their attributes some are their own, most are shared with many others."""
-    chance = random.Random(seed)  # the same ads in every run
+    chance = random.Random(seed)  # noqa: S311 - the same ads in every run
     for number in range(count):
         name = f"slot1@node{number:06d}.farm.example.org"
         cores = chance.choice([16, 32, 64, 128])
@@ -74,7 +74,7 @@ def machines(count: int, *, start: str = "true", seed: int = 1) -> Iterator[tupl
 
 def jobs(count: int, *, rank: str = "KFlops", seed: int = 2) -> Iterator[Ad]:
     """One job of each of so many autoclusters."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - the same
     for number in range(count):
         yield {
             "MyType": "Job",
@@ -98,7 +98,7 @@ def new_syntax(ad: Ad) -> str:
     return "[ " + "; ".join(f"{name} = {_text(value)}" for name, value in ad.items()) + " ]"
 
 
-def _text(value: bool | float | str | Expr) -> str:
+def _text(value: Scalar) -> str:
     if isinstance(value, Expr):
         return value.expr
     if isinstance(value, bool):

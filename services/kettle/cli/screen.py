@@ -12,7 +12,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle.wire.ads.types import Ad
 
 Cell = str | int | float
 
@@ -128,12 +128,10 @@ def _text(cell: Cell) -> str:
     return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
 
 
-def plain(ad: Ad) -> dict[str, object]:
+def plain(ad: Ad) -> msgspec.Raw:
+    r"""
+    An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes tell it from other strings.
     """
-    An ad as JSON has it; an expression is the string `/Expr(...)/`.
-    """
-    return {name: _plain(value) for name, value in ad.items()}
+    from kettle.classad import ClassAd, write_json
 
-
-def _plain(value: Scalar) -> object:
-    return f"/Expr({value.expr})/" if isinstance(value, Expr) else value
+    return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))

@@ -5,6 +5,7 @@ Matchmaking one slot and one job at a time, as the obvious thing to compare with
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
@@ -26,7 +27,6 @@ from kettle.matchmaking import Demand
 from kettle.wire.ads import Ad, Expr, Scalar
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Sequence
 
 RESOURCES: Final = ("Cpus", "Memory", "Disk")

@@ -1,0 +1,158 @@
+"""Why an autocluster gets nothing."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from kettle.classad import ClassAd
+from kettle.classad.columnar import Table
+from kettle.matchmaking import Explainer, Explanation, Refusal
+from kettle.wire.ads import Ad, Expr, Scalar
+
+from .slowly import JOBS, POOLS, Slot, refusals
+
+
+def explained(wants: Ad, *ads: Ad, rows: list[int] | None = None) -> Explanation:
+    table = Table()
+    table.put_many((str(number), ad) for number, ad in enumerate(ads))
+    chosen = np.arange(len(ads)) if rows is None else np.array(rows, np.int64)
+    return Explainer(table, chosen).explain(ClassAd.from_wire(wants))
+
+
+def slot(**more: Scalar) -> Ad:
+    return {"Cpus": 8, "Memory": 8192, "Disk": 10_000, "Requirements": True, **more}
+
+
+def counts(explanation: Explanation) -> dict[tuple[str, str], int]:
+    return {(one.side, one.text): one.refuses for one in explanation.refusals}
+
+
+@given(POOLS, JOBS)
+def test_clauses_are_counted_as_they_would_be_slot_by_slot(ads: list[Ad], wants: Ad) -> None:
+    """
+    Each clause of both sides is evaluated for each slot as if nothing ran there; the strongest is named first.
+    """
+    slowly: Counter[tuple[str, str]] = Counter()
+    able = refusals(ClassAd.from_wire(wants), [Slot(row, ad) for row, ad in enumerate(ads)], slowly)
+    found = explained(wants, *ads)
+    assert able == found.able
+    if found.fault is None:
+        assert dict(+slowly) == counts(found)
+        refuses = [one.refuses for one in found.refusals]
+        assert sorted(refuses, reverse=True) == refuses
+
+
+def test_clauses_of_both_sides_are_named() -> None:
+    """
+    Slots that say the same count together; a clause that refuses nobody is left out.
+    """
+    picky = Expr('TARGET.Owner == "ada" && true')
+    ads = [slot(Requirements=picky), slot(Requirements=picky, Memory=100), slot(Arch="x"), slot()]
+    wants: Ad = {"Requirements": Expr('TARGET.Memory > 200 && TARGET.Arch == "x" && 1 < 2'), "Owner": "bob"}
+    found = explained(wants, *ads)
+    assert 1 == found.able
+    assert [
+        Refusal(side="job", text='TARGET.Arch == "x"', refuses=3),
+        Refusal(side="slot", text='TARGET.Owner == "ada"', refuses=2),
+        Refusal(side="job", text="TARGET.Memory > 200", refuses=1),
+    ] == found.refusals
+
+
+@pytest.mark.parametrize(
+    ("requirements", "text"),
+    [
+        (None, "Requirements (missing)"),
+        (False, "false"),
+        (0, "0"),
+        ("true", '"true"'),
+        (Expr("undefined"), "undefined"),
+        (Expr("1 +"), "error"),
+    ],
+)
+def test_requirements_that_are_no_expression(requirements: Scalar | None, text: str) -> None:
+    """
+    What is missing or a literal refuses everything, on either side, and is named as it is.
+    """
+    ad: Ad = {} if requirements is None else {"Requirements": requirements}
+    slots = [{**slot(), **ad} if ad else {"Cpus": 8}] * 3
+    assert {("job", text): 3} == counts(explained(ad, slot(), slot(), slot()))
+    assert {("slot", text): 3} == counts(explained({"Requirements": True}, *slots))
+    assert {("slot", text): 1} == counts(explained({"Requirements": True}, slot(), slots[0]))
+
+
+@pytest.mark.parametrize("requirements", [True, 1, 0.5, -3])
+def test_requirements_that_are_true_refuse_nobody(requirements: Scalar) -> None:
+    """
+    A number other than zero is true.
+    """
+    found = explained({"Requirements": requirements}, slot(Requirements=requirements))
+    assert Explanation(able=1, refusals=[]) == found
+
+
+def test_slots_are_looked_at_as_if_nothing_ran_on_them() -> None:
+    """
+    What the machine has counts, not what is left; where it does not say, what is there.
+    """
+    busy = slot(Cpus=0, TotalSlotCpus=8, Memory=0, TotalSlotMemory=8192)
+    wants: Ad = {"Requirements": Expr("TARGET.Cpus >= 8 && TARGET.Memory >= 8192 && TARGET.Disk >= 10000")}
+    assert 1 == explained(wants, busy).able
+    assert {("job", "TARGET.Cpus >= 8"): 1} == counts(explained(wants, slot(Cpus=4)))
+
+
+def test_only_the_slots_that_are_meant_count() -> None:
+    """
+    Others in the table are neither able nor refused.
+    """
+    ads = [slot(Arch="x"), slot(), slot(Arch="x"), slot(), slot(Requirements=False)]
+    found = explained({"Requirements": Expr('TARGET.Arch == "x"')}, *ads, rows=[1, 2, 3])
+    assert (1, {("job", 'TARGET.Arch == "x"'): 2}) == (found.able, counts(found))
+
+
+def test_there_may_be_no_slots_at_all() -> None:
+    """
+    Nobody refuses; what is wrong with the job itself is still said.
+    """
+    assert Explanation(able=0, refusals=[]) == explained({"Requirements": Expr("TARGET.Memory > 1")})
+    assert Explanation(able=0, refusals=[]) == explained({})
+    found = explained({"Requirements": Expr("random(0) > 1")})
+    assert found.fault is not None
+    assert found.fault.startswith("Requirements cannot be evaluated: ")
+
+
+def test_a_failure_for_some_slots_is_no_fault() -> None:
+    """
+    Requirements that have a value for one slot are explained clause by clause.
+    """
+    wants: Ad = {"Requirements": Expr("TARGET.Cpus > 100 && random(TARGET.Odds) >= 0")}
+    found = explained(wants, slot(Cpus=200, Odds=0), slot(Cpus=1, Odds=0))
+    assert found.fault is None
+    assert {("job", "TARGET.Cpus > 100"): 1, ("job", "random(TARGET.Odds) >= 0"): 2} == counts(found)
+
+
+def test_a_long_clause_is_cut() -> None:
+    """
+    A record shows five hundred characters of it.
+    """
+    (refusal,) = explained({"Requirements": Expr(f'TARGET.Arch == "{"x" * 1000}"')}, slot()).refusals
+    assert (503, "...") == (len(refusal.text), refusal.text[-3:])
+
+
+def test_one_explainer_serves_many_jobs() -> None:
+    """
+    What is known of the slots does not mix what is said of one job with the next.
+    """
+    table = Table()
+    table.put_many([("a", slot(Arch="x")), ("b", slot(Requirements=Expr("TARGET.Size < 5")))])
+    explainer = Explainer(table, np.arange(2))
+    jobs: list[Ad] = [
+        {"Requirements": Expr('TARGET.Arch == "y"'), "Size": 1},
+        {"Requirements": Expr('TARGET.Arch == "x"'), "Size": 9},
+        {"Requirements": True, "Size": 1},
+    ]
+    assert [
+        (0, {("job", 'TARGET.Arch == "y"'): 2}),
+        (1, {("job", 'TARGET.Arch == "x"'): 1, ("slot", "TARGET.Size < 5"): 1}),
+        (2, {}),
+    ] == [((one := explainer.explain(ClassAd.from_wire(job))).able, counts(one)) for job in jobs]
