@@ -59,6 +59,8 @@ _CONSTANTS: Final = (
 )  # fmt: skip
 _COMPARISONS: Final = ("<", "<=", "==", "!=", ">=", ">", "==", ">=", "=?=", "=!=")
 _ARITHMETIC: Final = ("+", "-", "*", "/", "%", "+", "*")
+_HIDING: Final[tuple[Scalar, ...]] = (1, "x", Expr("a"))
+"""What stands behind an attribute that is called like a side."""
 _PREDICATES: Final = ("isUndefined", "isError", "isString", "isInteger", "isReal", "isBoolean")
 
 
@@ -181,9 +183,9 @@ class Tables:
             if value is not None:
                 ad[name if self._odds(95) else name.swapcase()] = value
         if self._odds(1):
-            ad[self._pick(("MY", "Target"))] = self._pick((1, "x", Expr("a")))
+            ad[self._pick(("MY", "Target"))] = self._pick(_HIDING)
         if self._odds(2):
-            ad = dict(reversed(ad.items()))
+            ad = {name: ad[name] for name in reversed(ad)}
         if self._odds(1):
             ad = {"A": 1, **ad}  # a second spelling: the last one counts
         return ad

@@ -26,6 +26,7 @@ from kettle.classad.nodes import (
     Node,
     Parentheses,
     Reference,
+    RelTimeLiteral,
     Subscript,
     Unary,
 )
@@ -77,6 +78,8 @@ class _Flattening:
         match node:
             case Reference():
                 return self._reference(node, ad)
+            case RelTimeLiteral(seconds=seconds):
+                return Literal(seconds)
             case Parentheses(inner=inner):
                 inner = self.node(inner, ad)
                 return inner if isinstance(inner, Literal) else Parentheses(inner)

@@ -28,6 +28,7 @@ from kettle.classad.nodes import (
     Node,
     Parentheses,
     Reference,
+    RelTimeLiteral,
     Subscript,
     Unary,
 )
@@ -81,6 +82,10 @@ def interpreted(node: Node, scope: Scope) -> Value:
 
 def _literal(node: Literal, _: Scope) -> Value:
     return node.value
+
+
+def _rel_time_literal(node: RelTimeLiteral, _: Scope) -> Value:
+    return node.seconds
 
 
 def _reference(node: Reference, scope: Scope) -> Value:
@@ -264,6 +269,7 @@ def _ad(node: AdLiteral, scope: Scope) -> Value:
 
 _EVALUATE: Final[Mapping[type[Node], Callable[[Any, Scope], Value]]] = {
     Literal: _literal,
+    RelTimeLiteral: _rel_time_literal,
     Reference: _reference,
     Unary: _unary,
     Parentheses: _parentheses,

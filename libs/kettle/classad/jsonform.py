@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 from kettle.classad.ad import ClassAd, as_node
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.lexer import BadLiteral, encoded, integer
-from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
 from kettle.classad.parser import parse
 from kettle.classad.unparse import long_real_text, storage_order, unparse
 from kettle.classad.values import UNDEFINED, from_octets
@@ -79,6 +79,8 @@ def _pieces(node: Node) -> list[str | Node]:
             return ["{", *pieces[1:], "}"]
         case ListLiteral(items=items):
             return ["[", *[piece for item in items for piece in (", ", item)][1:], "]"]
+        case RelTimeLiteral(seconds=seconds):
+            return [Literal(seconds)]
         case Literal(value=bool(value)):
             return ["true" if value else "false"]
         case Literal(value=int(value)):

@@ -49,6 +49,16 @@ class Literal(Node, frozen=True):
     value: Scalar
 
 
+class RelTimeLiteral(Node, frozen=True):
+    """
+    ``relTime("1:05")``, read when the expression is: its value is the real number of seconds, no duration.
+
+    Only where the expression itself is written, and not its value, does it show that it was one.
+    """
+
+    seconds: float
+
+
 _HASHED: Final = 48
 
 
@@ -61,6 +71,8 @@ def _inside(part: object) -> Sequence[object] | None:
     if isinstance(part, Literal):
         value = part.value
         return Literal, type(value), repr(value) if isinstance(value, float) else value
+    if isinstance(part, RelTimeLiteral):
+        return RelTimeLiteral, repr(part.seconds)
     if isinstance(part, AdLiteral):
         return AdLiteral, *sorted(part.attributes, key=_by_name)
     if isinstance(part, Node):

@@ -25,10 +25,11 @@ from kettle.classad.nodes import (
     Node,
     Parentheses,
     Reference,
+    RelTimeLiteral,
     Subscript,
     Unary,
 )
-from kettle.classad.times import absolute_text, relative_text
+from kettle.classad.times import absolute_text, exact_relative_text, relative_text
 from kettle.classad.values import AbsTime, Exceptional, RelTime, Scalar, octets
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _written(node: Node, layout: _Layout) -> str:
         match node:
             case Literal(value=value):
                 written.append(_scalar(value, layout))
+            case RelTimeLiteral(seconds=seconds):
+                written.append(f'relTime("{exact_relative_text(seconds)}")')
             case Reference(base=None, absolute=False):
                 written.append(quoted_name(node.name))
             case _:

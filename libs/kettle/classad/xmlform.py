@@ -16,7 +16,7 @@ import msgspec
 from kettle.classad.ad import ClassAd, as_node
 from kettle.classad.errors import ClassAdParseError, NotRepresentable
 from kettle.classad.lexer import BadLiteral, encoded, integer
-from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
 from kettle.classad.parser import parse
 from kettle.classad.times import absolute_text, parse_absolute, parse_relative, relative_text
 from kettle.classad.unparse import real_text, storage_order, unparse
@@ -71,6 +71,8 @@ def _pieces(node: Node, indent: int) -> list[_Piece]:
             return [*pieces, " " * indent + "</c>"]
         case ListLiteral(items=items):
             return ["<l>", *((item, indent) for item in items), "</l>"]
+        case RelTimeLiteral(seconds=seconds):
+            return [(Literal(seconds), indent)]
         case Literal(value=bool(value)):
             return [f'<b v="{"t" if value else "f"}"/>']
         case Literal(value=int(value)):

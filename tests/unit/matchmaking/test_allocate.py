@@ -2,19 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.classad import matches
+from kettle.classad import ClassAd, matches
 from kettle.classad.columnar import Table
-from kettle.matchmaking import Allocation, Demand, Offer, allocate
+from kettle.matchmaking import Allocation, Amounts, Demand, Offer, allocate
 from kettle.wire.ads import Ad, Expr, Scalar
 
 from .slowly import DEMANDS, POOLS, QUANTA, RESOURCES, Slot, allocated, asked_of, demand_of, rounded
+
+Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 def offer(*ads: Ad) -> Offer:
@@ -116,15 +119,15 @@ def test_what_is_given_matches_when_it_is_given(ads: list[Ad], demands: list[Dem
     class Watched(Offer):
         """Keeps what was left of each slot each time before something was taken."""
 
-        moments: list[dict[str, Any]] = []
+        moments: list[dict[str, Integers]] = []
 
-        def take(self, *taken: Any) -> None:
+        def take(self, row: int, amounts: Amounts, count: int) -> None:
             self._keep()
-            super().take(*taken)
+            super().take(row, amounts, count)
 
-        def take_each(self, *taken: Any) -> None:
+        def take_each(self, rows: Integers, amounts: Amounts, counts: Integers) -> None:
             self._keep()
-            super().take_each(*taken)
+            super().take_each(rows, amounts, counts)
 
         def _keep(self) -> None:
             self.moments.append({name: amounts.copy() for name, amounts in self.free.items()})
@@ -139,7 +142,7 @@ def test_what_is_given_matches_when_it_is_given(ads: list[Ad], demands: list[Dem
         )
 
 
-def _moments_of(row: int, ad: Ad, moments: list[dict[str, Any]]) -> Iterator[Any]:
+def _moments_of(row: int, ad: Ad, moments: list[dict[str, Integers]]) -> Iterator[ClassAd]:
     one = Slot(row, ad)
     for moment in moments:
         one.free = {name: int(amounts[row]) for name, amounts in moment.items()}

@@ -1,6 +1,7 @@
 """Why an autocluster gets nothing."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from kettle.wire.ads import Ad, Expr, Scalar
 from .slowly import JOBS, POOLS, Slot, refusals
 
 
-def explained(wants: Ad, *ads: Ad, rows: list[int] | None = None) -> Explanation:
+def explained(
+    wants: Mapping[str, Scalar], *ads: Mapping[str, Scalar], rows: list[int] | None = None
+) -> Explanation:
     table = Table()
     table.put_many((str(number), ad) for number, ad in enumerate(ads))
     chosen = np.arange(len(ads)) if rows is None else np.array(rows, np.int64)

@@ -1,16 +1,17 @@
 """What is left of slots while they are given away."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.classad import ClassAd
+from kettle.classad import NOTHING, ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Offer, Request
-from kettle.classad import NOTHING
 from kettle.wire.ads import Ad, Expr, Scalar
 
 from .slowly import MANY, POOLS, QUANTA, RESOURCES, Slot, rounded
@@ -24,7 +25,7 @@ AMOUNTS = st.fixed_dictionaries(
 )
 
 
-def offer(*ads: Ad) -> Offer:
+def offer(*ads: Mapping[str, Scalar]) -> Offer:
     table = Table()
     table.put_many((str(number), ad) for number, ad in enumerate(ads))
     return Offer(table, np.arange(len(ads)))
@@ -46,22 +47,25 @@ def test_room_is_how_often_a_job_fits(ads: list[Ad], asked: dict[str, float]) ->
     offered, rows = offer(*ads), np.arange(len(ads))
     expected = [Slot(0, ad).room(asked) for ad in ads]
     each = {name: np.full(len(ads), amount) for name, amount in asked.items()}
-    for amounts in (asked, each, {**asked, "Memory": each["Memory"]}):
+    some: list[Mapping[str, float | npt.NDArray[np.float64]]] = [
+        asked,
+        each,
+        {**asked, "Memory": each["Memory"]},
+    ]
+    for amounts in some:
         assert expected == np.minimum(offered.room(rows, amounts), MANY).tolist()
 
 
-@given(POOLS, AMOUNTS, st.randoms())
-def test_taking_leaves_what_one_job_after_the_other_leaves(
-    ads: list[Ad], asked: dict[str, float], chance: object
-) -> None:
+@given(POOLS, AMOUNTS)
+def test_taking_leaves_what_one_job_after_the_other_leaves(ads: list[Ad], asked: dict[str, float]) -> None:
     """
     Slot by slot or many at once, nothing is ever below zero and each slot without cores is counted once.
     """
     one, many = offer(*ads), offer(*ads)
     counts = np.array([min(Slot(0, ad).room(asked), 3) for ad in ads], np.int64)
     rows = np.flatnonzero(counts)
-    for row in rows:
-        one.take(int(row), Amounts(asked), int(counts[row]))
+    for row in rows.tolist():
+        one.take(row, Amounts(asked), int(counts[row]))
     many.take_each(rows, Amounts(asked), counts[rows])
     for row, ad in enumerate(ads):
         slow = Slot(row, ad)
@@ -133,7 +137,11 @@ def test_amounts_that_are_none_fit_nowhere() -> None:
     Where a request is not a number for a slot, there is no room in it, whatever kind it is.
     """
     offered = offer(slot(), slot(PartitionableSlot=False), slot())
-    asked = {"Cpus": np.array([math.nan, math.nan, 1.0]), "Memory": 1.0, "Disk": 1.0}
+    asked: dict[str, float | npt.NDArray[np.float64]] = {
+        "Cpus": np.array([math.nan, math.nan, 1.0]),
+        "Memory": 1.0,
+        "Disk": 1.0,
+    }
     assert [0, 0, 8] == offered.room(np.arange(3), asked).tolist()
 
 

@@ -25,6 +25,7 @@ from kettle.classad.nodes import (
     Node,
     Parentheses,
     Reference,
+    RelTimeLiteral,
     Subscript,
     Unary,
 )
@@ -50,6 +51,10 @@ def _compile(node: Node, above: int) -> Code:
 
 def _literal(node: Literal, _: int) -> Code:
     return Constant(node.value)
+
+
+def _rel_time_literal(node: RelTimeLiteral, _: int) -> Code:
+    return Constant(node.seconds)
 
 
 def _parentheses(node: Parentheses, above: int) -> Code:
@@ -201,6 +206,7 @@ def _ad(node: AdLiteral, _: int) -> Code:
 
 _COMPILE: Final[Mapping[type[Node], Callable[[Any, int], Code]]] = {
     Literal: _literal,
+    RelTimeLiteral: _rel_time_literal,
     Reference: _reference,
     Unary: _unary,
     Parentheses: _parentheses,

@@ -14,6 +14,7 @@ import numpy as np
 
 from kettle.classad.columnar.arithmetic import unary
 from kettle.classad.columnar.branches import chain, conditional, elvis
+from kettle.classad.columnar.clauses import against_column
 from kettle.classad.columnar.column import Tag
 from kettle.classad.columnar.distinct import distinct
 from kettle.classad.columnar.operators import COMPARISONS, binary
@@ -37,10 +38,10 @@ from kettle.classad.nodes import (
     Node,
     Parentheses,
     Reference,
+    RelTimeLiteral,
     Unary,
 )
 from kettle.classad.references import children
-from kettle.classad.values import UNDEFINED, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 _OWN: Final = frozenset({"my", "self"})
 _OTHER: Final = frozenset({"target", "other"})
-_COMPARABLE: Final = frozenset({int, float, str})
 _HIGHEST: Final = 200
 """Levels of an expression that gets a kernel; higher ones are left to closures as a whole."""
 _MOST: Final = 16_384
@@ -196,41 +196,9 @@ def _comparison(node: Binary) -> Run:
         case Binary(left=Reference(key=theirs, base=Reference(key=scope, base=None, absolute=False))) if (
             scope in _OTHER
         ):
-            return _column_against_constant(op, theirs, node.right, run)
+            return against_column(op, theirs, node.right, run)
         case _:
             return run
-
-
-def _column_against_constant(op: str, theirs: str, right: Node, run: Run) -> Run:
-    """
-    The way that nearly every clause of a job's Requirements takes: ``TARGET.x`` against what the job says.
-
-    If this was compared with this before, that is all there is to do.
-    """
-    mine: str | None = None
-    constant: Value = UNDEFINED
-    match right:
-        case Reference(key=mine, base=None, absolute=False):
-            pass
-        case Literal(value=constant):
-            pass
-        case _:
-            return run
-
-    def remembered(frame: Frame) -> Vector:
-        shared = frame.shared
-        ad = shared.ad
-        if frame.rows is None and not frame.mine and ad is not None and shared.plain:
-            column = shared.table.columns.get(theirs)
-            value = ad.find(mine) if mine is not None else constant
-            if column is not None and type(value) in _COMPARABLE and theirs not in shared.overlay:
-                known = column.compared((op, type(value), value), shared.count)
-                if known is not None:
-                    shared.own = True
-                    return known
-        return run(frame)
-
-    return remembered
 
 
 def _logical(node: Logical) -> Run:
@@ -279,6 +247,7 @@ def _random(frame: Frame) -> Vector:
 
 _COMPILERS: Final[Mapping[type[Node], Callable[[Any], Run]]] = {
     Literal: _literal,
+    RelTimeLiteral: lambda node: _literal(Literal(node.seconds)),
     Parentheses: _parentheses,
     Reference: _reference,
     Unary: _unary,

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
@@ -15,18 +16,20 @@ from kettle.wire.ads import Ad, Expr, Scalar
 USERS = ("ada", "bob", "eve")
 
 
-def table_of(*ads: Ad) -> Table:
+def table_of(*ads: Mapping[str, Scalar]) -> Table:
     table = Table()
     table.put_many((f"key {number}", ad) for number, ad in enumerate(ads))
     return table
 
 
 def column(*values: Scalar) -> Table:
-    return table_of(*({"a": value} for value in values))
+    ads: list[Ad] = [{"a": value} for value in values]
+    return table_of(*ads)
 
 
 def thousand() -> Table:
-    return table_of(*({"Owner": USERS[n % 3], "Group": n % 2 == 0, "Serial": n} for n in range(1000)))
+    ads: list[Ad] = [{"Owner": USERS[n % 3], "Group": n % 2 == 0, "Serial": n} for n in range(1000)]
+    return table_of(*ads)
 
 
 def shown(outcome: object) -> str:
@@ -164,7 +167,7 @@ def test_a_comparison_is_not_remembered_beyond_a_change() -> None:
     enough = parse("a >= 2")
 
     def answer() -> list[bool]:
-        return Evaluator(table).holds(enough).tolist()
+        return [bool(held) for held in Evaluator(table).holds(enough)]
 
     assert [False, True, True] == answer()
     table.put("key 0", {"a": 5})
@@ -236,7 +239,8 @@ def test_a_budget_holds_for_what_is_remembered(limit: str) -> None:
     """
     A value that was found with enough levels or steps is none for an evaluation that has too few of them.
     """
-    table = table_of(*({"a": Expr("((((b)))) + 1"), "b": n} for n in range(3)))
+    ads: list[Ad] = [{"a": Expr("((((b)))) + 1"), "b": n} for n in range(3)]
+    table = table_of(*ads)
     nodes = [parse("a"), parse("-(-(-a))"), parse("((((((((a))))))))")]
 
     def outcome(node: Node, context: Context) -> str:
@@ -258,7 +262,8 @@ def test_what_is_remembered_knows_what_stood_in_the_place_of_an_attribute() -> N
     """
     An attribute that depends on another has another value where something stands in that one's place.
     """
-    table = table_of(*({"a": Expr("b + 1"), "b": n, "c": 0} for n in range(3)))
+    ads: list[Ad] = [{"a": Expr("b + 1"), "b": n, "c": 0} for n in range(3)]
+    table = table_of(*ads)
     overlays = [{}, {"b": 10}, {}, {"c": 10}, {"b": 20}, {"b": 30, "c": 1}, {"c": 5}]
     asked = [
         Evaluator(table, overlay={name: np.full(3, number) for name, number in overlay.items()})

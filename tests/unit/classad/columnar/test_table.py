@@ -1,6 +1,7 @@
 """Ads as rows of a table: what is told to it, what it gives back, what it forgets."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ EVERYTHING: Ad = {
 }
 
 
-def table_of(*ads: Ad) -> Table:
+def table_of(*ads: Mapping[str, Scalar]) -> Table:
     table = Table()
     table.put_many((f"key {number}", ad) for number, ad in enumerate(ads))
     return table
