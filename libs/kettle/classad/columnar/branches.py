@@ -44,7 +44,7 @@ def chain(op: str, operands: Sequence[Run], node: Node) -> Run:
 
 def _chain(op: str, operands: Sequence[Run], frame: Frame) -> Vector:
     """Operands joined from left to right, as far as there are rows that are not decided."""
-    vector = truth(operands[0](frame))
+    vector = _deciding(operands[0](frame))
     for number, operand in enumerate(operands[1:], 1):
         if vector.error is True or (vector.clean and vector.data is (op == "||")):
             return vector
@@ -55,6 +55,17 @@ def _chain(op: str, operands: Sequence[Run], frame: Frame) -> Vector:
         right = operand(frame)
         vector = logical(op, vector, right if right.kind == Tag.BOOLEAN else truth(right))
     return vector
+
+
+def _deciding(vector: Vector) -> Vector:
+    """
+    What a left side or a condition means to what it decides about.
+
+    A string is an error, but unlike an error it does not keep the rest from being evaluated, which may fail.
+    """
+    if vector.kind == Tag.STRING:
+        raise Unknown
+    return truth(vector)
 
 
 def _undecided(op: str, vector: Vector) -> Integers | None:
@@ -83,7 +94,7 @@ def conditional(condition: Run, then: Run, otherwise: Run, node: Node) -> Run:
 
     def run(frame: Frame) -> Vector:
         try:
-            chosen = truth(condition(frame))
+            chosen = _deciding(condition(frame))
             if chosen.constant:
                 return chosen if not chosen.clean else (then if chosen.data else otherwise)(frame)
             return _chosen(chosen, then, otherwise, frame)
