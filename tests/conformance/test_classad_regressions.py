@@ -26,20 +26,6 @@ from kettle.classad import (
 ROWS = Path(__file__).parent / "data" / "classad-regressions.tsv"
 CONTEXT = Context(now=lambda: 1_767_225_600)
 
-# Rows that differ still, by their expression, and why.
-WAITING: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            '{relTime("1.5")}',
-            '{relTime("1+1:1:1.25")}',
-            '{relTime("100000000000")}',
-            '{relTime("-1:1.5")}',
-            '[l=relTime("3");b=unparse(l)].b',
-        ),
-        "a literal duration is written as one",
-    ),
-}
-
 
 def rows() -> list[list[str]]:
     return [line.split("\t") for line in ROWS.read_text(encoding="utf-8").split("\n")[1:] if line]
@@ -72,17 +58,6 @@ def test_what_once_differed_agrees(
     differing = [
         f"{row}\n    but got {got}"
         for row in rows()
-        if row[2] not in WAITING and (got := outcome(row[0], row[1], row[2], engine)) != row[3]
+        if (got := outcome(row[0], row[1], row[2], engine)) != row[3]
     ]
     assert not differing, "\n".join(differing)
-
-
-def test_no_row_waits_in_vain() -> None:
-    """
-    A row that has come to agree is taken off the list of those that wait.
-    """
-    agreeing = {
-        row[2] for row in rows() if row[2] in WAITING and outcome(row[0], row[1], row[2], evaluate) == row[3]
-    }
-    assert set() == agreeing
-    assert WAITING.keys() <= {row[2] for row in rows()}

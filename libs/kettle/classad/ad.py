@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Final, TypeAlias
 
 from kettle.classad.errors import ClassAdParseError
-from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node
+from kettle.classad.newform import read_new
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, held
 from kettle.classad.parser import parse
-from kettle.classad.unparse import unparse
+from kettle.classad.unparse import unparse, unparse_exact
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
 from kettle.wire.ads.types import Ad, Expr, Scalar
 
@@ -86,6 +87,9 @@ class ClassAd(MutableMapping[str, Node]):
     @classmethod
     def parse(cls, text: str) -> ClassAd:
         """An ad written ``[ ... ]`` in new syntax."""
+        plain = read_new(text)
+        if plain is not None:
+            return cls.from_keys(*plain)
         node = parse(text)
         if not isinstance(node, AdLiteral):
             raise ClassAdParseError("expected an ad, found an expression", text=text, at=0)
@@ -109,7 +113,7 @@ class ClassAd(MutableMapping[str, Node]):
                 parsed = parse(stored.expr)
             except ClassAdParseError:
                 return ERROR
-            stored = self.stored[key] = parsed.value if isinstance(parsed, Literal) else parsed
+            stored = self.stored[key] = held(parsed)
         return stored
 
     def spelling(self, key: str) -> str:
@@ -152,8 +156,8 @@ class ClassAd(MutableMapping[str, Node]):
         self._names.setdefault(key, name)
         if key in _SIDES:
             self.hides_sides = True
-        if isinstance(value, Literal):
-            value = value.value
+        if isinstance(value, Node):
+            value = held(value)
         elif isinstance(value, ClassAd | List):
             value = as_node(value)
         self.stored[key] = value
@@ -195,10 +199,16 @@ def as_node(value: Value | Node) -> Node:
     if isinstance(value, Node):
         return value
     if isinstance(value, ClassAd):
-        return AdLiteral(tuple((name, value[name]) for name in value))
+        return AdLiteral(tuple((name, _readable(value, name)) for name in value))
     if isinstance(value, List):
         return ListLiteral(tuple(as_node(item) for item in value.items))
     return Literal(value)
+
+
+def _readable(ad: ClassAd, name: str) -> Node:
+    """The expression behind a name; text that is none is the value error, here as for who looks at it."""
+    stored = ad.find(name.lower())
+    return as_node(UNDEFINED if stored is None else stored)
 
 
 def text_of(value: Value | Node) -> str:
@@ -214,7 +224,10 @@ def _to_wire(stored: Stored | Expr) -> Scalar:
         return stored
     if isinstance(stored, str) and (stored.isascii() or _is_unicode(stored)):
         return stored
-    return Expr(text_of(stored))
+    text = unparse_exact(as_node(stored))
+    if isinstance(stored, RelTimeLiteral) and not text.startswith("relTime"):
+        return stored.seconds  # no text of a duration has so many digits
+    return Expr(text)
 
 
 def _is_unicode(text: str) -> bool:

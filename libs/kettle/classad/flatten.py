@@ -7,9 +7,10 @@ Constants of an associative operator come first and become one.  Nested ads stay
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kettle.classad.ad import ClassAd
+from kettle.classad.ad import OWN, ClassAd
+from kettle.classad.chains import joined, operands_of, regrouped
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.evaluate import evaluate
@@ -30,13 +31,10 @@ from kettle.classad.nodes import (
     Subscript,
     Unary,
 )
+from kettle.classad.scope import outside
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _ASSOCIATIVE: Final = frozenset({"+", "*", "&", "|", "^"})
-_OWN: Final = frozenset({"my", "self"})
 _ROOT: Final = frozenset({"root", "toplevel"})
 
 
@@ -149,7 +147,7 @@ class _Flattening:
             plain = node.base is None and not node.absolute
             return (
                 node,
-                ad if plain and node.key in _OWN else self._root if plain and node.key in _ROOT else None,
+                ad if plain and node.key in OWN else self._root if plain and node.key in _ROOT else None,
             )
         stored, home = found
         if isinstance(stored, AdLiteral):
@@ -192,80 +190,14 @@ class _Flattening:
         op = node.op
         if op not in _ASSOCIATIVE and isinstance(node, Binary):
             left, right = self.node(node.left, ad), self.node(node.right, ad)
-            return self._computed(Binary(op, left, right), left, right)
-        operands: list[Node] = []
-        chain: Node = node
-        while isinstance(chain, Binary | Logical) and chain.op == op:
-            operands.append(chain.right)
-            chain = chain.left
-        flat = [self.node(operand, ad) for operand in (chain, *reversed(operands))]
-        return self._strict(op, flat) if isinstance(node, Binary) else self._logical(op, flat)
+            return self._combined(op, left, right)
+        return regrouped(op, [self.node(operand, ad) for operand in operands_of(node)], self._combined)
 
-    def _strict(self, op: str, operands: list[Node]) -> Node:
-        constants = [operand for operand in operands if isinstance(operand, Literal)]
-        others = [operand for operand in operands if not isinstance(operand, Literal)]
-        if not constants:
-            return _chain(op, others)
-        constant = self._folded(op, constants)
-        if not others:
-            return constant
-        return _chain(op, [_led(constant, op, others[0]), *others[1:]])
-
-    def _logical(self, op: str, operands: list[Node]) -> Node:
-        """
-        True and false decide or do not matter, undefined comes first, as does false before ``||``.
-
-        An error stays where it is: whether it counts depends on what stands before it.
-        """
-        if all(isinstance(operand, Literal) for operand in operands):
-            return self._folded(op, operands)
-        decisive = op == "||"
-        front: Node | None = None
-        others: list[Node] = []
-        for operand in operands:
-            match operand:
-                case Literal(value=bool() | int() | float() as value):
-                    if bool(value) is decisive:
-                        return Literal(decisive)
-                    front = front or (Literal(value=False) if decisive else None)
-                case Literal(value=value) if value is UNDEFINED:
-                    front = operand
-                case _:
-                    others.append(operand)
-        return _chain(op, others if front is None else [front, *others])
-
-    def _folded(self, op: str, constants: Sequence[Node]) -> Node:
-        folded = constants[0]
-        for constant in constants[1:]:
-            folded = self._computed(_joined(op, folded, constant), folded, constant)
-        return folded
+    def _combined(self, op: str, left: Node, right: Node) -> Node:
+        return self._computed(joined(op, left, right), left, right)
 
 
 def _look_up(key: str, ad: ClassAd) -> tuple[Stored, ClassAd] | None:
     """What stands behind a name here or in the ads around."""
-    around: ClassAd | None = ad
-    while around is not None:
-        stored = around.find(key)
-        if stored is not None:
-            return stored, around
-        around = around.parent
-    return None
-
-
-def _joined(op: str, left: Node, right: Node) -> Node:
-    return (Logical if op in {"&&", "||"} else Binary)(op, left, right)
-
-
-def _chain(op: str, operands: list[Node]) -> Node:
-    node = operands[0]
-    for operand in operands[1:]:
-        node = _joined(op, node, operand)
-    return node
-
-
-def _led(constant: Node, op: str, first: Node) -> Node:
-    """``constant op first`` such that its text reads back as what it is."""
-    if op == "+" and isinstance(first, Binary) and first.op in {"+", "-"}:
-        return Binary(first.op, _led(constant, op, first.left), first.right)
-    loose = op == "*" and isinstance(first, Binary) and first.op in {"/", "%"}
-    return Binary(op, constant, Parentheses(first) if loose else first)
+    stored = ad.find(key)
+    return outside(ad, key) if stored is None else (stored, ad)

@@ -8,36 +8,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from kettle.classad.ad import ClassAd
 from kettle.classad.errors import ClassAdParseError, NotRepresentable
-from kettle.classad.lexer import KEYWORDS, BadLiteral, encoded
-from kettle.classad.nodes import Literal
-from kettle.classad.parser import parse_long
+from kettle.classad.lexer import BadLiteral, encoded
+from kettle.classad.nodes import held
+from kettle.classad.parser import LONGEST_KEPT, parse_long
+from kettle.classad.plain import plain_attribute
 from kettle.classad.unparse import unparse_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kettle.classad.nodes import Node
+    from kettle.classad.plain import Attribute
     from kettle.classad.values import Stored
     from kettle.wire.ads.types import Expr
 
-    _Attribute: TypeAlias = tuple[str, str, Stored]
-
-# What nine lines out of ten are, told apart in one go: a name, and a literal in which nothing is escaped.
-_PLAIN: Final = re.compile(
-    r"""
-    [ \t]*+ ([A-Za-z_][A-Za-z0-9_]*+) [ \t]*+ = [ \t]*+
-    (?: (-? (?:0|[1-9][0-9]{0,17}))
-      | "([\x01-\x21\x23-\x5b\x5d-\x7f]*+)"
-      | ([Tt]rue|[Ff]alse|undefined)
-      | (-? [0-9]++ \. [0-9]++ (?:[eE][+-]?[0-9]++)?+)
-    ) [ \t\r]*+""",
-    re.VERBOSE,
-)
-_LONGEST_KEPT: Final = 2048
 _BLANKS: Final = " \t\r\v\f"
 _UNSAFE_NAME: Final = re.compile(r"[=\n\r\0]")
 
@@ -79,7 +67,7 @@ def _ad(lines: list[str], first_line: int, report: Callable[[ClassAdParseError],
     number = first_line
     try:
         for number, line in enumerate(lines, first_line):  # noqa: B007 - it tells where the error is
-            found = _kept(line) if len(line) <= _LONGEST_KEPT else _attribute(line)
+            found = _kept(line) if len(line) <= LONGEST_KEPT else _attribute(line)
             if found is not None:
                 key, name, value = found
                 names.setdefault(key, name)
@@ -92,21 +80,12 @@ def _ad(lines: list[str], first_line: int, report: Callable[[ClassAdParseError],
     return ClassAd.from_keys(names, stored)
 
 
-def _attribute(line: str) -> _Attribute | None:
+def _attribute(line: str) -> Attribute | None:
     """The key, the name and the value that a line holds; None for a comment or nothing."""
-    match = _PLAIN.fullmatch(line)
-    if match is None:
-        return _any_attribute(line)
-    name, integer, string, keyword, real = match.groups()
-    key = name.lower()
-    if string is not None:
-        return key, name, string
-    if integer is not None:
-        return key, name, int(integer)
-    return key, name, KEYWORDS[keyword.lower()] if keyword else float(real)
+    return plain_attribute(line) or _any_attribute(line)
 
 
-def _any_attribute(line: str) -> _Attribute | None:
+def _any_attribute(line: str) -> Attribute | None:
     content = line.strip(_BLANKS)
     if not content or content[0] == "#":
         return None
@@ -118,7 +97,7 @@ def _any_attribute(line: str) -> _Attribute | None:
         node = parse_long(expression)
     except ClassAdParseError as error:
         raise error.within(line, len(line) - len(expression), 1) from None
-    return name.lower(), name, node.value if isinstance(node, Literal) else node
+    return name.lower(), name, held(node)
 
 
 def _is_text(name: str) -> bool:

@@ -193,6 +193,11 @@ class AdLiteral(Node, frozen=True):
     attributes: tuple[tuple[str, Node], ...]
 
 
+def held(node: Node) -> Scalar | Node:
+    """What an ad or a list holds of an expression: of a literal its value."""
+    return node.value if isinstance(node, Literal) else node
+
+
 def reference(name: str) -> Reference:
     """An unscoped reference."""
     return Reference(name, name.lower())

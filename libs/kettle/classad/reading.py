@@ -17,7 +17,8 @@ from kettle.classad.jsonform import read_json_at, write_json
 from kettle.classad.lexer import SKIP
 from kettle.classad.longform import read_long_ads, write_long
 from kettle.classad.parser import parse_ad_at
-from kettle.classad.xmlform import XML_FOOTER, XML_HEADER, read_xml_ads, write_xml
+from kettle.classad.xmlform import XML_FOOTER, XML_HEADER, write_xml
+from kettle.classad.xmlreading import read_xml_ads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

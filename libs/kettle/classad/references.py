@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle.classad.ad import OTHER, OWN
 from kettle.classad.nodes import (
     AdLiteral,
     Binary,
@@ -24,15 +25,14 @@ from kettle.classad.nodes import (
     Subscript,
     Unary,
 )
+from kettle.classad.scope import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kettle.classad.ad import ClassAd
 
-_OTHER: Final = frozenset({"target", "other"})
-_OWN: Final = frozenset({"my", "self"})
-_MAGIC: Final = _OTHER | _OWN | {"parent", "root", "toplevel", "currenttime"}
+_MAGIC: Final = MAGIC | OTHER
 
 
 class References(msgspec.Struct, frozen=True):
@@ -92,11 +92,11 @@ class _Search:
         base = node.base
         if base is None:
             return () if node.key in shadows else self._named(node)
-        if not isinstance(base, Reference) or base.base is not None or base.key not in _OWN | _OTHER:
+        if not isinstance(base, Reference) or base.base is not None or base.key not in OWN | OTHER:
             return ((base, shadows),)
         if base.key in shadows or (self._ad is not None and base.key in self._ad):
             return ((base, shadows),)
-        if base.key in _OTHER:
+        if base.key in OTHER:
             self.external.setdefault(f"target.{node.key}", f"TARGET.{node.name}")
             return ()
         return () if node.key in shadows else self._named(node)

@@ -72,10 +72,10 @@ class Scope(msgspec.Struct, eq=False):
 
     def find_beyond(self, key: str, *, selected: bool) -> tuple[Stored, ClassAd] | None:
         """What stands behind a name outside of this ad, and in which ad."""
-        found = _around(self.ad, key)
+        found = outside(self.ad, key)
         if found is None and self.other is not None and not selected:
             stored = self.other.find(key)
-            return (stored, self.other) if stored is not None else _around(self.other, key)
+            return (stored, self.other) if stored is not None else outside(self.other, key)
         return found
 
     def side(self, key: str) -> Scope | None:
@@ -176,7 +176,7 @@ class Scope(msgspec.Struct, eq=False):
         return UNDEFINED if ad is None else ad
 
 
-def _around(ad: ClassAd, key: str) -> tuple[Stored, ClassAd] | None:
+def outside(ad: ClassAd, key: str) -> tuple[Stored, ClassAd] | None:
     """What stands behind a name in the ads around `ad`, innermost first, and in which."""
     around = ad.parent
     while around is not None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from kettle.classad.ad import ClassAd
-from kettle.classad.nodes import ListLiteral, Literal, Node, Reference
+from kettle.classad.nodes import ListLiteral, Node, Reference, held
 from kettle.classad.scope import CALLBACK_LEVELS, Scope
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, List, Stored, Value, low_half
 
 
 def as_stored(node: ListLiteral) -> tuple[Stored, ...]:
     """The members of a list as its value has them: literals as the values that they are."""
-    return tuple(item.value if isinstance(item, Literal) else item for item in node.items)
+    return tuple(map(held, node.items))
 
 
 def written(values: Value, scope: Scope) -> Scope:
@@ -42,19 +42,21 @@ def member(base: Value, index: Value) -> Stored:
 
 
 def selected(value: Value, key: str, scope: Scope) -> Value:
-    """``value.name``: of a list, the list of what is selected from its members."""
+    """
+    ``value.name``: of a list, the list of what is selected from its members.
+
+    As with functions that walk a list, the members mean what their names mean here, not where the list was written.
+    """
     if isinstance(value, Exceptional):
         return value
     state = scope.state
     if isinstance(value, List):
-        inside = written(value, scope)
-        state.descend(CALLBACK_LEVELS)
         found: list[Value] = []
-        for item in value.items:
-            of = state.evaluate(item, inside) if isinstance(item, Node) else item
+        for of in scope.members(value):
+            state.descend(CALLBACK_LEVELS)
             found.append(selected(of, key, scope))
-        state.depth += CALLBACK_LEVELS
-        return List(tuple(found), inside)
+            state.depth += CALLBACK_LEVELS
+        return List(tuple(found), scope)
     if isinstance(value, ClassAd):
         stored, ad = state.scope_of(value).look_up(key, selected=True)
         return state.scope_of(ad).attribute(stored, key)

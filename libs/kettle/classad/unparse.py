@@ -1,8 +1,9 @@
 """
-Syntax tree to text, in the three layouts HTCondor knows.
+Syntax tree to text, in the three layouts HTCondor knows and in one more.
 
-New syntax on one line is what expressions travel as; the long form is what people and old files read;
+New syntax on one line is what people see; the long form is what they and old files read;
 the indented layout exists because ``unparse()`` in an expression returns it.
+All three round reals to 16 digits and durations to seconds; what travels is written so that it reads back as it was.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from kettle.classad.lexer import RESERVED
 from kettle.classad.nodes import (
     AdLiteral,
     Binary,
@@ -29,14 +31,20 @@ from kettle.classad.nodes import (
     Subscript,
     Unary,
 )
-from kettle.classad.times import absolute_text, exact_relative_text, relative_text
+from kettle.classad.times import (
+    absolute_text,
+    exact_relative_text,
+    parse_absolute,
+    parse_relative,
+    relative_text,
+)
 from kettle.classad.values import AbsTime, Exceptional, RelTime, Scalar, octets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_RESERVED: Final = frozenset({"error", "false", "is", "isnt", "parent", "true", "undefined"})
+_QUOTED: Final = RESERVED | {"parent"}
 _NAMED: Final = {7: "a", 8: "b", 12: "f", 10: "n", 13: "r", 9: "t", 11: "v", 92: "\\"}
 _SPECIAL: Final = re.compile(
     rb"[^ !#-&(-\[\]-~]"
@@ -48,15 +56,21 @@ _Piece: TypeAlias = "str | tuple[Node, int]"
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """`long` spells operators, reals and strings the old way; `indented` gives every member its line."""
+    """
+    `long` spells operators, reals and strings the old way; `indented` gives every member its line.
+
+    `exact` writes every digit of reals and times.
+    """
 
     long: bool = False
     indented: bool = False
+    exact: bool = False
 
 
 _NEW: Final = _Layout()
 _LONG: Final = _Layout(long=True)
 _INDENTED: Final = _Layout(indented=True)
+_EXACT: Final = _Layout(exact=True)
 
 
 def unparse(node: Node) -> str:
@@ -74,6 +88,11 @@ def unparse_indented(node: Node) -> str:
     return _written(node, _INDENTED)
 
 
+def unparse_exact(node: Node) -> str:
+    """`node` in new syntax on one line, so that it reads back as an expression with the same value."""
+    return _written(node, _EXACT)
+
+
 def _written(node: Node, layout: _Layout) -> str:
     """A list of what is yet to be written instead of Python's stack: trees may be deeper than that."""
     written: list[str] = []
@@ -86,9 +105,9 @@ def _written(node: Node, layout: _Layout) -> str:
         node, indent = piece
         match node:
             case Literal(value=value):
-                written.append(_scalar(value, layout))
+                written.append((layout.exact and _exact(value)) or _scalar(value, layout))
             case RelTimeLiteral(seconds=seconds):
-                written.append(f'relTime("{exact_relative_text(seconds)}")')
+                written.append(_duration(seconds, layout))
             case Reference(base=None, absolute=False):
                 written.append(quoted_name(node.name))
             case _:
@@ -193,6 +212,24 @@ def _scalar(value: Scalar, layout: _Layout) -> str:
             return f'relTime("{relative_text(value.seconds)}")'
 
 
+def _exact(value: Scalar) -> str | None:
+    """What needs another form to read back as it was; None for the rest."""
+    match value:
+        case float() if math.isfinite(value):
+            return repr(value)
+        case AbsTime() if parse_absolute(absolute_text(value)) != value:
+            return f"absTime({value.seconds},{value.offset})"
+        case RelTime():
+            return f"relTime({value.seconds!r})"
+        case _:
+            return None
+
+
+def _duration(seconds: float, layout: _Layout) -> str:
+    text = exact_relative_text(seconds)
+    return repr(seconds) if layout.exact and parse_relative(text) != seconds else f'relTime("{text}")'
+
+
 def long_real_text(number: float) -> str:
     """A real, not infinite, as the long form and JSON have it."""
     text = f"{number:.16G}"
@@ -206,7 +243,7 @@ def quoted_string(text: str) -> str:
 
 def quoted_name(name: str) -> str:
     """A name, in quotes if it could be read as something else."""
-    if _PLAIN_NAME.match(name) and name.lower() not in _RESERVED:
+    if _PLAIN_NAME.match(name) and name.lower() not in _QUOTED:
         return name
     return "'" + _escaped(name, "'") + "'"
 

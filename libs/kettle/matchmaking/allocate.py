@@ -8,7 +8,7 @@ others), each of its autoclusters in its own order of priority, each on the slot
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+_NO_LIMIT: Final = 2.0**53
+"""More cores than there are."""
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,7 @@ class _Open:
         self.request = Request(demand.job, context)
         self.left = demand.count
         self.stuck = self.request.fault is not None
-        self._granted: dict[int, Grant] = {}
+        self._granted: dict[tuple[float, ...], Grant] = {}
         self._context = context
 
     def serve(self, offer: Offer, ranking: Ranking, budget: float) -> float:
@@ -105,14 +109,15 @@ class _Open:
             amounts = self.request.amounts(found.asked, position)
             if self.request.varying:
                 offer.take(row, amounts, count)
-            before = self._granted.get(row)
+            key = row, *amounts.asked.values()
+            before = self._granted.get(key)
             total = count if before is None else before.count + count
-            self._granted[row] = Grant(demand=self.demand, row=row, count=total, amounts=amounts)
+            self._granted[key] = Grant(demand=self.demand, row=row, count=total, amounts=amounts)
         self.left -= int(counts.sum())
 
     @property
     def grants(self) -> Iterable[Grant]:
-        """What it was given, one of each slot."""
+        """What it was given, one of each slot and amounts: another spin may find less there to ask for."""
         return self._granted.values()
 
     def unmet(self) -> Unmet:
@@ -131,11 +136,14 @@ def allocate(offer: Offer, demands: Iterable[Demand], context: Context = NOTHING
     for demand in demands:
         queues.setdefault(demand.submitter, []).append(_Open(demand, context))
     everything = [one for queue in queues.values() for one in queue]
+    left = math.inf
     while hungry := [queue for queue in queues.values() if any(o.left and not o.stuck for o in queue)]:
         pie = offer.weight
         if pie <= 0:
             break
-        share = pie / len(hungry)
+        # Jobs that take no cores leave the pie as it was: there is nothing to share, and no reason to go on by slices.
+        share = pie / len(hungry) if pie < left else _NO_LIMIT
+        left = pie
         for queue in hungry:
             _spin(queue, offer, ranking, share)
     return Allocation(

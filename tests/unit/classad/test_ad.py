@@ -3,7 +3,16 @@ import math
 import msgspec
 import pytest
 
-from kettle.classad import UNDEFINED, ClassAd, ClassAdParseError, evaluate_attribute, parse, unparse
+from kettle.classad import (
+    UNDEFINED,
+    ClassAd,
+    ClassAdParseError,
+    evaluate,
+    evaluate_attribute,
+    parse,
+    read_long,
+    unparse,
+)
 from kettle.classad.nodes import Literal
 from kettle.wire.ads.types import Ad, Expr
 
@@ -47,6 +56,25 @@ def test_what_json_cannot_say_travels_as_an_expression() -> None:
     wire = ad.to_wire()
     assert {name: Expr(text) for name, text in expected.items()} == wire
     assert msgspec.json.encode(wire)
+
+
+@pytest.mark.parametrize("ad", [ClassAd.parse('[ a = relTime("1:5") ]'), read_long('a = relTime("1:5")')])
+def test_a_literal_duration_stays_one_until_it_is_evaluated(ad: ClassAd) -> None:
+    """
+    Its value is a real; what holds it, and what travels, is the duration.
+    """
+    assert 65.0 == evaluate_attribute("a", ad)
+    assert 'relTime("01:05")' == evaluate(parse("unparse(a)"), ad)
+    assert ('[ a = relTime("01:05") ]', {"a": Expr('relTime("01:05")')}) == (unparse(ad), ad.to_wire())
+    assert 65.0 == evaluate_attribute("a", ClassAd.from_wire(ad.to_wire()))
+
+
+@pytest.mark.parametrize("seconds", ["1.23456789", "100000000000", "59.9999999"])
+def test_a_duration_whose_text_is_not_exact_travels_as_a_real(seconds: str) -> None:
+    """
+    No value changes on its way.
+    """
+    assert {"a": float(seconds)} == ClassAd.parse(f'[ a = relTime("{seconds}") ]').to_wire()
 
 
 def test_the_chained_ad_shows_through_and_is_not_counted() -> None:
@@ -115,3 +143,22 @@ def test_ads_are_equal_if_their_expressions_are() -> None:
     """
     assert ClassAd({"a": 1, "B": 2}) == ClassAd({"b": 2, "A": 1})
     assert ClassAd({"a": 1}) != ClassAd({"a": True})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ 0.30000000000000004 }",
+        "{ 1.7976931348623157e308,x }",
+        '{ absTime("20-3") }',
+        '{ relTime("1.23456789") }',
+    ],
+)
+def test_what_travels_loses_no_digit(text: str) -> None:
+    """
+    People see sixteen digits, but an ad that came over the wire has the values of the one that left.
+    """
+    ad = ClassAd({"l": parse(text)})
+    arrived = ClassAd.from_wire(ad.to_wire())
+
+    assert evaluate(parse("l[0]"), ad) == evaluate(parse("l[0]"), arrived)

@@ -401,10 +401,14 @@ def test_an_evaluation_can_start_on_its_way() -> None:
     """
     my, slot = ClassAd.parse("[a = b ?: 5; b = a ?: 6; c = TARGET.d]"), ClassAd.parse("[d = TARGET.a]")
     name = parse("c")
-    assert 6 == evaluate_within(name, my, slot)
-    assert 5 == evaluate_within(name, my, slot, path=[(my, "b")])
-    assert UNDEFINED is evaluate_within(name, my, slot, path=[(slot, "d")], depth=390)
-    assert 6 == evaluate_within(name, my, slot, Context(max_depth=10), depth=4)
+    assert 6 == evaluate_within(name, my, slot)[0]
+    assert 5 == evaluate_within(name, my, slot, path=[(my, "b")])[0]
+    assert UNDEFINED is evaluate_within(name, my, slot, path=[(slot, "d")], depth=390)[0]
+    assert 6 == evaluate_within(name, my, slot, Context(max_depth=10), depth=4)[0]
     for depth in (5, 11):
         with pytest.raises(EvaluationFailed, match="too deeply"):
             evaluate_within(name, my, slot, Context(max_depth=10), depth=depth)
+    _, steps = evaluate_within(name, my, slot, steps=100)
+    assert evaluate_within(name, my, slot)[1] + 100 == steps
+    with pytest.raises(EvaluationFailed, match="too long"):
+        evaluate_within(name, my, slot, Context(max_steps=steps - 1), steps=100)

@@ -54,6 +54,8 @@ def flat(text: str, context: Context = CONTEXT) -> str:
         ("u ?: x", "undefined ?: x"),
         ("x ?: a", "x ?: 1"),
         ("x ?: a+1", "1 + x ?: 1"),
+        ('{ relTime("1.5"),x }', "{ 1.500000000000000E+00,x }"),
+        ('x + relTime("5")', "5.000000000000000E+00 + x"),
         ("u", "undefined"),
         ("e", "error"),
         ("x", "x"),

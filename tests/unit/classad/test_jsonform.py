@@ -25,6 +25,8 @@ from kettle.classad import ClassAd, ClassAdParseError, read_json, unparse, write
         ("1e400", r'"\/Expr(real(\"INF\"))\/"'),
         ('absTime("2003-01-25T09:00:00-06:00")', r'"\/Expr(absTime(\"2003-01-25T09:00:00-06:00\"))\/"'),
         ('relTime("5")', "5.0"),
+        ('{ relTime("1:01.5") }', "[61.5]"),
+        ('-relTime("5")', r'"\/Expr( -relTime(\"05\"))\/"'),
         ('"/Expr(a)/"', '"/Expr(a)/"'),
     ],
 )

@@ -1,7 +1,17 @@
 import pytest
 
 from kettle.classad import UNDEFINED, ClassAdParseError, evaluate, parse, unparse
-from kettle.classad.nodes import AdLiteral, Binary, Elvis, Literal, Logical, Reference, Unary, reference
+from kettle.classad.nodes import (
+    AdLiteral,
+    Binary,
+    Elvis,
+    Literal,
+    Logical,
+    Reference,
+    RelTimeLiteral,
+    Unary,
+    reference,
+)
 
 
 def test_precedence_is_the_languages_own() -> None:
@@ -44,6 +54,16 @@ def test_literals_of_different_types_differ() -> None:
     """
     assert len({parse("1"), parse("1.0"), parse("true")}) == 3
     assert parse("0.0") != parse("-0.0")
+
+
+def test_a_literal_duration_is_a_literal_of_its_own() -> None:
+    """
+    It is equal to another spelling of as many seconds, and to no real.
+    """
+    assert RelTimeLiteral(65.0) == parse('relTime("1:05")') == parse('relTime("65")')
+    assert hash(parse('relTime("1:05")')) == hash(parse('relTime("65")'))
+    assert Literal(65.0) != parse('relTime("65")')
+    assert parse('relTime("-0")') != parse('relTime("0")')
 
 
 def test_the_order_of_attributes_does_not_matter() -> None:

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -34,6 +35,7 @@ from kettle.classad.unparse import unparse_indented, unparse_long
         r'"\a\b\f\n\r\t\v\\\"\001\303\251"',
         r"'a b'",
         "1.500000000000000E+00",
+        'relTime("1+01:01:1.25")',
     ],
 )
 def test_one_line_form_is_a_fixed_point(text: str) -> None:
@@ -110,3 +112,21 @@ def test_a_chain_longer_than_pythons_stack_is_written() -> None:
     """
     text = " && ".join(["a"] * 10_000)
     assert text == unparse(parse(text))
+
+
+@pytest.mark.parametrize("write", [unparse, unparse_long, unparse_indented])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('RELTIME("5")', 'relTime("05")'),
+        ('relTime("")', 'relTime("00")'),
+        ('-relTime("1:1.5")', ' -relTime("01:1.5")'),
+        ('relTime("-1d")', 'relTime("-1+00:00:00")'),
+        ('relTime("1.23456789")', 'relTime("1.23457")'),
+    ],
+)
+def test_a_literal_duration_is_written_as_one(text: str, expected: str, write: Callable[[Node], str]) -> None:
+    """
+    What evaluates to a real is still written as the duration that it was, in any layout.
+    """
+    assert expected == write(parse(text))

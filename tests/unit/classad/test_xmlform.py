@@ -1,6 +1,18 @@
+import re
+
 import pytest
 
-from kettle.classad import ClassAd, ClassAdParseError, Form, NotRepresentable, read_ads, unparse, write_ads
+from kettle.classad import (
+    ClassAd,
+    ClassAdParseError,
+    Form,
+    NotRepresentable,
+    RelTime,
+    parse,
+    read_ads,
+    unparse,
+    write_ads,
+)
 from kettle.classad.xmlform import XML_FOOTER, XML_HEADER
 
 
@@ -31,6 +43,19 @@ def test_each_kind_of_value_has_its_element(value: str, expected: str) -> None:
     text = "".join(write_ads([ad], Form.XML))
     assert f'{XML_HEADER}<c>\n    <a n="v">{expected}</a>\n</c>\n{XML_FOOTER}' == text
     assert [ad] == list(read_ads(text))
+
+
+def test_a_duration_has_its_element_and_is_read_as_a_literal() -> None:
+    """
+    A literal duration is written as the real that it stands for, as in JSON; one that was computed as itself.
+    """
+    ad = ClassAd({"a": parse('relTime("1:05")'), "b": RelTime(65), "c": parse("relTime(65)")})
+    text = "".join(write_ads([ad], Form.XML))
+    assert ["<r>6.500000000000000E+01</r>", "<rt>01:05</rt>", "<e>relTime(65)</e>"] == re.findall(
+        r"<[rte]+>.*?</[rte]+>", text
+    )
+    (back,) = read_ads(text)
+    assert '[ a = 6.500000000000000E+01; b = relTime("01:05"); c = relTime(65) ]' == unparse(back)
 
 
 def test_nothing_is_a_document_too() -> None:

@@ -115,6 +115,18 @@ def asked_of(job: ClassAd, slot: ClassAd) -> dict[str, float] | None:
     return asked
 
 
+def faulty(job: ClassAd) -> bool:
+    """Whether a request is a literal that is no amount, for any slot."""
+    requests = {name: job.find(f"request{name.lower()}") for name in RESOURCES}
+    literals = {f"Request{name}": stored for name, stored in requests.items() if not isinstance(stored, Node)}
+    return (
+        asked_of(
+            ClassAd({name: stored for name, stored in literals.items() if stored is not None}), ClassAd()
+        )
+        is None
+    )
+
+
 def allocated(slots: Sequence[Slot], demands: Iterable[Demand]) -> Counter[tuple[int, int]]:
     """How many jobs of each autocluster each row gets, as (autocluster, row); slots without cores get none."""
     given: Counter[tuple[int, int]] = Counter()
@@ -122,7 +134,9 @@ def allocated(slots: Sequence[Slot], demands: Iterable[Demand]) -> Counter[tuple
     queues: dict[str, list[Demand]] = {}
     for demand in demands:
         queues.setdefault(demand.submitter, []).append(demand)
-    left = {id(demand): demand.count for queue in queues.values() for demand in queue}
+    left = {
+        id(demand): 0 if faulty(demand.job) else demand.count for queue in queues.values() for demand in queue
+    }
     while hungry := [queue for queue in queues.values() if any(left[id(demand)] for demand in queue)]:
         share = sum(slot.free["Cpus"] for slot in offered) / len(hungry)
         if share <= 0:

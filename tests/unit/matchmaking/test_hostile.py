@@ -156,3 +156,12 @@ def test_slots_with_one_name_are_two_slots() -> None:
     """
     allocation = allocate(offer(slot("same", Cpus=2), slot("same", Cpus=2)), [demand(count=4)])
     assert [(0, 2), (1, 2)] == [(grant.row, grant.count) for grant in allocation.grants]
+
+
+@pytest.mark.parametrize("text", ["string(MY) != string(TARGET)", 'eval(MY) =!= "x"'])
+def test_a_whole_ad_that_says_nonsense_is_a_value_like_any_other(text: str) -> None:
+    """
+    A job that reads its own ad, in which something does not parse, does not stop the others.
+    """
+    broken = demand(Nonsense=Expr("1 +"), Requirements=Expr(text))
+    assert 3 == given(allocate(offer(slot()), [broken, demand(autocluster=2)]))[2]

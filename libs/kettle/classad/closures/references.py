@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kettle.classad.ad import ClassAd
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.extent import EXTENTS, Code, extent_of
-from kettle.classad.interpret import interpreted
+from kettle.classad.interpreter import interpreted
 from kettle.classad.nodes import Node
 from kettle.classad.selection import selected
 from kettle.classad.values import UNDEFINED

@@ -15,10 +15,10 @@ from kettle.classad.columnar.vector import Overrun, Partition, Unknown, Vector, 
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.evaluate import evaluate_within
 from kettle.classad.nodes import Node
-from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Value
+from kettle.classad.values import UNDEFINED, Exceptional, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kettle.classad.columnar.frame import Frame
 
 Outcome: TypeAlias = "Value | EvaluationFailed"
+Check: TypeAlias = "Callable[[Outcome, int], None]"
 
 _TAGS: Final[Mapping[type, int]] = {bool: Tag.BOOLEAN, int: Tag.INTEGER, float: Tag.REAL}
 _DTYPES: Final = {Tag.BOOLEAN: np.bool_, Tag.INTEGER: np.int64, Tag.REAL: np.float64}
@@ -39,8 +40,14 @@ class Outcomes(msgspec.Struct, frozen=True):
     of: Integers
 
 
-def outcomes(expression: Node, frame: Frame, attribute: str | None = None) -> Outcomes:
-    """What the closure of an expression, or of an attribute of the frame's side, gives in every row."""
+def outcomes(
+    expression: Node, frame: Frame, attribute: str | None = None, *, check: Check | None = None
+) -> Outcomes:
+    """
+    What the closure of an expression, or of an attribute of the frame's side, gives in every row.
+
+    `check` sees each value, with the number of classes, and raises what ends the matter.
+    """
     frame.shared.own = True  # what the closures look at is not recorded
     if not frame.count:
         return Outcomes([], np.zeros(0, np.int64))
@@ -52,27 +59,32 @@ def outcomes(expression: Node, frame: Frame, attribute: str | None = None) -> Ou
         keys = None
         everyone = np.arange(frame.count)
         classes = Classes(everyone, everyone)
-    return Outcomes(_each(expression, frame, classes.examples.tolist(), keys, attribute), classes.of)
+    positions = classes.examples.tolist()
+    return Outcomes(list(_each(expression, frame, positions, keys, attribute, check)), classes.of)
 
 
 def _each(
-    expression: Node, frame: Frame, positions: list[int], keys: frozenset[str] | None, attribute: str | None
-) -> list[Outcome]:
+    expression: Node,
+    frame: Frame,
+    positions: list[int],
+    keys: frozenset[str] | None,
+    attribute: str | None,
+    check: Check | None,
+) -> Iterator[Outcome]:
     """The closure in each of some rows; they start with the same steps, and the longest way is what counts."""
     shared = frame.shared
     limit = shared.context.max_table_steps
     begun, longest, total = shared.steps, shared.steps, 0
-    values: list[Outcome] = []
     for position in positions:
-        if limit is not None and total > limit:
-            values.append(EvaluationFailed("the expression takes too long for so many ads"))
-            continue
-        value, steps = _outcome(expression, frame, position, keys, attribute)
-        values.append(value)
-        total += steps - begun
-        longest = max(longest, steps)
+        value: Outcome = EvaluationFailed("the expression takes too long for so many ads")
+        if limit is None or total <= limit:
+            value, steps = _outcome(expression, frame, position, keys, attribute)
+            total += steps - begun
+            longest = max(longest, steps)
+        if check is not None:
+            check(value, len(positions))
+        yield value
     shared.steps = longest
-    return values
 
 
 def _classes(frame: Frame, keys: list[str]) -> Classes:
@@ -134,13 +146,11 @@ def distinct(expression: Node, frame: Frame) -> Vector:
     """
     if not frame.count:
         return Vector(Tag.UNDEFINED, undefined=True)
-    found = outcomes(expression, frame)
-    if frame.shared.steps > frame.shared.context.max_steps or any(
-        isinstance(value, EvaluationFailed) for value in found.values
-    ):
-        raise Overrun  # whether it comes to that depends on what is evaluated around it
+    found = outcomes(expression, frame, check=_check)
     if len(found.values) == 1:
-        return of_value(_representable(found.values[0]))
+        (value,) = found.values
+        assert not isinstance(value, EvaluationFailed), "as checked"
+        return of_value(value)
     tags = np.array([_tag(value) for value in found.values], np.int64)
     kinds = set(tags.tolist()) - {Tag.UNDEFINED, Tag.ERROR}
     if len(kinds) > 1:
@@ -156,17 +166,21 @@ def distinct(expression: Node, frame: Frame) -> Vector:
     return Vector(kind, data[found.of], undefined, error)
 
 
-def _representable(value: Outcome) -> bool | int | float | str | Exceptional:
-    if isinstance(value, bool | int | float | str | Exceptional):
-        return value
-    raise Unknown
-
-
 def _tag(value: Outcome) -> int:
-    """Strings made by an evaluation are not known to the table: let what compares them be evaluated instead."""
-    if value is UNDEFINED or value is ERROR:
+    if isinstance(value, Exceptional):
         return Tag.UNDEFINED if value is UNDEFINED else Tag.ERROR
-    tag = _TAGS.get(type(value))
-    if tag is None:
+    return _TAGS[type(value)]
+
+
+def _check(value: Outcome, classes: int) -> None:
+    """
+    Whether a vector can hold a value that is one of so many.
+
+    Strings made by an evaluation are not known to the table: let what compares them be evaluated instead.
+    """
+    if isinstance(value, EvaluationFailed):
+        raise Overrun  # whether it comes to that depends on what is evaluated around it
+    if not isinstance(value, bool | int | float | Exceptional) and not (
+        classes == 1 and isinstance(value, str)
+    ):
         raise Unknown
-    return tag

@@ -30,7 +30,6 @@ _re2: Final[Any] = import_module("re2")  # it has no types
 
 _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 
-_BRACKET: Final = re.compile(rb"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()|(?P<close>\))", re.DOTALL)
 _LOOK: Final = re.compile(rb"\(\?<?[=!]")
 _CHOICE: Final = re.compile(rb"[|*?]|\{0")
 

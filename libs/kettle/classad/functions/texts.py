@@ -106,17 +106,22 @@ def _substr(arguments: Sequence[Value], _: Scope) -> Value:
     return from_octets(data[start : max(end, start)])
 
 
-def _comparing(fold: Callable[[bytes], bytes]) -> Function:
+def comparison(compare: Callable[[bytes, bytes], bool | int]) -> Function:
+    """A function of two texts, by their octets."""
+
     def body(arguments: Sequence[Value], _: Scope) -> Value:
         if any(value is UNDEFINED for value in arguments):
             return UNDEFINED
         left, right = (to_string(value) for value in arguments)
         if isinstance(left, Exceptional) or isinstance(right, Exceptional):
             return ERROR
-        first, second = fold(octets(left)), fold(octets(right))
-        return (first > second) - (first < second)
+        return compare(octets(left), octets(right))
 
     return strict(body, 2)
+
+
+def _order(left: bytes, right: bytes) -> int:
+    return (left > right) - (left < right)
 
 
 def _interval(arguments: Sequence[Value], _: Scope) -> Value:
@@ -138,7 +143,7 @@ FAMILY: Final[Mapping[str, Function]] = {
     "toupper": _changing_case(bytes.upper, str.upper),
     "tolower": _changing_case(bytes.lower, str.lower),
     "substr": strict(_substr, 2, 3),
-    "strcmp": _comparing(lambda data: data),
-    "stricmp": _comparing(bytes.lower),
+    "strcmp": comparison(_order),
+    "stricmp": comparison(lambda left, right: _order(left.lower(), right.lower())),
     "interval": strict(_interval, 1),
 }

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from kettle.classad.conversions import to_string
 from kettle.classad.functions.registry import Function, strict
+from kettle.classad.functions.texts import comparison
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Value, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from kettle.classad.scope import Scope
 
@@ -72,18 +73,6 @@ def _leading_zeros(number: bytes) -> int:
     return zeros - 1 if zeros and zeros == len(number) else zeros
 
 
-def _comparing(decide: Callable[[int], int]) -> Function:
-    def body(arguments: Sequence[Value], _: Scope) -> Value:
-        if any(value is UNDEFINED for value in arguments):
-            return UNDEFINED
-        left, right = (to_string(value) for value in arguments)
-        if isinstance(left, Exceptional) or isinstance(right, Exceptional):
-            return ERROR
-        return decide(natural_order(octets(left), octets(right)))
-
-    return strict(body, 2)
-
-
 def _in_range(arguments: Sequence[Value], _: Scope) -> Value:
     if arguments[1] is UNDEFINED or arguments[2] is UNDEFINED:
         return UNDEFINED
@@ -96,11 +85,11 @@ def _in_range(arguments: Sequence[Value], _: Scope) -> Value:
 
 
 FAMILY: Final[Mapping[str, Function]] = {
-    "versioncmp": _comparing(lambda order: order),
-    "versionlt": _comparing(lambda order: order < 0),
-    "versionle": _comparing(lambda order: order <= 0),
-    "versiongt": _comparing(lambda order: order > 0),
-    "versionge": _comparing(lambda order: order >= 0),
-    "versioneq": _comparing(lambda order: order == 0),
+    "versioncmp": comparison(natural_order),
+    "versionlt": comparison(lambda left, right: natural_order(left, right) < 0),
+    "versionle": comparison(lambda left, right: natural_order(left, right) <= 0),
+    "versiongt": comparison(lambda left, right: natural_order(left, right) > 0),
+    "versionge": comparison(lambda left, right: natural_order(left, right) >= 0),
+    "versioneq": comparison(lambda left, right: natural_order(left, right) == 0),
     "version_in_range": strict(_in_range, 3),
 }

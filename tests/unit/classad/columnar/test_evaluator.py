@@ -9,7 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from kettle.classad import ClassAd, Context, EvaluationFailed, Node, interpret, parse, unparse
+from kettle.classad import (
+    ClassAd,
+    Context,
+    EvaluationFailed,
+    Node,
+    interpret,
+    interpret_attribute,
+    parse,
+    unparse,
+)
 from kettle.classad.columnar import Evaluator, Table
 from kettle.wire.ads import Ad, Expr, Scalar
 
@@ -256,6 +265,21 @@ def test_a_budget_holds_for_what_is_remembered(limit: str) -> None:
         failures += expected.count("EVAL_FAIL")
         assert expected == [shown(Evaluator(table, context=context).values(node)[2]) for node in nodes]
     assert failures > 3
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="within an attribute a closure starts from the levels that its kernel may use at most, not from those in "
+    "use; where a function makes a value of a failure (userHome, countMatches, evalInEachContext), that is seen",
+)
+def test_a_function_that_makes_a_value_of_a_failure_has_the_levels_that_are_left() -> None:
+    """
+    An attribute that the interpreter can just evaluate is not evaluated with fewer levels.
+    """
+    table = column(*[Expr('userHome("nobody")')] * 3)
+    context = Context(max_depth=6)
+    expected = [shown(interpret_attribute("a", table.ad(0), None, context))] * 3
+    assert expected == [shown(value) for value in Evaluator(table, context=context).values(parse("a"))]
 
 
 def test_what_is_remembered_knows_what_stood_in_the_place_of_an_attribute() -> None:
