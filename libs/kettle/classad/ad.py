@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.newform import read_new
-from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, held
+from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral, held
 from kettle.classad.parser import parse
 from kettle.classad.unparse import unparse, unparse_exact
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
