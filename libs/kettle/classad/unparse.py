@@ -34,7 +34,6 @@ from kettle.classad.nodes import (
 from kettle.classad.times import (
     absolute_text,
     exact_relative_text,
-    parse_absolute,
     parse_relative,
     relative_text,
 )
@@ -217,8 +216,8 @@ def _exact(value: Scalar) -> str | None:
     match value:
         case float() if math.isfinite(value):
             return repr(value)
-        case AbsTime() if parse_absolute(absolute_text(value)) != value:
-            return f"absTime({value.seconds},{value.offset})"
+        case AbsTime():
+            return f'absTime("{absolute_text(value).rjust(len("yyyy-mm-ddThh:mm:ss+hh:mm"), "0")}")'
         case RelTime():
             return f"relTime({value.seconds!r})"
         case _:
