@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(
     [ \t]*+ ([A-Za-z_][A-Za-z0-9_]*+) [ \t]*+ = [ \t]*+
     (?: (-? (?:0|[1-9][0-9]{0,17}))
       | "([\x01-\x21\x23-\x5b\x5d-\x7f]*+)"
-      | ([Tt]rue|[Ff]alse|undefined)
+      | (True|true|False|false|undefined)
       | (-? [0-9]++ \. [0-9]++ (?:[eE][+-]?[0-9]++)?+)
     ) [ \t\r]*+""",
     re.VERBOSE,

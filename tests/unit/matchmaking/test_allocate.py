@@ -346,8 +346,7 @@ def test_jobs_without_cores_are_not_served_slice_by_slice() -> None:
     """
     A billion jobs that take nothing are placed in two spins: the pie that they leave whole is not shared again.
     """
-    nothing: dict[str, Scalar] = {"RequestCpus": 0, "RequestMemory": 0, "RequestDisk": 0}
-    offered = offer(slot())
-    allocation = allocate(offered, [demand(1, count=10**9, **nothing), demand(2, "bob", count=7)])
+    for_free = demand(1, count=10**9, RequestCpus=0, RequestMemory=0, RequestDisk=0)
+    allocation = allocate(offer(slot()), [for_free, demand(2, "bob", count=7)])
 
     assert {1: 10**9, 2: 7} == given_to(allocation)
