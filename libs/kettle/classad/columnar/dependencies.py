@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kettle.classad.ad import OTHER, OWN
 from kettle.classad.columnar.column import Tag
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import AdLiteral, Call, Literal, Node, Reference
@@ -15,9 +16,8 @@ from kettle.classad.references import children
 if TYPE_CHECKING:
     from kettle.classad.columnar.frame import Frame
 
-_OWN: Final = frozenset({"my", "self"})
-_OTHER: Final = frozenset({"target", "other"})
 _WHOLE: Final = frozenset({"my", "self", "target", "other", "parent", "root", "toplevel"})
+_SIDES: Final = frozenset({"left", "right"})
 _HIDING: Final = frozenset({"unresolved"})
 _CHANCE: Final = frozenset({"random"})
 
@@ -63,16 +63,16 @@ class _Search:
 
     def _reference(self, node: Reference, *, mine: bool, loose: bool) -> None:
         base = node.base
-        if node.key in _WHOLE:
+        if node.key in _WHOLE or (node.absolute and node.key in _SIDES):
             raise Everything
         if base is None:
             self._name(node.key, mine=mine, beyond=True, loose=loose or node.absolute)
         elif not isinstance(base, Reference) or base.base is not None or base.absolute:
             self._name(node.key, mine=mine, beyond=True, loose=True)
             self._pending.append((base, mine, True))
-        elif base.key in _OWN | _OTHER:
+        elif base.key in OWN | OTHER:
             self._name(base.key, mine=mine, beyond=True, loose=loose)
-            self._name(node.key, mine=mine != (base.key in _OTHER), beyond=False, loose=loose)
+            self._name(node.key, mine=mine != (base.key in OTHER), beyond=False, loose=loose)
         else:
             if base.key in _WHOLE:
                 raise Everything

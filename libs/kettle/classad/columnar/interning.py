@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from kettle.classad.errors import ClassAdParseError
-from kettle.classad.nodes import Literal
+from kettle.classad.nodes import held
 from kettle.classad.parser import parse
 from kettle.classad.values import ERROR, Stored, from_octets, octets
 
@@ -168,4 +168,4 @@ def parsed(text: str) -> Stored:
         node = parse(text)
     except ClassAdParseError:
         return ERROR
-    return node.value if isinstance(node, Literal) else node
+    return held(node)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 import numpy as np
 
+from kettle.classad.ad import OTHER, OWN
 from kettle.classad.columnar.arithmetic import unary
 from kettle.classad.columnar.branches import chain, conditional, elvis
 from kettle.classad.columnar.clauses import against_column
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[[Frame], Vector]
 
-_OWN: Final = frozenset({"my", "self"})
-_OTHER: Final = frozenset({"target", "other"})
 _HIGHEST: Final = 200
 """Levels of an expression that gets a kernel; higher ones are left to closures as a whole."""
 _MOST: Final = 16_384
@@ -137,7 +136,7 @@ def _reference(node: Reference) -> Run:
     if not isinstance(base, Reference) or base.base is not None or base.absolute:
         return _unknown
     scope = base.key
-    if scope in _OWN:
+    if scope in OWN:
 
         def own(frame: Frame) -> Vector:
             if not frame.shared.plain:
@@ -145,7 +144,7 @@ def _reference(node: Reference) -> Run:
             return frame.selected(key)
 
         return own
-    if scope in _OTHER:
+    if scope in OTHER:
 
         def other(frame: Frame) -> Vector:
             there = frame.flipped
@@ -194,7 +193,7 @@ def _comparison(node: Binary) -> Run:
 
     match node:
         case Binary(left=Reference(key=theirs, base=Reference(key=scope, base=None, absolute=False))) if (
-            scope in _OTHER
+            scope in OTHER
         ):
             return against_column(op, theirs, node.right, run)
         case _:
