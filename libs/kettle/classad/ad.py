@@ -22,7 +22,7 @@ Assignable: TypeAlias = "Value | Node | Expr"
 
 OWN: Final = frozenset({"my", "self"})
 OTHER: Final = frozenset({"target", "other"})
-_SIDES: Final = OWN | OTHER
+SIDES: Final = OWN | OTHER
 
 
 class ClassAd(MutableMapping[str, Node]):
@@ -60,7 +60,7 @@ class ClassAd(MutableMapping[str, Node]):
         keys = [name.lower() for name in wire]
         ad._names = dict(zip(keys, wire, strict=True))
         ad.stored = dict(zip(keys, wire.values(), strict=True))
-        ad.hides_sides = not ad.stored.keys().isdisjoint(_SIDES)
+        ad.hides_sides = not ad.stored.keys().isdisjoint(SIDES)
         return ad
 
     @classmethod
@@ -73,7 +73,7 @@ class ClassAd(MutableMapping[str, Node]):
         ad = cls()
         ad._names = names
         ad.stored = stored
-        ad.hides_sides = not stored.keys().isdisjoint(_SIDES)
+        ad.hides_sides = not stored.keys().isdisjoint(SIDES)
         return ad
 
     @classmethod
@@ -154,7 +154,7 @@ class ClassAd(MutableMapping[str, Node]):
     def __setitem__(self, name: str, value: Assignable) -> None:
         key = name.lower()
         self._names.setdefault(key, name)
-        if key in _SIDES:
+        if key in SIDES:
             self.hides_sides = True
         if isinstance(value, Node):
             value = held(value)

@@ -39,9 +39,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = 10_000_000
     max_table_steps: int | None = None
     """
-    Steps that one expression may take in all rows of a table together, as far as each of them is evaluated by itself.
+    Steps that may be taken in all rows of a table together.
 
-    In the rows that are left then, the expression fails: whoever looks at many ads for many people sets it.
+    In the rows that are left then, an expression fails: whoever looks at many ads for many people sets it.
     """
 
 

@@ -1,10 +1,11 @@
 r"""
 Ads as JSON: what JSON has a form for as itself, everything else as the text of an expression.
 
-    {"Memory": 1024, "Rank": "\/Expr(Memory * 2)\/"}
+    {"Memory": 1024, "Rank": "\/Expr(Memory * 2)\/", "Name": "\/Expr(\"\\377\")\/"}
 
 The slashes of such a text are escaped, which JSON allows and no writer does on its own.
 It is what tells an expression from a string with the same characters, so no ordinary JSON library can read these.
+A string of octets that are no UTF-8 is an expression too: JSON is text.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import re
 from typing import Final, NoReturn
 
 from kettle.classad.ad import ClassAd, as_node
-from kettle.classad.errors import ClassAdParseError
+from kettle.classad.errors import ClassAdParseError, NotRepresentable
 from kettle.classad.lexer import BadLiteral, encoded, integer
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
 from kettle.classad.parser import parse
-from kettle.classad.unparse import long_real_text, storage_order, unparse
+from kettle.classad.unparse import long_real_text, quoted_name, storage_order, unparse
 from kettle.classad.values import UNDEFINED, from_octets
 
 _TOKEN: Final = re.compile(
@@ -40,6 +41,7 @@ _ESCAPE: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|u([0-9A-Fa-f]{{4}})|(.))", r
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "/": "/"}
 _SPECIAL: Final = re.compile(r'[\x00-\x1f"\\]')
 _SHORT: Final = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\\": r"\\", '"': r"\""}
+_STRAY_OCTET: Final = re.compile("[\udc80-\udcff]")
 _EXPRESSION: Final = re.compile(r"\\/expr\((.*)\)\\/", re.DOTALL | re.IGNORECASE)
 _MAX_NESTING: Final = 165
 
@@ -59,7 +61,14 @@ def read_json_at(text: str, at: int) -> tuple[ClassAd, int]:
 
 
 def write_json(ad: ClassAd) -> str:
-    """The ad's own attributes as an object on one line."""
+    """
+    The ad's own attributes as an object on one line.
+
+    Raises `NotRepresentable` for a name that is no UTF-8.
+    """
+    stray = next(filter(_STRAY_OCTET.search, ad), None)
+    if stray is not None:
+        raise NotRepresentable(f"{quoted_name(stray)} is no name that JSON can carry")
     written: list[str] = []
     pending: list[str | Node] = [as_node(ad)]
     while pending:
@@ -73,7 +82,7 @@ def write_json(ad: ClassAd) -> str:
 
 def _pieces(node: Node) -> list[str | Node]:
     match node:
-        case AdLiteral(attributes=attributes):
+        case AdLiteral(attributes=attributes) if not any(_STRAY_OCTET.search(name) for name, _ in attributes):
             members = sorted(attributes, key=lambda attribute: storage_order(attribute[0]))
             pieces = [piece for name, member in members for piece in (", ", f"{_quoted(name)}: ", member)]
             return ["{", *pieces[1:], "}"]
@@ -87,7 +96,7 @@ def _pieces(node: Node) -> list[str | Node]:
             return [str(value)]
         case Literal(value=float(value)) if math.isfinite(value):
             return [long_real_text(value)]
-        case Literal(value=str(value)):
+        case Literal(value=str(value)) if not _STRAY_OCTET.search(value):
             return [_quoted(value)]
         case _:
             null = isinstance(node, Literal) and node.value is UNDEFINED

@@ -53,11 +53,14 @@ _FAULT: Final = re.compile(
         (?P<end> \Z )
       | (?P<word> {_WORD} )
       | (?P<octal> 0(?: [0-9]++(?![.eE]) | [xX][0-9A-Fa-f] ) )
+      | (?P<point> [0-9]++\.(?![0-9]) )
+      | (?P<exponent> [0-9]++(?:\.[0-9]++)?+[eE][+-]?(?![0-9]) )
       | (?P<literal> -?\.?[0-9] )
       | (?P<string> {_new_literals('"')} )
       | (?P<quoted> {_new_literals("'")} )
       | (?P<comment> /\* )
-      | (?P<open> ["'] )
+      | (?P<open> " )
+      | (?P<openname> ' )
       | (?P<operator> >>>? | <<? | =\?= | =!= | [=!<>]= | && | \|\| | [][(){{}}.,;:?=+\-*/%&|^~!<>] )
       | (?P<other> . )
     )""",
@@ -66,8 +69,16 @@ _FAULT: Final = re.compile(
 _FAULTS: Final = {
     "octal": "an integer does not start with 0",
     "comment": "comment without an end",
-    "open": "literal without an end",
+    "open": "the string has no end",
+    "openname": "the quoted name has no end",
+    "point": "digits are missing behind the point",
+    "exponent": "digits are missing behind the e",
 }
+
+_WORDS_ELSEWHERE: Final = {"and": "&&", "or": "||", "not": "!"}
+_NOT: Final = re.compile(r"(?<![A-Za-z0-9_])not\s++\Z", re.IGNORECASE)
+_LONGEST_NAME: Final = 60
+_OPERANDS: Final = frozenset({"an operand", "a name", "an ad"})
 
 _NAME_QUOTE: Final = "'"
 _BODIES: Final = {
@@ -98,10 +109,22 @@ def fault(text: str, at: int, wanted: str) -> tuple[str, int]:
     found = match[kind]
     if kind == "other":
         return f"unexpected {found!r}", start
-    if kind == "word" and found.lower() in RESERVED:
-        kind, found = ("literal" if found.lower() in KEYWORDS else "operator"), found.lower()
-    names = {"end": "the end", "literal": "a literal", "string": "a string", "operator": found}
-    return f"expected {wanted}, found {names.get(kind, 'name')}", start
+    if kind == "word":
+        found = _word_found(text, start, found)
+    elif kind == "operator" and found == "=" and wanted not in _OPERANDS:
+        found = "=; equality is written =="
+    names = {"end": "the end", "literal": "a literal", "string": "a string", "quoted": "a name"}
+    return f"expected {wanted}, found {names.get(kind, found)}", start
+
+
+def _word_found(text: str, start: int, word: str) -> str:
+    key = word.lower()
+    if key in RESERVED:
+        return "a literal" if key in KEYWORDS else key
+    named = f"the name {word[:_LONGEST_NAME]}"
+    if key in _WORDS_ELSEWHERE:
+        return f"{named}; {key} is written {_WORDS_ELSEWHERE[key]}"
+    return f"{named}; not is written !" if _NOT.search(text, max(0, start - 16), start) else named
 
 
 def integer(raw: str) -> int:

@@ -38,6 +38,7 @@ class Form(StrEnum):
 
 
 _INSIGNIFICANT: Final = re.compile(r"(?:[ \t\r\f\v]*+(?:\#[^\n]*+)?\n)*+[ \t\r\f\v]*+")
+_HISTORY_END: Final = re.compile(r"^\*\*\*[^\n]*+", re.MULTILINE)
 _BETWEEN: Final = re.compile(rf"(?: {SKIP} (?: , | \#[^\n]*+ ) )*+ {SKIP}", re.VERBOSE)
 _BEGINNINGS: Final = (
     (re.compile(r"<"), Form.XML),
@@ -63,14 +64,15 @@ def read_ads(
     """
     The ads of a collection in `form`, or in the form that its beginning shows.
 
-    In the long form, lines that start with `delimiter` end an ad, or blank lines if there is none.
+    In the long form, lines that start with `delimiter` end an ad; if there is none, blank lines do, and the lines of
+    asterisks of HTCondor's history files.
     Raises `ClassAdParseError`, whose line is the line in `text`.
     If there is someone to `report` it to, reading goes on with the next ad instead, if it can be told where that is;
     of a bad ad in the long form, the attributes before the bad line are kept.
     """
     match form or form_of(text):
         case Form.LONG:
-            return read_long_ads(text, delimiter, report)
+            return read_long_ads(text if delimiter else _HISTORY_END.sub("", text), delimiter, report)
         case Form.XML:
             return read_xml_ads(text, _significant(text), report)
         case Form.NEW:

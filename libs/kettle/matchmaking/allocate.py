@@ -38,6 +38,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     autocluster: int
     count: int
     job: ClassAd
+    key: str = ""
+    """Whatever tells the caller from which ad it came."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,7 @@ def allocate(offer: Offer, demands: Iterable[Demand], context: Context = NOTHING
     """
     Share an offer (which is changed by it) among `demands`, given in each submitter's order of priority.
 
+    What is too little to be divided goes to the submitters who come first.
     Nothing that an ad says makes it fail: what cannot be evaluated does not match.
     """
     ranking = Ranking(offer, context)

@@ -30,6 +30,8 @@ _PIECE: Final = 512
 _GROWTH: Final = 4
 _FULL: Final = 4
 """When one in so many slots has been filled, the filled ones are left out of the orders."""
+_ORDERS: Final = 64
+"""So many orders are kept, each of eight octets a slot; a table remembers the values of no more expressions."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -44,7 +46,7 @@ class Ranking:
     """
     The orders in which jobs like the slots of an offer.
 
-    Where a Rank looks at nothing but slots, all jobs with that Rank have the same order, which is found once.
+    Where a Rank looks at nothing but slots, all jobs with that Rank have the same order, which is kept.
     """
 
     def __init__(self, offer: Offer, context: Context) -> None:
@@ -67,11 +69,13 @@ class Ranking:
         slots = Evaluator(offer.table, my=job, overlay=offer.overlay, context=self._context)
         order = _falling(self._unranked, slots.numbers("rank"))
         if self._shared(rank, job):
+            if len(self._orders) >= _ORDERS:
+                self._orders.clear()
             self._orders[id(rank)] = (rank, order)
         return order
 
     def _shared(self, rank: Node, job: ClassAd) -> bool:
-        known = self._offer.table.recall(rank, mine=False)
+        known = self._offer.table.recall(rank, "rank", mine=False)
         if known is None or not self._offer.overlay.keys() <= known.overlaid:
             return False
         return all(job.find(name) is None for name in known.absent)

@@ -2,6 +2,7 @@
 Why an autocluster gets nothing: which clause of which side refuses how many slots.
 
 Slots are looked at as if nothing ran on them, so that 'no machine can ever' and 'all are busy' are told apart.
+A request that is larger than all slots that match refuses like a clause.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.classad.columnar import Evaluator
+from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slots import whole_amounts
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
     from kettle.classad.columnar import Table
 
+    Booleans: TypeAlias = npt.NDArray[np.bool_]
     Integers: TypeAlias = npt.NDArray[np.int64]
+    Reals: TypeAlias = npt.NDArray[np.float64]
 
 _Side: TypeAlias = Literal["job", "slot"]
 _TEXT: Final = 500
@@ -42,7 +46,7 @@ _MISSING: Final = "Requirements (missing)"
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A conjunct of a Requirements expression and how many slots do not meet it."""
+    """A conjunct of a Requirements expression, or a request, and how many slots do not meet it."""
 
     side: _Side
     text: str
@@ -53,7 +57,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """
     How many slots could run the job if they were free, and what refuses the others, the strongest clause first.
 
-    `fault` is why the job's Requirements have no value for any slot, if that is so.
+    `fault` is why the job's requests are no amounts or its Requirements have no value for any slot, if that is so.
     """
 
     able: int
@@ -73,12 +77,22 @@ class Explainer:
 
     def explain(self, job: ClassAd) -> Explanation:
         """Look at every slot from the job's side and at the job from every slot's."""
-        able = int(np.count_nonzero(self._mine(job).holds("requirements") & self._theirs(job)))
-        fault = None if able else self._fault(job)
+        matching = self._mine(job).holds("requirements") & self._theirs(job)
+        request = Request(job, self._context)
+        small = self._too_small(job, request)
+        able = int(np.count_nonzero(matching & ~np.logical_or.reduce(list(small.values()))))
+        fault = (
+            None if able else self._fault(job) or (request.failure() if len(self._rows) else request.fault)
+        )
         counts: dict[tuple[_Side, str], int] = {}
         if fault is None:
             self._count_mine(job, counts)
             self._count_theirs(job, counts)
+            if not able and matching.any():
+                for name, slots in small.items():
+                    _count(
+                        counts, "job", f"{_asked(job, request, name)} does not fit", np.count_nonzero(slots)
+                    )
         refusals = [Refusal(side=side, text=text, refuses=n) for (side, text), n in counts.items() if n]
         return Explanation(able=able, refusals=sorted(refusals, key=lambda r: -r.refuses), fault=fault)
 
@@ -90,6 +104,22 @@ class Explainer:
 
     def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
         return Evaluator(self._table, target=job, rows=rows, overlay=self._wholes, context=self._context)
+
+    def _too_small(self, job: ClassAd, request: Request) -> dict[str, Booleans]:
+        """Which slots have not as much of each resource as is asked of them, and be it that none can be asked."""
+        if request.fault is not None:
+            return dict.fromkeys(RESOURCES, np.full(len(self._rows), fill_value=True))
+        asked: dict[str, float | Reals] = dict(request.fixed)
+        if request.varying:
+            asked |= request.of(self._mine(job))
+        whole = self._table.truths("PartitionableSlot")[self._rows]
+        small: dict[str, Booleans] = {}
+        for name in RESOURCES:
+            amounts = self._wholes[name.lower()][self._rows]
+            small[name] = np.isnan(asked[name]) | (whole & (amounts < asked[name]))
+            if name == "Cpus":
+                small[name] |= amounts == 0  # such a slot is never offered
+        return small
 
     def _fault(self, job: ClassAd) -> str | None:
         """Why Requirements have no value, not even error, for any slot."""
@@ -144,6 +174,13 @@ class Explainer:
 
 def _count(counts: dict[tuple[_Side, str], int], side: _Side, text: str, refuses: int) -> None:
     counts[side, text] = counts.get((side, text), 0) + refuses
+
+
+def _asked(job: ClassAd, request: Request, name: str) -> str:
+    stored = job.find(f"request{name.lower()}")
+    if name in request.varying and isinstance(stored, Node):
+        return f"Request{name} = {_text(stored)}"
+    return f"Request{name} = {request.fixed[name]:.15g}"
 
 
 def _text(clause: Node) -> str:

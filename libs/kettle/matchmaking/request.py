@@ -16,9 +16,11 @@ from kettle.classad import (
     Node,
     Value,
     evaluate_attribute,
-    external_references,
+    references,
 )
 from kettle.classad.columnar import Evaluator
+from kettle.classad.nodes import Call, Reference
+from kettle.classad.references import children
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,10 @@ RESOURCES: Final = ("Cpus", "Memory", "Disk")
 QUANTA: Final[Mapping[str, int]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 """A startd rounds a request up to these (MODIFY_REQUEST_EXPR_REQUEST*): cores, MiB, KiB."""
 _DEFAULT: Final[Mapping[str, float]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
+_HIDING: Final = frozenset({"eval", "unresolved"})
+"""Functions that look at attributes which are named in no reference."""
+_WHOLE: Final = frozenset({"target", "other", "parent", "root", "toplevel"})
+"""Whole ads as values, among them the slot's."""
 LIMIT: Final = 2.0**53
 """Amounts are compared as reals, which stop to count one by one here."""
 
@@ -127,4 +133,21 @@ class Request:
 
 def _asks_slot(job: ClassAd, name: str) -> bool:
     stored = job.find(f"request{name.lower()}")
-    return isinstance(stored, Node) and bool(external_references(stored, job))
+    if not isinstance(stored, Node):
+        return False
+    found = references(stored, job)
+    behind = (job.find(key.lower()) for key in found.internal)
+    return bool(found.external) or any(_hides(one) for one in (stored, *behind) if isinstance(one, Node))
+
+
+def _hides(expression: Node) -> bool:
+    """Whether it may ask something of the slot that its references do not show."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and node.key in _HIDING:
+            return True
+        if isinstance(node, Reference) and node.key in _WHOLE:
+            return True
+        pending.extend(children(node))
+    return False

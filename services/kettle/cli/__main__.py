@@ -8,11 +8,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from kettle.cli.commands import COMMANDS, GROUPS
-from kettle.cli.errors import CommandError, UsageError
-from kettle.cli.screen import Screen
+from kettle.cli.errors import CommandError, OutputError, UsageError
+from kettle.cli.screen import Screen, writing
 
 _HEAD = """\
 usage: kettle COMMAND [ARGUMENTS]
@@ -29,17 +32,48 @@ first steps:
 
 Each command explains itself: kettle COMMAND --help
 """
+_NOT_WRITTEN: Final = 2
+_PIPE_CLOSED: Final = 128 + 13  # what a shell calls the end by SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """
-    Run one command; the exit status is 0 for done, 1 for refused or failed, 2 for a mistake in what was typed.
+    Run one command.
+
+    The exit status is 0 for done, 1 for refused or failed, 2 for a mistake in what was typed or an output that cannot
+    be written, 141 if the reader went away before the end.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open to the end
+    if sys.stdout is None:
+        sys.stderr.write("kettle: cannot write: there is no standard output\n")
+        return _NOT_WRITTEN
+    status = _PIPE_CLOSED
     try:
-        return _dispatch(words)
+        try:
+            status = _dispatch(words)
+        finally:
+            with writing():
+                sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what the command came to is true all the same.
+        _abandon_output()
+    except OutputError as error:
+        with suppress(OSError):  # standard error may be what cannot be written
+            sys.stderr.write(f"kettle: {error}\n")
+        _abandon_output()
+        return _NOT_WRITTEN
+    return status
+
+
+def _abandon_output() -> None:
+    """Python must not try to write what is left once more at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
 
 
 def _dispatch(words: list[str]) -> int:
@@ -47,13 +81,15 @@ def _dispatch(words: list[str]) -> int:
         if len(words) > 1 and words[1] in COMMANDS:
             words = [words[1], "--help"]
         else:
-            sys.stdout.write(_overview() + "\n")
+            with writing():
+                sys.stdout.write(_overview() + "\n")
             return 0 if words else 2
     name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, list(COMMANDS), n=1)
         hint = f"did you mean kettle {close[0]}?" if close else "see kettle --help"
-        sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
+        with writing():
+            sys.stderr.write(f"kettle: there is no command '{name}'; {hint}\n")
         return 2
     return _run(name, rest)
 
@@ -73,16 +109,10 @@ def _run(name: str, words: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.arguments(parser)
-    arguments = parser.parse_args(words)
+    with writing():
+        arguments = parser.parse_args(words)
     screen = Screen(as_json=getattr(arguments, "json", False))
-    try:
-        status = _guarded(module, arguments, screen, name)
-        screen.out.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not try to flush it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
+    return _guarded(module, arguments, screen, name)
 
 
 def _guarded(module: ModuleType, arguments: argparse.Namespace, screen: Screen, name: str) -> int:

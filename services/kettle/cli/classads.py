@@ -4,16 +4,18 @@ Ads and expressions as `kettle classad` takes them: from files, with errors that
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad import ClassAdParseError, Context, read_ads
-from kettle.cli.errors import CommandError
+from kettle.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import BinaryIO
 
     from kettle.classad import ClassAd, Form
 
@@ -22,13 +24,37 @@ _LONGEST: Final = 100
 
 def text_of_file(name: str) -> str:
     """
-    What a file holds, or standard input for `-`; octets that are no UTF-8 are kept.
+    What a file holds, or standard input for `-`, without a byte order mark; octets that are no UTF-8 are kept.
     """
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        data = standard_input().read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise CommandError(f"{name} cannot be read: {error.strerror}") from error
-    return data.decode("utf-8", "surrogateescape")
+        raise UsageError(f"{_called(name)} cannot be read: {error.strerror}") from error
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+
+
+def lines_of_input() -> Iterator[str]:
+    """
+    The lines of standard input as they come; octets that are no UTF-8 are kept.
+    """
+    try:
+        for line in standard_input():
+            yield line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error
+
+
+def standard_input() -> BinaryIO:
+    """
+    Standard input, unless whoever started us closed it.
+    """
+    if sys.stdin is None:
+        raise UsageError("there is no standard input")
+    return sys.stdin.buffer
+
+
+def _called(name: str) -> str:
+    return "standard input" if name == "-" else name
 
 
 def ads_of_file(name: str, form: Form | None = None) -> Iterator[ClassAd]:
@@ -39,7 +65,7 @@ def ads_of_file(name: str, form: Form | None = None) -> Iterator[ClassAd]:
     try:
         yield from read_ads(text, form)
     except ClassAdParseError as error:
-        raise CommandError(refusal(error, "standard input" if name == "-" else name)) from error
+        raise UsageError(refusal(error, _called(name))) from error
 
 
 def ad_of_file(name: str) -> ClassAd:
@@ -49,7 +75,7 @@ def ad_of_file(name: str) -> ClassAd:
     found = ads_of_file(name)
     ad, more = next(found, None), next(found, None)
     if ad is None or more is not None:
-        raise CommandError(f"{name} holds {'no ad' if ad is None else 'several ads'}; one is needed")
+        raise UsageError(f"{_called(name)} holds {'no ad' if ad is None else 'several ads'}; one is needed")
     return ad
 
 

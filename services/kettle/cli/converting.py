@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     try:
         for text in write_ads(ads, Form(arguments.wanted)):
             # Strings are octets: whatever was read is written, in any locale.
-            screen.out.buffer.write(text.encode("utf-8", "surrogateescape"))
+            screen.octets(text.encode("utf-8", "surrogateescape"))
     except NotRepresentable as error:
         raise CommandError(f"ad {ads.count} cannot be written as {arguments.wanted}: {error}") from error
     return 0

@@ -244,7 +244,7 @@ def primes_below(limit: int) -> int:
 def _say(screen: Screen, text: str) -> None:
     if not screen.as_json:
         screen.say(text)
-        screen.out.flush()
+        screen.flush()
 
 
 def _aside(screen: Screen, text: str) -> None:

@@ -11,5 +11,11 @@ class CommandError(Exception):
 
 class UsageError(Exception):
     """
-    What was typed makes no sense; exit status 2.
+    What was typed makes no sense, or names what cannot be read; exit status 2.
+    """
+
+
+class OutputError(Exception):
+    """
+    What was to be said could not be written; exit status 2, whatever it was.
     """

@@ -3,7 +3,6 @@
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -23,7 +22,8 @@ from kettle.classad import (
     unparse,
     write_json,
 )
-from kettle.cli.classads import ad_of_file, context, refusal
+from kettle.classad.nodes import Literal
+from kettle.cli.classads import ad_of_file, context, lines_of_input, refusal
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.screen import Screen
 
@@ -44,10 +44,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     _check(arguments)
     engine = _engine(arguments.engine)
     if arguments.batch:
-        lines = (line.removesuffix(b"\n").decode("utf-8", "surrogateescape") for line in sys.stdin.buffer)
-        for outcome in outcomes(
-            _cases(lines) if arguments.tsv else (("", "", line) for line in lines), engine
-        ):
+        lines = lines_of_input()
+        cases = _cases(lines) if arguments.tsv else (("", "", line) for line in lines)
+        for outcome in outcomes(cases, engine):
             screen.say(outcome)
         return 0
     return _one(arguments, screen, engine)
@@ -87,17 +86,33 @@ def _one(arguments: argparse.Namespace, screen: Screen, engine: Engine) -> int:
         screen.say(_json(value))
         return 0
     screen.say(screen.paint(unparse(value), _style(value)))
-    if isinstance(value, Exceptional) and (arguments.explain or screen.terminal):
-        _explain(node, my, target, world, screen)
+    if arguments.explain or (screen.terminal and isinstance(value, Exceptional)):
+        for sentence in _reasons(value, node, my, target, screen.width):
+            screen.say(screen.paint(f"  {sentence}", "dim"))
     return 0
 
 
-def _explain(node: Node, my: ClassAd, target: ClassAd | None, world: Context, screen: Screen) -> None:
+def _reasons(value: Value, node: Node, my: ClassAd, target: ClassAd | None, width: int) -> Iterator[str]:
+    """Where an undefined or an error comes from; which clauses of a condition are false, and what of."""
+    from kettle.cli.clauses import annotated, clauses, operands
     from kettle.cli.origins import Side, origins
 
-    other = None if target is None else Side(target, "TARGET")
-    for sentence in origins(node, Side(my, "MY"), other, world):
-        screen.say(screen.paint(f"  {sentence}", "dim"))
+    left, right = Side(my, "MY"), None if target is None else Side(target, "TARGET")
+    world = context()
+    if isinstance(value, Exceptional):
+        yield from origins(node, left, right, world)
+    elif value is False:
+        for _, clause in clauses("", node, my):
+            if not isinstance(clause, Literal) and _is_false(clause, my, target, world):
+                given = operands(clause, left, right, world)
+                yield annotated(f"false  {unparse(clause).strip()}", given, width and width - 2)
+
+
+def _is_false(clause: Node, my: ClassAd, target: ClassAd | None, world: Context) -> bool:
+    try:
+        return evaluate(clause, my, target, world) is False
+    except EvaluationFailed:
+        return False  # it was not looked at: another one decided
 
 
 def _style(value: Value) -> str:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,28 +13,22 @@ from kettle.classad import (
     EvaluationFailed,
     Exceptional,
     Node,
-    conjuncts,
     evaluate,
     evaluate_attribute,
     is_true,
     matches,
     unparse,
 )
-from kettle.classad.ad import OWN
-from kettle.classad.nodes import Reference
 from kettle.cli.classads import ad_of_file, context
-from kettle.cli.errors import CommandError, UsageError
+from kettle.cli.clauses import annotated, clauses, operands
+from kettle.cli.errors import UsageError
 from kettle.cli.origins import Side, origins
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from kettle.classad import Context, Value
     from kettle.cli.screen import Screen
-
-_TROUBLE: Final = 2
-"""Exit status where there is no answer; 1 is taken by "no"."""
 
 
 class Clause(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +43,8 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
     because: list[str] = []
     """Why it is undefined or error."""
+    operands: dict[str, str] = {}
+    """What the names in it stand for, where it is false."""
 
 
 class Half(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +77,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     if arguments.left == arguments.right == "-":
         raise UsageError("standard input can be only one of the two ads")
-    try:
-        left = Side(ad_of_file(arguments.left), arguments.left)
-        right = Side(ad_of_file(arguments.right), arguments.right)
-    except CommandError as error:
-        screen.trouble(f"kettle classad: {error}")
-        return _TROUBLE
+    left = Side(ad_of_file(arguments.left), arguments.left)
+    right = Side(ad_of_file(arguments.right), arguments.right)
     world = context()
     verdict = Verdict(
         match=matches(left.ad, right.ad, world),
@@ -107,38 +99,13 @@ def _half(my: Side, target: Side, world: Context) -> Half:
         requirements=_text(value) if "Requirements" in my.ad else None,
         agrees=value is not None and is_true(value),
         rank=_text(_attribute("Rank", my.ad, target.ad, world)) if "Rank" in my.ad else None,
-        clauses=[_clause(attribute, node, my, target, world) for attribute, node in clauses(my.ad)],
+        clauses=_clauses(my, target, world) if "Requirements" in my.ad else [],
     )
 
 
-def clauses(ad: ClassAd) -> Iterator[tuple[str, Node]]:
-    """
-    The clauses of an ad's Requirements, each with the attribute that holds it.
-
-    A clause that only names another expression of the ad stands for the clauses of that.
-    """
-    if "Requirements" not in ad:
-        return
-    entered = {"requirements"}
-    pending = [("Requirements", clause) for clause in reversed(conjuncts(ad["Requirements"]))]
-    while pending:
-        attribute, clause = pending.pop()
-        key = _own_name(clause)
-        if key is None or key in entered or not isinstance(ad.find(key), Node):
-            yield attribute, clause
-            continue
-        entered.add(key)
-        name = ad.spelling(key)
-        pending.extend((name, inner) for inner in reversed(conjuncts(ad[key])))
-
-
-def _own_name(clause: Node) -> str | None:
-    if not isinstance(clause, Reference) or clause.absolute:
-        return None
-    base = clause.base
-    if base is None or (isinstance(base, Reference) and base.base is None and base.key in OWN):
-        return clause.key
-    return None
+def _clauses(my: Side, target: Side, world: Context) -> list[Clause]:
+    found = clauses("Requirements", my.ad["Requirements"], my.ad)
+    return [_clause(attribute, node, my, target, world) for attribute, node in found]
 
 
 def _clause(attribute: str, node: Node, my: Side, target: Side, world: Context) -> Clause:
@@ -146,12 +113,15 @@ def _clause(attribute: str, node: Node, my: Side, target: Side, world: Context) 
         value: Value | None = evaluate(node, my.ad, target.ad, world)
     except EvaluationFailed:
         value = None
+    holds = value is not None and is_true(value)
+    unknown = isinstance(value, Exceptional)
     return Clause(
         attribute=attribute,
         text=unparse(node).strip(),
         value=_text(value),
-        holds=value is not None and is_true(value),
-        because=origins(node, my, target, world) if isinstance(value, Exceptional) else [],
+        holds=holds,
+        because=origins(node, my, target, world) if unknown else [],
+        operands={} if holds or unknown else operands(node, my, target, world),
     )
 
 
@@ -173,11 +143,21 @@ def _show(verdict: Verdict, screen: Screen) -> None:
         screen.say(screen.paint(_summary(half), "strong"))
         if not half.clauses:
             continue
-        rows = [(c.value, c.attribute, c.text) for c in half.clauses]
+        rows = [
+            (c.value, c.attribute, annotated(c.text, c.operands, _room(half, screen))) for c in half.clauses
+        ]
         styles = ["good" if clause.holds else "bad" for clause in half.clauses]
         screen.table(("VALUE", "IN", "CLAUSE"), rows, styles=styles, whole=True)
         for sentence in dict.fromkeys(sentence for clause in half.clauses for sentence in clause.because):
             screen.say(screen.paint(f"  {sentence}", "dim"))
+
+
+def _room(half: Half, screen: Screen) -> int:
+    """The columns of the terminal that are left for clauses; 0 where there is no bound."""
+    before = [
+        max(map(len, column)) for column in zip(*((c.value, c.attribute) for c in half.clauses), strict=True)
+    ]
+    return screen.width and max(1, screen.width - sum(before) - 2 * len(before))
 
 
 def _summary(half: Half) -> str:

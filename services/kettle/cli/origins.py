@@ -27,6 +27,7 @@ from kettle.classad.references import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeGuard
 
     from kettle.classad import Value
 
@@ -34,6 +35,10 @@ _LONGEST: Final = 100
 _MOST_STEPS: Final = 100_000
 """An explanation evaluates parts again and again; a part that takes longer stays unexplained."""
 _MOST_PARTS: Final = 2_000
+_WITH_PATTERN: Final = frozenset(
+    {"regexp", "regexpmember", "regexps", "replace", "replaceall", "stringlist_regexpmember"}
+)
+"""Functions whose first argument is a pattern."""
 
 
 class Side(NamedTuple):
@@ -165,8 +170,16 @@ def _sentence(node: Node, value: Exceptional, operands: list[Value | None]) -> s
             return f"there is no function {node.name}"
         if not function.accepts(len(node.arguments)):
             return f"{node.name} takes {_count(function.least, function.most)}, not {len(node.arguments)}"
+        if node.key in _WITH_PATTERN and value is ERROR and _is_bad_pattern(operands[0]):
+            return f"{_short(unparse(operands[0]))} is a bad pattern"
     shown = " and ".join(_short(unparse(operand)) for operand in operands if operand is not None)
     return f"{_short(unparse(node))} is {value!r}{f', of {shown}' if shown else ''}"
+
+
+def _is_bad_pattern(value: Value | None) -> TypeGuard[str]:
+    if not isinstance(value, str):
+        return False
+    return evaluate(Call("regexp", "regexp", (Literal(value), Literal(""))), ClassAd()) is ERROR
 
 
 def _count(least: int, most: int | None) -> str:

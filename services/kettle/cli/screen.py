@@ -7,11 +7,13 @@ What people asked for goes to standard output, everything else to standard error
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 import msgspec
 
+from kettle.cli.errors import OutputError
 from kettle.wire.ads.types import Ad
 
 Cell = str | int | float
@@ -46,20 +48,36 @@ class Screen:
         """
         A line of what was asked for.
         """
-        print(text, file=self.out)
+        self._write(f"{text}\n")
+
+    def octets(self, data: bytes) -> None:
+        """
+        A part of what was asked for, the same in any locale.
+        """
+        with writing():
+            self.out.buffer.write(data)
+
+    def flush(self) -> None:
+        """
+        Whatever has been said so far is out.
+        """
+        with writing():
+            self.out.flush()
 
     def note(self, text: str) -> None:
         """
         A line beside it, for the person; nothing where a program listens.
         """
         if not self.as_json:
-            print(text, file=self.err)
+            with writing():
+                print(text, file=self.err)
 
     def trouble(self, text: str) -> None:
         """
         What did not work.
         """
-        print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
+        with writing():
+            print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
 
     def paint(self, text: str, style: str) -> str:
         """
@@ -75,14 +93,14 @@ class Screen:
         A value as JSON, with line breaks for a person who looks.
         """
         data = msgspec.json.encode(value, order="deterministic")
-        self.out.write(msgspec.json.format(data, indent=2).decode() + "\n")
+        self._write(msgspec.json.format(data, indent=2).decode() + "\n")
 
     def json_line(self, value: object) -> None:
         """
         One line of a stream of JSON values; it is out at once.
         """
-        self.out.write(msgspec.json.encode(value).decode() + "\n")
-        self.out.flush()
+        self._write(msgspec.json.encode(value).decode() + "\n")
+        self.flush()
 
     def table(
         self,
@@ -101,7 +119,7 @@ class Screen:
         """
         texts = [[_text(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
-        room = shutil.get_terminal_size().columns if self.terminal and not whole else 0
+        room = 0 if whole else self.width
         for index, line in enumerate((list(titles), *texts)):
             cells = [
                 cell.rjust(width) if title in right else cell.ljust(width)
@@ -112,6 +130,30 @@ class Screen:
                 text = text[: room - 1] + "…"
             style = "strong" if index == 0 else styles[index - 1] if styles else ""
             self.say(self.paint(text, style))
+
+    @property
+    def width(self) -> int:
+        """
+        The columns of the terminal; 0 off it, where there is room for everything.
+        """
+        return shutil.get_terminal_size().columns if self.terminal else 0
+
+    def _write(self, text: str) -> None:
+        with writing():
+            self.out.write(text)
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """
+    What cannot be written is an `OutputError`, but for a closed pipe, of which nobody needs to be told.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write: {error.strerror}") from error
 
 
 def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.negotiator.domain.cycle import negotiate
+from kettle.negotiator.domain.limits import Excessive, checked, checked_submitter
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
 from kettle.negotiator.record import Record
@@ -30,6 +31,14 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _TABLE_STEPS: Final = 500_000
 """What an expression may take for all slots, as far as each is looked at by itself; some quarter of a second."""
 _A = TypeVar("_A")
+
+
+def _slot(value: bytes) -> Ad:
+    return checked(_decode_ad(value))
+
+
+def _submitter(value: bytes) -> SubmitterAd:
+    return checked_submitter(_decode_submitter(value))
 
 
 class Negotiator:
@@ -64,7 +73,7 @@ class Negotiator:
         """
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
             if change is not None:
-                self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _decode_ad))
+                self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _slot))
                 self._stir()
 
     async def watch_secrets(self) -> None:
@@ -78,12 +87,12 @@ class Negotiator:
         """Follow the demand; for ever."""
         async for change in self._bus.watch(self._subjects.ads, "Submitter.>"):
             if change is not None:
-                self._pool.submitter(change.key, self._read(change, _decode_submitter))
+                self._pool.submitter(change.key, self._read(change, _submitter))
                 self._stir()
 
     def _read(self, change: KeyChange, decode: Callable[[bytes], _A]) -> _A | None:
         """
-        The ad that came; None if it went, or is none.
+        The ad that came; None if it went, or is none, or is larger than an ad may be.
 
         The bucket says it again after each start, so an ad that cannot be read must not end the process.
         """
@@ -92,7 +101,7 @@ class Negotiator:
             return None
         try:
             ad = decode(change.value)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Excessive) as error:
             if change.key not in self._unreadable:
                 _log.warning("ad not readable", extra={"key": change.key, "cause": str(error)})
                 self._unreadable.add(change.key)

@@ -1,6 +1,6 @@
 import pytest
 
-from kettle.classad import ClassAd, ClassAdParseError, read_json, unparse, write_json
+from kettle.classad import ClassAd, ClassAdParseError, NotRepresentable, read_json, unparse, write_json
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,25 @@ def test_what_is_no_ad_is_refused(text: str, sentence: str, column: int) -> None
     assert (sentence, 1, column) == (refusal.value.sentence, refusal.value.line, refusal.value.column)
 
 
-def test_octets_that_are_no_characters_pass_through() -> None:
+def test_octets_that_are_no_characters_are_an_expression() -> None:
     """
-    A string of octets is written as it is and reads back as it was.
+    JSON is text: such a string is written with escapes of the language, and reads back as it was; so it does raw.
     """
-    ad = ClassAd.parse(r'[a="\351\303\251"]')
-    assert '{"a": "\udce9é"}' == write_json(ad)
+    ad = ClassAd.parse(r"""[a="\377z"; b={"\351\303\251"}; c=['\377'=1]; d="\303\251"]""")
+    members = [
+        r'"a": "\/Expr(\"\\377z\")\/"',
+        r'"b": ["\/Expr(\"\\351\\303\\251\")\/"]',
+        r'''"c": "\/Expr([ '\\377' = 1 ])\/"''',
+        '"d": "é"',
+    ]
+    assert f"{{{', '.join(members)}}}" == write_json(ad)
     assert ad == read_json(write_json(ad))
+    assert ClassAd({"a": "\udcffz"}) == read_json('{"a": "\udcffz"}')
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """
+    An attribute's name cannot be an expression.
+    """
+    with pytest.raises(NotRepresentable, match="is no name that JSON can carry"):
+        write_json(ClassAd({"\udcff": 1}))

@@ -85,3 +85,15 @@ def test_history_files_have_their_delimiter() -> None:
     """
     text = "a = 1\n\nb = 2\n*** Offset = 0 ClusterId = 1\nc = 3\n*** Offset = 9\n"
     assert ["[ a = 1; b = 2 ]", "[ c = 3 ]"] == [unparse(ad) for ad in read_ads(text, delimiter="***")]
+
+
+@pytest.mark.parametrize("form", [None, Form.LONG])
+def test_lines_of_asterisks_end_ads_also_unasked(form: Form | None) -> None:
+    """
+    What such a line says is no attribute, and lines are counted as they stand in the file.
+    """
+    text = "a = 1\n*** Offset = 0 ClusterId = 1\n\nb = 2\n***\nc = 3"
+    assert ["[ a = 1 ]", "[ b = 2 ]", "[ c = 3 ]"] == [unparse(ad) for ad in read_ads(text, form)]
+    with pytest.raises(ClassAdParseError) as refusal:
+        list(read_ads(f"{text} +", form))
+    assert 6 == refusal.value.line

@@ -11,6 +11,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from kettle.classad import ClassAd, Context, parse
+from kettle.cli.clauses import annotated, operands
+from kettle.cli.origins import Side
+
 from .conftest import Said, Typed, kettle
 
 ENGINES: Final = ("interpreter", "closure", "columnar")
@@ -123,6 +127,9 @@ def test_debug_reports_beside_the_value() -> None:
         ("strcmp(1)", ["strcmp takes 2 arguments, not 1"]),
         ("substr(1)", ["substr takes 2 to 3 arguments, not 1"]),
         ('1 + (2 * "a")', ['2 * "a" is error, of 2 and "a"']),
+        ('regexp("(", "a")', ['"(" is a bad pattern']),
+        ('regexp("a", 5)', ['regexp("a",5) is error, of "a" and 5']),
+        ("1 > 2 && x", ["false  1 > 2"]),
         ("floor(x)", ["floor(x) is error, of undefined", "x is not defined in MY, and there is no target"]),
         ("true ? x : y", ["x is not defined in MY, and there is no target"]),
         ("x && false", []),
@@ -165,6 +172,22 @@ def test_the_reason_is_looked_for_in_both_ads(
         said.err,
         said.out.splitlines(),
     )
+
+
+def test_false_is_explained_by_its_clauses(tmp_path: Path, slot: Path) -> None:
+    """
+    Those that are false, also of an attribute that is only named, with the values of their names.
+    """
+    (tmp_path / "my").write_text(
+        "[ RequestMemory = 8192; L = {1, 2}; Requirements = TARGET.Memory >= RequestMemory && (true) && "
+        "member(5, L) && size(L) == 2 && +TARGET.Memory == TARGET.Disk ]"
+    )
+    said = kettle("eval", "--explain", "--my", tmp_path / "my", "--target", slot, "Requirements")
+    assert [
+        "false",
+        "  false  TARGET.Memory >= RequestMemory   (TARGET.Memory is 4096, RequestMemory is 8192)",
+        "  false  member(5,L)   (L is { 1,2 })",
+    ] == said.out.splitlines()
 
 
 def test_a_terminal_gets_the_reason_unasked() -> None:
@@ -252,6 +275,50 @@ def test_ads_that_do_not_match_say_why(slot: Path) -> None:
     ]
 
 
+def test_a_clause_that_is_false_shows_its_values(job: Path) -> None:
+    """
+    Behind the clause stands what its names stand for, once each; programs get it as an object.
+    """
+    words, stdin = (
+        ("match", job, "-"),
+        '[ Memory = 1024; Requirements = TARGET.Owner == "bob" || Owner =?= 5 ]',
+    )
+    lines = kettle(*words, stdin=stdin).out.splitlines()
+    assert (
+        "false  Requirements  TARGET.Memory >= RequestMemory   (TARGET.Memory is 1024, RequestMemory is 2048)"
+        in lines
+    )
+    assert any(line.endswith('   (TARGET.Owner is "ada", Owner is "ada")') for line in lines)
+    told: dict[str, Any] = msgspec.json.decode(kettle(*words, "--json", stdin=stdin).out)
+    [clause] = told["left"]["clauses"]
+    assert {"TARGET.Memory": "1024", "RequestMemory": "2048"} == clause["operands"]
+
+
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [
+        (0, "Memory > 9   (Memory is 5, Disk is 6)"),
+        (37, "Memory > 9   (Memory is 5, Disk is 6)"),
+        (30, "Memory > 9   (Memory is 5, Di…"),
+        (5, "Memory > 9…"),
+    ],
+)
+def test_only_what_stands_behind_a_clause_is_cut(room: int, expected: str) -> None:
+    """
+    On a narrow terminal the clause is whole and its values are as many as fit.
+    """
+    assert expected == annotated("Memory > 9", {"Memory": "5", "Disk": "6"}, room)
+
+
+def test_names_that_mean_something_else_are_not_shown() -> None:
+    """
+    What is evaluated in other ads has no value here.
+    """
+    side = Side(ClassAd.parse("[ x = 1; L = {[x = 2]}; n = 3 ]"), "MY")
+    clause = parse("countMatches(x > 5, L) > n && [x = n].x == 7")
+    assert {"L": "{ [ x = 2 ] }", "n": "3", "[ x = n ].x": "3"} == operands(clause, side, None, Context())
+
+
 def test_missing_requirements_are_explained(job: Path, tmp_path: Path) -> None:
     """
     An ad without Requirements matches nothing, which is not what one would guess.
@@ -271,13 +338,14 @@ def test_colours_are_for_who_wants_them(job: Path, slot: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A = (\n", "A = 1\n\nB = 2\n"])
-def test_what_is_not_one_ad_is_no_answer(job: Path, text: str) -> None:
+@pytest.mark.parametrize("words", [("match", "-"), ("eval", "1", "--my", "-", "--target")])
+def test_what_is_not_one_ad_is_no_answer(job: Path, words: tuple[str, ...], text: str) -> None:
     """
-    Status 2, because 1 would say that the two do not match.
+    Status 2, because 1 would say that the two do not match, or that the expression is bad.
     """
-    said = kettle("match", job, "-", stdin=text)
+    said = kettle(*words, job, stdin=text)
     assert (2, "") == (said.status, said.out)
-    assert said.err.startswith("kettle classad: ")
+    assert said.err.startswith("kettle classad: standard input")
 
 
 # -- all ---------------------------------------------------------------------------------------------------------------

@@ -118,8 +118,8 @@ def test_the_form_can_be_told(typed: Typed, tmp_path: Path, form: str) -> None:
     (tmp_path / "ads").write_text(said.out)
     wrong = "xml" if form == "long" else "long"
     assert said == kettle("convert", "--from", form, "--to", form, stdin=said.out)
-    assert 1 == typed("eval", "--my", tmp_path / "ads", "1").status
-    assert 1 == kettle("convert", "--from", wrong, "--to", form, stdin=said.out).status
+    assert 2 == typed("eval", "--my", tmp_path / "ads", "1").status
+    assert 2 == kettle("convert", "--from", wrong, "--to", form, stdin=said.out).status
 
 
 def test_octets_that_are_no_text_survive() -> None:
@@ -130,6 +130,39 @@ def test_octets_that_are_no_text_survive() -> None:
     assert Said(0, 'Name = "\udcff\u00fc"\n\n', "") == said
 
 
+def test_json_gets_no_octets_that_are_no_text() -> None:
+    """
+    They are escapes within an expression, so whatever reads JSON can read it.
+    """
+    stdin = b'Name = "\xffz"\n'
+    assert Said(0, '{"Name": "\\/Expr(\\"\\\\377z\\")\\/"}\n', "") == kettle(
+        "convert", "--to", "jsonl", stdin=stdin
+    )
+    assert Said(0, '"\\/Expr(\\"\\\\377z\\")\\/"\n', "") == kettle("eval", "--json", '"\\377z"')
+
+
+@pytest.mark.parametrize("words", [(), ("--from", "long")])
+def test_a_history_file_holds_an_ad_per_job(words: tuple[str, ...]) -> None:
+    """
+    A line of asterisks ends an ad, and what it says is no attribute.
+    """
+    stdin = 'ProcId = 0\n*** Offset = 0 ClusterId = 1 Owner = "ada"\nProcId = 1\n*** Offset = 11\n'
+    said = kettle("convert", *words, "--to", "jsonl", stdin=stdin)
+    assert Said(0, '{"ProcId": 0}\n{"ProcId": 1}\n', "") == said
+    said = kettle("eval", "--my", "-", "ProcId", stdin=stdin)
+    assert Said(2, "", "kettle classad: standard input holds several ads; one is needed\n") == said
+
+
+@pytest.mark.parametrize(
+    "text", ["A = 1\n", "[ A = 1 ]", '{"A": 1}', '[{"A": 1}]', '<c><a n="A"><i>1</i></a></c>']
+)
+def test_a_byte_order_mark_is_no_part_of_an_ad(text: str) -> None:
+    """
+    Editors put it before text of any form.
+    """
+    assert Said(0, "A = 1\n\n", "") == kettle("convert", "--to", "long", stdin=f"\ufeff{text}")
+
+
 def test_a_bad_line_is_pointed_at(tmp_path: Path) -> None:
     """
     File, line and column are named, and a caret stands below the place.
@@ -137,7 +170,7 @@ def test_a_bad_line_is_pointed_at(tmp_path: Path) -> None:
     path = tmp_path / "bad.long"
     path.write_text("A = 1\nB = (1 + \n")
     said = kettle("convert", "--to", "json", path)
-    assert 1 == said.status
+    assert 2 == said.status
     first, line, caret = said.err.splitlines()
     assert first.startswith(f"kettle classad: {path}, line 2, column ")
     assert "  B = (1 + " == line
@@ -159,5 +192,5 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """
     said = kettle("convert", "--to", "json", tmp_path / "nowhere")
     assert (
-        Said(1, "", f"kettle classad: {tmp_path}/nowhere cannot be read: No such file or directory\n") == said
+        Said(2, "", f"kettle classad: {tmp_path}/nowhere cannot be read: No such file or directory\n") == said
     )

@@ -10,6 +10,7 @@ What has no kernel of its own is left to closures, once for each distinct combin
 """
 
 from kettle.classad.columnar.evaluate import Evaluator
+from kettle.classad.columnar.shared import Spending
 from kettle.classad.columnar.table import Table
 
-__all__ = ["Evaluator", "Table"]
+__all__ = ["Evaluator", "Spending", "Table"]

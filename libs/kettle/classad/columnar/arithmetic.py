@@ -12,7 +12,7 @@ from kettle.classad.columnar.column import Tag
 from kettle.classad.columnar.masks import as_mask, masked, type_error
 from kettle.classad.columnar.vector import Data, Mask, Vector, both, either, inverse, of_value
 from kettle.classad.operators import unary as unary_of_value
-from kettle.classad.values import INTEGER_MAX, INTEGER_MIN
+from kettle.classad.values import INTEGER_MAX, INTEGER_MIN, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,6 +116,8 @@ def unary(op: str, operand: Vector) -> Vector:
         return of_value(unary_of_value(op, operand.value()))
     if operand.kind == Tag.UNDEFINED:
         return operand
+    if not isinstance(operand.data, np.ndarray):
+        return _of_same(unary_of_value(op, operand.data), operand)
     data = cast("Any", operand.data)
     if op == "!" and operand.kind != Tag.STRING:
         answer = ~data if operand.kind == Tag.BOOLEAN else data == 0
@@ -125,4 +127,12 @@ def unary(op: str, operand: Vector) -> Vector:
             return Vector(operand.kind, -data if op == "-" else data, operand.undefined, operand.error)
     if op == "~" and operand.kind == Tag.INTEGER:
         return Vector(Tag.INTEGER, ~data, operand.undefined, operand.error)
+    return Vector(Tag.UNDEFINED, undefined=operand.undefined, error=inverse(operand.undefined))
+
+
+def _of_same(value: Value, operand: Vector) -> Vector:
+    """One value wherever `operand`, whose data are the same in all rows, has its own."""
+    result = of_value(value)
+    if result.clean:
+        return Vector(result.kind, result.data, operand.undefined, operand.error)
     return Vector(Tag.UNDEFINED, undefined=operand.undefined, error=inverse(operand.undefined))

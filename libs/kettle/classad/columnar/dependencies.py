@@ -12,6 +12,7 @@ from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import AdLiteral, Call, Literal, Node, Reference
 from kettle.classad.parser import parse
 from kettle.classad.references import children
+from kettle.classad.selection import is_bare
 
 if TYPE_CHECKING:
     from kettle.classad.columnar.frame import Frame
@@ -109,6 +110,8 @@ class _Search:
     def _call(self, node: Call, *, mine: bool, loose: bool) -> bool:
         """Whether what a function's arguments mention is looked for on both sides."""
         if node.key in _CHANCE or node.key in _HIDING:
+            raise Everything
+        if node.key == "unparse" and not all(is_bare(argument) for argument in node.arguments):
             raise Everything
         if node.key == "eval":
             if len(node.arguments) != 1 or not isinstance(node.arguments[0], Literal):

@@ -11,7 +11,7 @@ import numpy as np
 
 from kettle.classad.columnar.column import Classes, Tag, classify, combine
 from kettle.classad.columnar.dependencies import Everything, dependencies
-from kettle.classad.columnar.vector import Overrun, Partition, Unknown, Vector, of_value
+from kettle.classad.columnar.vector import Exhausted, Overrun, Partition, Unknown, Vector, of_value
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.evaluate import evaluate_within
 from kettle.classad.nodes import Node
@@ -31,6 +31,15 @@ Check: TypeAlias = "Callable[[Outcome, int], None]"
 
 _TAGS: Final[Mapping[type, int]] = {bool: Tag.BOOLEAN, int: Tag.INTEGER, float: Tag.REAL}
 _DTYPES: Final = {Tag.BOOLEAN: np.bool_, Tag.INTEGER: np.int64, Tag.REAL: np.float64}
+
+
+_ROW: Final = 10
+"""Steps that putting an ad of a row together costs, and one for each attribute."""
+
+
+def too_long() -> EvaluationFailed:
+    """Why there is no value in the rows that are left."""
+    return EvaluationFailed("the expression takes too long for so many ads")
 
 
 class Outcomes(msgspec.Struct, frozen=True):
@@ -73,14 +82,18 @@ def _each(
 ) -> Iterator[Outcome]:
     """The closure in each of some rows; they start with the same steps, and the longest way is what counts."""
     shared = frame.shared
-    limit = shared.context.max_table_steps
-    begun, longest, total = shared.steps, shared.steps, 0
+    spending = shared.spending
+    begun = longest = shared.steps
     for position in positions:
-        value: Outcome = EvaluationFailed("the expression takes too long for so many ads")
-        if limit is None or total <= limit:
+        value: Outcome
+        if not shared.exhausted:
             value, steps = _outcome(expression, frame, position, keys, attribute)
-            total += steps - begun
+            spending.steps += steps - begun
             longest = max(longest, steps)
+        elif check is None:
+            value = too_long()
+        else:
+            raise Exhausted
         if check is not None:
             check(value, len(positions))
         yield value
@@ -114,6 +127,7 @@ def _outcome(
     shared = frame.shared
     row = position if frame.rows is None else int(frame.rows[position])
     there = _ad(frame, row, keys)
+    shared.spending.steps += _ROW + len(there)
     my, target = (there, shared.ad) if frame.mine else (shared.ad, there)
     assert my is not None, "a frame of the ad's side has an ad"
     path = [(there if mine else shared.ad, key) for mine, key in shared.path]

@@ -10,11 +10,12 @@ import numpy as np
 
 from kettle.classad.columnar.arithmetic import as_reals
 from kettle.classad.columnar.column import Tag
-from kettle.classad.columnar.distinct import Outcome, Outcomes, outcomes
+from kettle.classad.columnar.distinct import Outcome, Outcomes, outcomes, too_long
 from kettle.classad.columnar.frame import Frame, frame_of
 from kettle.classad.columnar.kernels import kernel_of
 from kettle.classad.columnar.logic import holds
-from kettle.classad.columnar.vector import Overrun, Partition, Unknown, Vector, spread
+from kettle.classad.columnar.shared import Spending
+from kettle.classad.columnar.vector import Exhausted, Overrun, Partition, Unknown, Vector, spread
 from kettle.classad.context import NOTHING, Context
 from kettle.classad.errors import EvaluationFailed
 from kettle.classad.nodes import Node, Reference
@@ -46,6 +47,8 @@ class Evaluator:
     otherwise they are written in the rows, and `target`, if there is one, is theirs.
     `rows` are the numbers of the rows that take part, in any order; all unless told.
     `overlay` gives integers that stand in the place of attributes, by lower-case name, one for each row of the table.
+    What may be taken in all rows together (`Context.max_table_steps`) is for all questions of one `spending`, this
+    evaluator's own unless told.
     All answers have one entry for each row that takes part, in that order; arrays are to be read, while the table
     does not change.
     """
@@ -59,36 +62,54 @@ class Evaluator:
         rows: Integers | None = None,
         overlay: Mapping[str, Integers] | None = None,
         context: Context = NOTHING,
+        spending: Spending | None = None,
     ) -> None:
         self.count = len(table) if rows is None else len(rows)
         self._rows = None if rows is None or np.array_equal(rows, table.all_rows) else rows
-        self._frame = frame_of(
-            table, kernel_of, my=my, target=target, rows=self._rows, overlay=overlay, context=context
-        )
+        spending = Spending() if spending is None else spending
+
+        def frame(some: Integers | None, *, odd: bool) -> Frame:
+            return frame_of(
+                table, kernel_of, my=my, target=target, rows=some, overlay=overlay, context=context,
+                odd=odd, spending=spending,
+            )  # fmt: skip
+
+        self._frame = frame(self._rows, odd=False)
+        self._odd: tuple[Integers, Frame] | None = None
+        odd = table.odd_rows()
+        if odd is not None:
+            # One machine with an attribute named MY must not make all others take the long way.
+            positions = np.flatnonzero(odd if self._rows is None else odd[self._rows])
+            some = positions if self._rows is None else self._rows[positions]
+            self._odd = (positions, frame(some, odd=True)) if len(positions) else None
 
     def values(self, expression: Node) -> list[Outcome]:
         """The value in each row, or why there is none."""
-        answer: list[Outcome] = [UNDEFINED] * self.count
-        for frame, positions, part in _parts(self._frame, expression, None):
-            found = _values(part, frame)
-            for position, value in zip(
-                range(self.count) if positions is None else positions, found, strict=True
-            ):
+        answer = _values_in(self._frame, expression)
+        if self._odd is not None:
+            positions, odd = self._odd
+            for position, value in zip(positions.tolist(), _values_in(odd, expression), strict=True):
                 answer[position] = value
         return answer
 
     def holds(self, expression: Node | str) -> Booleans:
         """In which rows an expression, or an attribute named in lower case, is true as a requirement is."""
-        return _together(self._frame, expression, np.bool_, _holds)
+        return self._mended(_together(self._frame, expression, np.bool_, _holds), expression, _holds)
 
     def numbers(self, expression: Node | str) -> npt.NDArray[np.float64]:
-        """The value as a rank: 0.0 for whatever is no number."""
+        """
+        The value as a rank: 0.0 for whatever is no number.
+
+        Where most rows take part all are looked at: whole columns need no gathering, and what depends on nothing else
+        is remembered.
+        """
         rows, frame = self._rows, self._frame
         if rows is not None and self.count * _MANY > frame.shared.count:
-            # Whole columns need no gathering, and what depends on nothing else is remembered.
             whole = Frame(frame.shared, None, mine=frame.mine)
-            return _together(whole, expression, np.float64, _numbers)[rows]
-        return _together(frame, expression, np.float64, _numbers)
+            found = _together(whole, expression, np.float64, _numbers)[rows]
+        else:
+            found = _together(frame, expression, np.float64, _numbers)
+        return self._mended(found, expression, _numbers)
 
     def amounts(self, attribute: str, default: float) -> npt.NDArray[np.float64]:
         """
@@ -96,14 +117,31 @@ class Evaluator:
 
         `default` where it is undefined, not a number (NaN) where it is anything but a number.
         """
-        return _together(
-            self._frame, attribute, np.float64, lambda part, frame: _amounts(part, frame, default)
-        )
+
+        def answer(part: Vector | Outcomes, frame: Frame) -> npt.NDArray[np.float64]:
+            return _amounts(part, frame, default)
+
+        return self._mended(_together(self._frame, attribute, np.float64, answer), attribute, answer)
+
+    def _mended(
+        self,
+        found: npt.NDArray[_T],
+        expression: Node | str,
+        answer: Callable[[Vector | Outcomes, Frame], npt.NDArray[_T]],
+    ) -> npt.NDArray[_T]:
+        """What was found as if no row were odd, with what is in those that are."""
+        if self._odd is None:
+            return found
+        positions, odd = self._odd
+        mended = found.copy()
+        mended[positions] = _together(odd, expression, found.dtype.type, answer)
+        return mended
 
     def failure(self, attribute: str) -> str | None:
         """Why an attribute, named in lower case, has no value in any row; None if it has one in some."""
         reason: str | None = None
-        for _, _, part in _of(self._frame, attribute):
+        frames = [self._frame] if self._odd is None else [self._frame, self._odd[1]]
+        for _, _, part in (found for frame in frames for found in _of(frame, attribute)):
             if isinstance(part, Vector):
                 return None
             for value in part.values:
@@ -111,6 +149,17 @@ class Evaluator:
                     return None
                 reason = str(value)
         return reason
+
+
+def _values_in(frame: Frame, expression: Node) -> list[Outcome]:
+    answer: list[Outcome] = [UNDEFINED] * frame.count
+    for part_frame, positions, part in _parts(frame, expression, None):
+        found = _values(part, part_frame)
+        for position, value in zip(
+            range(frame.count) if positions is None else positions, found, strict=True
+        ):
+            answer[position] = value
+    return answer
 
 
 def _of(frame: Frame, expression: Node | str) -> Iterator[Part]:
@@ -160,6 +209,8 @@ def _parts(frame: Frame, expression: Node, attribute: str | None) -> Iterator[Pa
         except (Unknown, Overrun):
             part.shared.begin()
             yield part, positions, outcomes(expression, part, attribute)
+        except Exhausted:
+            yield part, positions, Outcomes([too_long()], np.zeros(part.count, np.int64))
 
 
 def _vector(frame: Frame, expression: Node, attribute: str | None) -> Vector:
@@ -170,6 +221,7 @@ def _vector(frame: Frame, expression: Node, attribute: str | None) -> Vector:
     shared.depth, shared.steps = kernel.height, kernel.size
     if shared.depth > shared.context.max_depth or shared.steps > shared.context.max_steps:
         raise Overrun
+    shared.spend(kernel.size, frame.count)
     return kernel.run(frame)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kettle.classad.columnar.column import ORDINARY, TAGS, Column, Tag
 from kettle.classad.columnar.logic import merge
-from kettle.classad.columnar.shared import Shared
+from kettle.classad.columnar.shared import Shared, Spending
 from kettle.classad.columnar.table import Remembered, Table
 from kettle.classad.columnar.vector import (
     NOTHING_UNDEFINED,
@@ -230,6 +230,7 @@ class Frame:
         shared.path.append(mark)
         try:
             shared.check()
+            shared.spend(kernel.size, self.count)
             return kernel.run(self)
         finally:
             shared.path.pop()
@@ -238,7 +239,7 @@ class Frame:
     def _remembered(self, key: str, expression: Node) -> Vector:
         """What depends on nothing but the rows (a Rank by speed, say) is computed once for all autoclusters."""
         shared = self.shared
-        known = shared.table.recall(expression, mine=self.mine)
+        known = shared.table.recall(expression, key, mine=self.mine)
         if known is not None and shared.holds_here(known):
             shared.consulted |= known.absent
             shared.steps += known.steps
@@ -258,7 +259,7 @@ class Frame:
                 levels=shared.deepest - shared.depth,
                 steps=shared.steps - steps,
             )
-            shared.table.remember(found, mine=self.mine)
+            shared.table.remember(found, key, mine=self.mine)
         shared.consulted |= before
         shared.own |= owned
         return vector
@@ -286,7 +287,15 @@ def frame_of(
     rows: Integers | None = None,
     overlay: Overlay | None = None,
     context: Context = NOTHING,
+    odd: bool = False,
+    spending: Spending | None = None,
 ) -> Frame:
-    """`my` and the rows as its targets, or the rows and `target` (if any) as theirs."""
-    shared = Shared(table, my if my is not None else target, context, overlay or {}, compile_)
+    """
+    `my` and the rows as its targets, or the rows and `target` (if any) as theirs.
+
+    `odd` says that the rows have attributes named like MY or TARGET.
+    """
+    shared = Shared(
+        table, my if my is not None else target, context, overlay or {}, compile_, odd=odd, spending=spending
+    )
     return Frame(shared, rows, mine=my is None)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from kettle.classad.columnar.vector import Overrun
+from kettle.classad.ad import SIDES
+from kettle.classad.columnar.vector import Exhausted, Overrun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +24,21 @@ if TYPE_CHECKING:
     Compile: TypeAlias = Callable[[Node], Kernel]
     Overlay: TypeAlias = Mapping[str, Integers]
 
-_SIDES: Final = ("my", "self", "target", "other")
+_NODE: Final = 4
+_ROWS: Final = 500
+
+
+class Spending:
+    """
+    What evaluations over tables have taken, in steps of a closure: some half a microsecond each.
+
+    Who asks many things for one person counts them in one.
+    """
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps = 0
 
 
 class Shared:
@@ -33,18 +48,27 @@ class Shared:
     `path` are the attributes that are being evaluated, as (whether of the rows, key): circles end there.
     `depth` is not less than what the interpreter would have used so far, `deepest` where it was greatest;
     `steps` is what has been charged.
-    `plain` is whether MY and TARGET mean the two sides, no attribute being named so.
+    `plain` is whether MY and TARGET mean the two sides, no attribute of the ad, or of a row that counts, being
+    named so.
     `consulted` are names that were looked for in the ad and not found there; `own` is whether anything was looked at
     but rows and names that are missing: a value for which nothing was is the same for any ad that lacks these names.
     """
 
     __slots__ = (
-        "ad", "compile", "consulted", "context", "count", "deepest", "depth", "now", "overlay", "own", "path", "plain", "steps",
-        "table",
+        "ad", "compile", "consulted", "context", "count", "deepest", "depth", "now", "overlay", "own", "path", "plain",
+        "spending", "steps", "table",
     )  # fmt: skip
 
     def __init__(
-        self, table: Table, ad: ClassAd | None, context: Context, overlay: Overlay, compile_: Compile
+        self,
+        table: Table,
+        ad: ClassAd | None,
+        context: Context,
+        overlay: Overlay,
+        compile_: Compile,
+        *,
+        odd: bool = False,
+        spending: Spending | None = None,
     ) -> None:
         self.table = table
         self.count = len(table)
@@ -58,11 +82,10 @@ class Shared:
         self.depth = 0
         self.deepest = 0
         self.steps = 0
-        self.plain = table.columns.keys().isdisjoint(_SIDES) and (
-            ad is None or all(ad.find(name) is None for name in _SIDES)
-        )
+        self.plain = not odd and (ad is None or all(ad.find(name) is None for name in SIDES))
         self.consulted: set[str] = set()
         self.own = False
+        self.spending = Spending() if spending is None else spending
 
     def holds_here(self, known: Remembered) -> bool:
         """Whether a value that was found for another ad and another overlay is the value here."""
@@ -77,6 +100,22 @@ class Shared:
         self.deepest = max(self.deepest, deepest)
         if deepest > self.context.max_depth or self.steps > self.context.max_steps:
             raise Overrun
+
+    def spend(self, size: int, rows: int) -> None:
+        """
+        Count a kernel of so many nodes that runs over so many rows, or raise `Exhausted`.
+
+        A node costs a few steps to come to, and hundreds of rows are as quick as one step.
+        """
+        self.spending.steps += size * (_NODE + rows // _ROWS)
+        if self.exhausted:
+            raise Exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all rows together have taken what they may."""
+        limit = self.context.max_table_steps
+        return limit is not None and self.spending.steps > limit
 
     def begin(self) -> None:
         """Nothing has been used yet."""

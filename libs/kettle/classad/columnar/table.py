@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 
-from kettle.classad.ad import ClassAd
+from kettle.classad.ad import SIDES, ClassAd
 from kettle.classad.columnar.cells import Cells
 from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.values import Stored
@@ -78,7 +78,7 @@ class Table(Cells):
         self._shapes: dict[tuple[str, ...], _Shape] = {(): _EMPTY}
         self._capacity = _FIRST_CAPACITY
         self._all_rows = np.arange(0)
-        self._remembered: dict[tuple[int, bool], Remembered] = {}
+        self._remembered: dict[tuple[int, str, bool], Remembered] = {}
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -177,16 +177,35 @@ class Table(Cells):
             self._all_rows = np.arange(len(self.keys))
         return self._all_rows
 
-    def recall(self, expression: Node, *, mine: bool) -> Remembered | None:
-        """What is remembered of an expression, written in the rows (`mine`) or in the other ad."""
-        known = self._remembered.get((id(expression), mine))
+    def recall(self, expression: Node, key: str, *, mine: bool) -> Remembered | None:
+        """What is remembered of an expression behind a name, written in the rows (`mine`) or in the other ad."""
+        known = self._remembered.get((id(expression), key, mine))
         return known if known is not None and known.version == self.version else None
 
-    def remember(self, found: Remembered, *, mine: bool) -> None:
+    def remember(self, found: Remembered, key: str, *, mine: bool) -> None:
         """Keep the value of an expression until an ad changes."""
         if len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()
-        self._remembered[id(found.expression), mine] = found
+        self._remembered[id(found.expression), key, mine] = found
+
+    def odd_rows(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows have an attribute named like MY or TARGET; None if none has."""
+        if self.columns.keys().isdisjoint(SIDES):
+            return None
+        rows = len(self.keys)
+        odd = np.zeros(rows, np.bool_)
+        for column in (self.columns[name] for name in SIDES if name in self.columns):
+            odd |= column.tags[:rows] != Tag.ABSENT
+        return odd if odd.any() else None
+
+    def says(self, name: str, text: str) -> npt.NDArray[np.bool_]:
+        """In which rows an attribute is this very string."""
+        rows = len(self.keys)
+        column = self.columns.get(name.lower())
+        if column is None:
+            return np.zeros(rows, np.bool_)
+        literal: npt.NDArray[np.bool_] = column.tags[:rows] == Tag.STRING
+        return literal & (column.bits[:rows] == self.strings.code(text))
 
     def truths(self, name: str) -> npt.NDArray[np.bool_]:
         """In which rows an attribute is the literal true."""

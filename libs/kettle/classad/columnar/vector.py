@@ -34,6 +34,10 @@ class Overrun(Exception):  # noqa: N818 - the same
     """Depth or steps may run out: only an evaluation from the start can tell."""
 
 
+class Exhausted(Exception):  # noqa: N818 - the same
+    """All rows together have taken what they may."""
+
+
 class Partition(Exception):  # noqa: N818 - the same
     """
     The rows have different kinds of value here and have to be looked at kind by kind.

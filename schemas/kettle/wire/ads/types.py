@@ -6,6 +6,8 @@ everything else (lists, references, nested ads) is the text of an expression in 
 Names keep their spelling; they are compared without regard to case.
 """
 
+from typing import Annotated
+
 import msgspec
 
 
@@ -15,5 +17,8 @@ class Expr(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expr: str
 
 
-Scalar = bool | int | float | str | Expr
+Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""What the language has: 64 bits with a sign.  A message with a larger one is refused where it comes in."""
+
+Scalar = bool | Integer | float | str | Expr
 Ad = dict[str, Scalar]

@@ -24,10 +24,12 @@ kettle classad COMMAND --help explains each.
 _EVAL: Final = """\
 The value of an expression, in new syntax, on one line.
 Without --my it is evaluated in an empty ad: names are undefined then.
-Where there is nothing but undefined or error, a terminal also gets the reason; --explain gives it anywhere.
+Where there is nothing but undefined or error, a terminal also gets the reason; --explain gives it anywhere,
+and below false the clauses that are false, with the values of the names in them.
 
-Exit status: 0 a value, also if it is undefined or error; 1 the expression cannot be read; 2 a mistake in what was typed;
-3 the evaluation was given up, because it went too deep or took too long.
+Exit status: 0 a value, also if it is undefined or error; 1 the expression cannot be read; 2 a mistake in what was typed,
+or a file that is missing, cannot be read or does not hold exactly one ad; 3 the evaluation was given up, because it went
+too deep, took too long, or a function could not serve its argument, as random(0).
 
 examples:
   kettle classad eval '5 / 2.0'
@@ -39,7 +41,9 @@ examples:
 
 --batch reads one expression a line and writes one line for each: its value, PARSE_ERROR, or EVAL_FAIL.
 It evaluates in an empty ad and in UTC.  With --tsv a line has three columns: MY, TARGET and the expression, separated by
-one tab; an empty TARGET is no target, an empty MY an empty ad.
+one tab; ads are in new syntax, an empty TARGET is no target, an empty MY an empty ad.
+Exit status of --batch: 0, also if lines are PARSE_ERROR or EVAL_FAIL; 2 where a line of --tsv has another number of
+columns: that is the end, and what came before it has been answered.
 
 There are three engines, and they agree: "closure" is what services use for single ads, "columnar" what the negotiator
 uses for all slots at once, "interpreter" the plain one that the other two are held to.
@@ -48,7 +52,13 @@ uses for all slots at once, "interpreter" the plain one that the other two are h
 _CONVERT: Final = """\
 Ads from one form of text to another: long (one "Name = value" per line, as -long prints it), new ([ a = 1; b = 2 ]),
 json, jsonl (one object per line) and xml.
-What a form cannot carry is refused, nothing is changed silently; what came before it has been written by then.
+What a form cannot carry is refused; what came before it has been written by then.
+Reals are written with 16 significant digits, as HTCondor does; between Kettle's own services all digits travel.
+Octets that are no UTF-8 are octal escapes in JSON: "\\/Expr(\\"\\\\377\\")\\/".
+A line that begins with *** ends an ad of the long form, as in HTCondor's history files.
+
+Exit status: 0 all ads are written, none if there are none; 1 the wanted form cannot carry one; 2 a mistake in what was
+typed, or a file that is missing or cannot be read.
 
 examples:
   kettle classad convert --to json slots.long
@@ -59,9 +69,10 @@ examples:
 _MATCH: Final = """\
 Whether two ads match: each one's Requirements, evaluated against the other, have to be true.
 Shown are both Requirements, clause by clause, and both Ranks.  A name that stands for an expression of the same ad,
-as in Requirements = START, is shown by its clauses.
+as in Requirements = START, is shown by its clauses.  Behind a clause that is false are the values of the names in it.
 
-Exit status: 0 they match, 1 they do not, 2 an ad cannot be read or was not given.
+Exit status: 0 they match, 1 they do not; 2 a mistake in what was typed, or a file that is missing, cannot be read or does
+not hold exactly one ad.
 
 examples:
   kettle classad match job.ad slot.ad
@@ -100,7 +111,7 @@ def _eval_arguments(parser: argparse.ArgumentParser) -> None:
         help="interpreter, closure or columnar; they agree (default: closure)",
     )
     parser.add_argument(
-        "--explain", action="store_true", help="below the value: why it is undefined or error"
+        "--explain", action="store_true", help="below the value: why it is undefined, error or false"
     )
     parser.add_argument(
         "--batch", action="store_true", help="read expressions from standard input, one a line"

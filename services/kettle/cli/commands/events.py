@@ -84,7 +84,7 @@ class Timeline:
             self._day = date
             self._screen.say(self._screen.paint(date, "dim"))
         self._screen.say(_row(line, self._screen))
-        self._screen.out.flush()
+        self._screen.flush()
 
 
 def _row(line: Line, screen: Screen) -> str:

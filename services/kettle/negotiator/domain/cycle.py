@@ -4,7 +4,7 @@ import msgspec
 
 from kettle.classad import NOTHING, Context
 from kettle.matchmaking import allocate
-from kettle.negotiator.domain.pool import Pool, keys_of
+from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
 from kettle.wire.commands.schedd import MatchedSlot
 from kettle.wire.events import Match, Rejection
@@ -29,7 +29,6 @@ def negotiate(
     """Match open demand with free slots; remember in `pool` what was given, in `reasons` why the rest was not."""
     pool.expire(now)
     offer = pool.offer()
-    keys = keys_of(pool.submitters.items())
     allocation = allocate(offer, pool.demands(), context)
     pool.stirred = False  # what has not been given now cannot be given until something changes
     matches: list[Match] = []
@@ -37,7 +36,7 @@ def negotiate(
     for grant in allocation.grants:
         demand = grant.demand
         name, secret = pool.name_of(grant.row), pool.secret_of(grant.row)
-        pool.give(keys[demand.submitter, demand.schedd], grant, now + trust)
+        pool.give(grant, now + trust)
         matches.append(
             Match(
                 submitter=demand.submitter,

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
-from kettle.classad import ClassAd, parse
-from kettle.classad.columnar import Evaluator, Table
+from kettle.classad import ClassAd
+from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Demand, Grant, Offer
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
     from kettle.wire.ads import Ad
-
-_UNCLAIMED: Final = parse('State =?= "Unclaimed"')
-_NOT_CARVED: Final = parse("DynamicSlot =!= true")
 
 _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
 """What differs in every ad of a slot in which nothing has changed."""
@@ -102,9 +100,13 @@ class Pool:
     # -- what is offered and asked -----------------------------------------------------------------------------------
 
     def offer(self) -> Offer:
-        """Slots that may be matched, without what was given away."""
+        """
+        Slots that may be matched, without what was given away.
+
+        `State` is the startd's word, so it is taken as it stands: an expression there could make every cycle slow.
+        """
         known = np.fromiter((key in self.secrets for key in self.slots.keys), np.bool_, len(self.slots))
-        offer = Offer(self.slots, np.flatnonzero(known & Evaluator(self.slots).holds(_UNCLAIMED)))
+        offer = Offer(self.slots, np.flatnonzero(known & self.slots.says("State", "Unclaimed")))
         for key, given in self._given.items():
             for amounts, count in given.taken:
                 offer.take(self.slots.row(key), amounts, count)
@@ -112,12 +114,12 @@ class Pool:
 
     def machines(self) -> npt.NDArray[np.int64]:
         """The rows of all slots that are not carved out of others, busy or not: what the pool could do."""
-        return np.flatnonzero(Evaluator(self.slots).holds(_NOT_CARVED))
+        return np.flatnonzero(~self.slots.truths("DynamicSlot"))
 
     def demands(self) -> list[Demand]:
-        """Open demand, submitters in the order of their names, each one's requests in its own order."""
+        """Open demand, that of submitters who have least first, each one's requests in its own order."""
         demands: list[Demand] = []
-        for key in sorted(self.submitters):
+        for key in self._by_need():
             ad = self.submitters[key]
             for request in ad.requests:
                 promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
@@ -130,16 +132,31 @@ class Pool:
                             autocluster=request.autocluster,
                             count=count,
                             job=ClassAd.from_wire(request.ad),
+                            key=key,
                         )
                     )
         return demands
 
-    def give(self, key: str, grant: Grant, until: float) -> None:
+    def _by_need(self) -> list[str]:
+        """
+        Keys of submitters' ads, those of whom fewest jobs run or are about to run first, then those of schedds alike.
+
+        Who comes first gets what cannot be divided, so an order that is always the same would let the last starve.
+        """
+        own = {key: ad.running for key, ad in self.submitters.items()}
+        for (key, _), (count, _) in self._promised.items():
+            own[key] += count
+        whole: Counter[str] = Counter()
+        for key, ad in self.submitters.items():
+            whole[ad.name] += own[key]
+        return sorted(own, key=lambda key: (whole[self.submitters[key].name], own[key], key))
+
+    def give(self, grant: Grant, until: float) -> None:
         """Remember a match until the ads show it, or until it is clear that nothing came of it."""
         given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
         given.taken.append((grant.amounts, grant.count))
         given.until = until
-        autocluster = grant.demand.autocluster
+        key, autocluster = grant.demand.key, grant.demand.autocluster
         before, _ = self._promised.get((key, autocluster), (0, 0.0))
         self._promised[key, autocluster] = (before + grant.count, until)
 
@@ -168,8 +185,3 @@ class Pool:
     def idle(self) -> int:
         """Idle jobs in the pool."""
         return sum(ad.idle for ad in self.submitters.values())
-
-
-def keys_of(submitters: Iterable[tuple[str, SubmitterAd]]) -> dict[tuple[str, str], str]:
-    """(submitter, schedd) -> the key of its ad."""
-    return {(ad.name, ad.schedd): key for key, ad in submitters}
