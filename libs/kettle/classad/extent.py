@@ -5,7 +5,7 @@ How far an expression goes before it enters another one: the bill for evaluating
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,7 +19,30 @@ if TYPE_CHECKING:
 
 Code: TypeAlias = "Callable[[Scope], Value]"
 
-_MOST_KEPT: Final = 65_536
+_MOST_NODES: Final = 500_000
+_T = TypeVar("_T")
+
+
+class Kept(dict[int, _T]):
+    """
+    What is known about expressions, by the identity of the node: a hash of the tree would have to walk it.
+
+    An entry holds its node, so that no other node gets the same identity while it is here.
+    All entries go when the expressions have too many nodes together: anybody may send long ones.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._nodes = 0
+
+    def keep(self, node: Node, entry: _T, nodes: int) -> _T:
+        """Add an entry for an expression of so many nodes."""
+        self._nodes += nodes
+        if self._nodes > _MOST_NODES:
+            self.clear()
+            self._nodes = nodes
+        self[id(node)] = entry
+        return entry
 
 
 class Extent(msgspec.Struct, eq=False):
@@ -38,21 +61,15 @@ class Extent(msgspec.Struct, eq=False):
     code: Code | None = None
 
 
-EXTENTS: Final[dict[int, Extent]] = {}
-"""
-By the identity of the node: a hash of the tree would have to walk it.
-
-An entry holds its node, so that no other node gets the same identity while it is here.
-"""
+EXTENTS: Final[Kept[Extent]] = Kept()
 
 
 def extent_of(node: Node) -> Extent:
     """The extent of `node`, found out once."""
     extent = EXTENTS.get(id(node))
     if extent is None:
-        if len(EXTENTS) >= _MOST_KEPT:
-            EXTENTS.clear()
-        extent = EXTENTS[id(node)] = Extent(node, *_measured(node))
+        extent = Extent(node, *_measured(node))
+        EXTENTS.keep(node, extent, extent.size)
     return extent
 
 

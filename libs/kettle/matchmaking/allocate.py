@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from kettle.classad import NOTHING, ClassAd, Context
+from kettle.classad.columnar import Spending
 from kettle.matchmaking.candidates import Candidates, Ranking, candidates
 from kettle.matchmaking.request import Amounts, Request, quantized
 from kettle.matchmaking.slots import Offer
@@ -76,11 +77,13 @@ class _Open:
         self.stuck = self.request.fault is not None
         self._granted: dict[tuple[float, ...], Grant] = {}
         self._context = context
+        self._spending = Spending()
 
     def serve(self, offer: Offer, ranking: Ranking, budget: float) -> float:
         """Take what the budget of cores allows; returns what it cost."""
         spent = 0.0
-        for found in candidates(self.demand.job, self.request, offer, ranking, self._context):
+        found_by = candidates(self.demand.job, self.request, offer, ranking, self._context, self._spending)
+        for found in found_by:
             spent += self._take(found, offer, budget - spent)
             if not self.left or spent >= budget:
                 return spent

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from kettle.classad import Node
-from kettle.classad.columnar import Evaluator
+from kettle.classad.columnar import Evaluator, Spending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class Ranking:
         self._unranked = offer.rows
         self._exhausted = 0
 
-    def order(self, job: ClassAd) -> Integers:
+    def order(self, job: ClassAd, spending: Spending | None = None) -> Integers:
         """The offered rows, those that the job ranks highest first, equal ones in the order of their numbers."""
         self._prune()
         rank = job.find("rank")
@@ -66,7 +66,9 @@ class Ranking:
         if known is not None and known[0] is rank and self._shared(rank, job):
             return known[1]
         offer = self._offer
-        slots = Evaluator(offer.table, my=job, overlay=offer.overlay, context=self._context)
+        slots = Evaluator(
+            offer.table, my=job, overlay=offer.overlay, context=self._context, spending=spending
+        )
         order = _falling(self._unranked, slots.numbers("rank"))
         if self._shared(rank, job):
             if len(self._orders) >= _ORDERS:
@@ -95,31 +97,46 @@ def _falling(rows: Integers, ranks: Reals) -> Integers:
 
 
 def candidates(
-    job: ClassAd, request: Request, offer: Offer, ranking: Ranking, context: Context
+    job: ClassAd,
+    request: Request,
+    offer: Offer,
+    ranking: Ranking,
+    context: Context,
+    spending: Spending | None = None,
 ) -> Iterator[Candidates]:
-    """The slots that match a job and have room for it, the best-liked first, as they are asked for."""
-    order = ranking.order(job)
+    """
+    The slots that match a job and have room for it, the best-liked first, as they are asked for.
+
+    What the job's own expressions take is counted in `spending`.
+    """
+    order = ranking.order(job, spending)
     start, size = 0, _PIECE
     while start < len(order):
         piece = order[start : start + size]
         start, size = start + size, size * _GROWTH
-        found = _matching(piece, job, request, offer, context)
+        found = _matching(piece, job, request, offer, context, spending)
         if len(found.rows):
             yield found
 
 
-def _matching(rows: Integers, job: ClassAd, request: Request, offer: Offer, context: Context) -> Candidates:
+def _matching(
+    rows: Integers, job: ClassAd, request: Request, offer: Offer, context: Context, spending: Spending | None
+) -> Candidates:
     """Those of `rows` that suit and are suited, and have room."""
     table, overlay = offer.table, offer.overlay
     asked: dict[str, float | Reals] = dict(request.fixed)
     if request.varying:
-        asked |= request.of(Evaluator(table, my=job, rows=rows, overlay=overlay, context=context))
+        asked |= request.of(
+            Evaluator(table, my=job, rows=rows, overlay=overlay, context=context, spending=spending)
+        )
     room = offer.room(rows, asked)
     keep = room > 0
-    for my, target in ((job, None), (None, job)):
-        left = np.flatnonzero(keep)
-        slots = Evaluator(table, my=my, target=target, rows=rows[left], overlay=overlay, context=context)
-        keep[left] = slots.holds("requirements")
+    left = np.flatnonzero(keep)
+    mine = Evaluator(table, my=job, rows=rows[left], overlay=overlay, context=context, spending=spending)
+    keep[left] = mine.holds("requirements")
+    left = np.flatnonzero(keep)
+    theirs = Evaluator(table, target=job, rows=rows[left], overlay=overlay, context=context)
+    keep[left] = theirs.holds("requirements")
     for name in request.varying:
         asked[name] = np.asarray(asked[name])[keep]
     return Candidates(rows[keep], asked, room[keep])

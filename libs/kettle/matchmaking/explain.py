@@ -24,7 +24,7 @@ from kettle.classad import (
     is_true,
     unparse,
 )
-from kettle.classad.columnar import Evaluator
+from kettle.classad.columnar import Evaluator, Spending
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slots import whole_amounts
 
@@ -74,36 +74,44 @@ class Explainer:
         self._context = context
         self._wholes: Mapping[str, Integers] = whole_amounts(table)
         self._slot_clauses = self._requirements_of_slots()
+        self._spending = Spending()
 
     def explain(self, job: ClassAd) -> Explanation:
         """Look at every slot from the job's side and at the job from every slot's."""
+        self._spending = Spending()
         matching = self._mine(job).holds("requirements") & self._theirs(job)
         request = Request(job, self._context)
         small = self._too_small(job, request)
         able = int(np.count_nonzero(matching & ~np.logical_or.reduce(list(small.values()))))
-        fault = (
-            None if able else self._fault(job) or (request.failure() if len(self._rows) else request.fault)
-        )
+        fault = None if able else self._fault(job) or self._request_fault(request)
         counts: dict[tuple[_Side, str], int] = {}
         if fault is None:
             self._count_mine(job, counts)
             self._count_theirs(job, counts)
             if not able and matching.any():
                 for name, slots in small.items():
-                    _count(
-                        counts, "job", f"{_asked(job, request, name)} does not fit", np.count_nonzero(slots)
-                    )
+                    _count(counts, "job", _does_not_fit(job, request, name), int(np.count_nonzero(slots)))
         refusals = [Refusal(side=side, text=text, refuses=n) for (side, text), n in counts.items() if n]
         return Explanation(able=able, refusals=sorted(refusals, key=lambda r: -r.refuses), fault=fault)
 
     def _mine(self, job: ClassAd) -> Evaluator:
-        return Evaluator(self._table, my=job, rows=self._rows, overlay=self._wholes, context=self._context)
+        return Evaluator(
+            self._table,
+            my=job,
+            rows=self._rows,
+            overlay=self._wholes,
+            context=self._context,
+            spending=self._spending,
+        )
 
     def _theirs(self, job: ClassAd) -> npt.NDArray[np.bool_]:
         return self._slots(self._rows, job).holds("requirements")
 
     def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
         return Evaluator(self._table, target=job, rows=rows, overlay=self._wholes, context=self._context)
+
+    def _request_fault(self, request: Request) -> str | None:
+        return request.failure() if len(self._rows) else request.fault
 
     def _too_small(self, job: ClassAd, request: Request) -> dict[str, Booleans]:
         """Which slots have not as much of each resource as is asked of them, and be it that none can be asked."""
@@ -176,11 +184,11 @@ def _count(counts: dict[tuple[_Side, str], int], side: _Side, text: str, refuses
     counts[side, text] = counts.get((side, text), 0) + refuses
 
 
-def _asked(job: ClassAd, request: Request, name: str) -> str:
+def _does_not_fit(job: ClassAd, request: Request, name: str) -> str:
     stored = job.find(f"request{name.lower()}")
     if name in request.varying and isinstance(stored, Node):
-        return f"Request{name} = {_text(stored)}"
-    return f"Request{name} = {request.fixed[name]:.15g}"
+        return f"Request{name} = {_text(stored)} does not fit"
+    return f"Request{name} = {request.fixed[name]:.15g} does not fit"
 
 
 def _text(clause: Node) -> str:

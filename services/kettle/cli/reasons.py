@@ -173,11 +173,14 @@ def _amount(name: str, value: Scalar) -> str:
 
 
 def _quoted(clauses: Sequence[Clause]) -> str:
-    texts = [
-        f"the clause {clause.text} of {'the job' if clause.side == 'job' else 'the slot'}"
-        for clause in clauses[:3]
-    ]
-    return " and by ".join(texts)
+    return " and by ".join(map(_clause, clauses[:3]))
+
+
+def _clause(clause: Clause) -> str:
+    request = clause.text.removesuffix(" does not fit")
+    if clause.side == "job" and request != clause.text:
+        return f"the request {request}, for which they have no room"
+    return f"the clause {clause.text} of {'the job' if clause.side == 'job' else 'the slot'}"
 
 
 def _number(ad: Ad, name: str) -> float:

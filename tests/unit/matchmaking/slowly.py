@@ -70,6 +70,11 @@ class Slot:
             return int(self.free["Cpus"] > 0)
         return min(_times(self.free[name], rounded(name, amount), amount) for name, amount in asked.items())
 
+    def too_small(self, asked: dict[str, float]) -> set[str]:
+        """Of what there is not enough even if nothing runs there."""
+        small = {name for name, amount in asked.items() if self.partitionable and amount > self.totals[name]}
+        return small if self.totals["Cpus"] else small | {"Cpus"}
+
     def take(self, asked: dict[str, float]) -> None:
         """One job more."""
         for name in RESOURCES:
@@ -177,11 +182,19 @@ def _served(
 
 
 def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str]]) -> int:
-    """Count what refuses each slot in which way, as (side, text); how many slots could run the job."""
-    able = 0
+    """
+    Count what refuses each slot in which way, as (side, text); how many slots could run the job.
+
+    Requests that do not fit are counted, as "RequestCpus does not fit", where they are all that is in the way somewhere.
+    """
+    able, suits, small = 0, False, Counter[tuple[str, str]]()
     for slot in slots:
         idle = slot.idle
-        able += matches(job, idle)
+        asked = None if faulty(job) else asked_of(job, idle)
+        lacks = set(RESOURCES) if asked is None else slot.too_small(asked)
+        small.update(("job", f"Request{name} does not fit") for name in lacks)
+        suits |= matches(job, idle)
+        able += matches(job, idle) and not lacks
         for side, mine, other in (("job", job, idle), ("slot", idle, job)):
             stored = mine.find("requirements")
             if stored is None:
@@ -191,6 +204,8 @@ def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str
             else:
                 for clause in conjuncts(stored):
                     counts[side, unparse(clause)] += not _holds(clause, mine, other)
+    if suits and not able:
+        counts.update(small)
     return able
 
 

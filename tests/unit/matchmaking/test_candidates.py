@@ -126,6 +126,20 @@ def test_a_rank_that_looks_at_slots_alone_is_worked_out_once() -> None:
     assert first is ranking.order(plain)
 
 
+def test_only_so_many_orders_are_kept() -> None:
+    """
+    The first of sixty-five is found anew, and is the same; nothing grows with the number of Ranks.
+    """
+    offered = offer(slot(Speed=1), slot(Speed=2))
+    ranking = Ranking(offered, NOTHING)
+    wants = [ClassAd({"Rank": parse(f"TARGET.Speed * {n}")}) for n in range(1, 66)]
+    orders = [ranking.order(one) for one in wants]
+    assert orders[64] is ranking.order(wants[64])
+    again = ranking.order(wants[0])
+    assert orders[0] is not again
+    assert [1, 0] == orders[0].tolist() == again.tolist()
+
+
 @pytest.mark.parametrize("text", ["TARGET.Cpus", "-TARGET.Memory", "TARGET.Derived", "Factor * TARGET.Speed"])
 def test_a_rank_that_looks_at_what_is_left_or_at_the_job_is_worked_out_anew(text: str) -> None:
     """

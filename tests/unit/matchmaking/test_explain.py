@@ -1,5 +1,6 @@
 """Why an autocluster gets nothing."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
@@ -32,17 +33,23 @@ def counts(explanation: Explanation) -> dict[tuple[str, str], int]:
     return {(one.side, one.text): one.refuses for one in explanation.refusals}
 
 
+def without_amounts(explanation: Explanation) -> dict[tuple[str, str], int]:
+    """The same, with the amounts of requests that do not fit left out."""
+    cut = re.compile(r"^(Request\w+) = .* (does not fit)$")
+    return {(side, cut.sub(r"\1 \2", text)): refuses for (side, text), refuses in counts(explanation).items()}
+
+
 @given(POOLS, JOBS)
 def test_clauses_are_counted_as_they_would_be_slot_by_slot(ads: list[Ad], wants: Ad) -> None:
     """
-    Each clause of both sides is evaluated for each slot as if nothing ran there; the strongest is named first.
+    Each clause of both sides, and room, is looked at as if nothing ran there; the strongest refusal is named first.
     """
     slowly: Counter[tuple[str, str]] = Counter()
     able = refusals(ClassAd.from_wire(wants), [Slot(row, ad) for row, ad in enumerate(ads)], slowly)
     found = explained(wants, *ads)
     assert able == found.able
     if found.fault is None:
-        assert dict(+slowly) == counts(found)
+        assert dict(+slowly) == without_amounts(found)
         refuses = [one.refuses for one in found.refusals]
         assert sorted(refuses, reverse=True) == refuses
 
@@ -102,6 +109,75 @@ def test_slots_are_looked_at_as_if_nothing_ran_on_them() -> None:
     wants: Ad = {"Requirements": Expr("TARGET.Cpus >= 8 && TARGET.Memory >= 8192 && TARGET.Disk >= 10000")}
     assert 1 == explained(wants, busy).able
     assert {("job", "TARGET.Cpus >= 8"): 1} == counts(explained(wants, slot(Cpus=4)))
+
+
+def test_what_fits_in_no_slot_refuses() -> None:
+    """
+    Where nothing but room is in the way, each request that does not fit is named with how many slots it is too large for.
+    """
+    big = slot(PartitionableSlot=True, Cpus=0, TotalSlotCpus=8)
+    wants: Ad = {"Requirements": True, "RequestCpus": 500, "RequestMemory": 8192}
+    small = slot(PartitionableSlot=True, Memory=100)
+    found = explained(wants, big, small)
+    assert (
+        Explanation(
+            able=0,
+            refusals=[
+                Refusal(side="job", text="RequestCpus = 500 does not fit", refuses=2),
+                Refusal(side="job", text="RequestMemory = 8192 does not fit", refuses=1),
+            ],
+        )
+        == found
+    )
+    assert Explanation(able=1, refusals=[]) == explained({**wants, "RequestCpus": 8}, big, small)
+
+
+def test_what_fits_only_where_it_may_not_run_is_named_beside_the_clause() -> None:
+    """
+    One machine is too small and the other refuses: neither alone is the reason.
+    """
+    wants: Ad = {"Requirements": Expr('TARGET.Arch == "x"'), "RequestCpus": 16}
+    found = explained(
+        wants,
+        slot(PartitionableSlot=True, Arch="x"),
+        slot(PartitionableSlot=True, Arch="y", Cpus=64),
+    )
+    assert (0, {("job", 'TARGET.Arch == "x"'): 1, ("job", "RequestCpus = 16 does not fit"): 1}) == (
+        found.able,
+        counts(found),
+    )
+
+
+def test_a_request_that_depends_on_the_slot_is_named_as_it_is_written() -> None:
+    """
+    It has no one amount.
+    """
+    wants: Ad = {"Requirements": True, "RequestMemory": Expr("TARGET.Memory * 2")}
+    found = explained(wants, slot(PartitionableSlot=True))
+    assert {("job", "RequestMemory = TARGET.Memory * 2 does not fit"): 1} == counts(found)
+
+
+@pytest.mark.parametrize(
+    ("request_memory", "fault"),
+    [
+        (-1, "RequestMemory is no amount"),
+        (Expr('TARGET.Name + "x"'), "RequestMemory is no amount for any slot"),
+    ],
+)
+def test_a_request_that_is_no_amount_is_a_fault(request_memory: Scalar, fault: str) -> None:
+    """
+    It is said instead of clauses that have nothing to do with it.
+    """
+    wants: Ad = {"Requirements": True, "RequestMemory": request_memory}
+    assert Explanation(able=0, refusals=[], fault=fault) == explained(wants, slot(Name="s"))
+
+
+def test_a_slot_that_is_not_partitionable_has_room_for_one() -> None:
+    """
+    Whatever it asks for: that is left to the Requirements, as it is when slots are given away.
+    """
+    wants: Ad = {"Requirements": True, "RequestCpus": 500}
+    assert (1, 0) == (explained(wants, slot()).able, explained(wants, slot(Cpus=0)).able)
 
 
 def test_only_the_slots_that_are_meant_count() -> None:

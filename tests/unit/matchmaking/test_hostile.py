@@ -98,6 +98,27 @@ def test_a_request_may_depend_on_the_slot() -> None:
     assert (0, 0) == (left(offered, 0)["Cpus"], left(offered, 1)["Cpus"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'eval("TARGET.TotalCpus / 4")',
+        "1 * Quarter",
+        "eval(TARGET).TotalCpus / 4",
+    ],
+)
+def test_a_request_that_hides_what_it_asks_depends_on_the_slot(text: str) -> None:
+    """
+    Text that is evaluated may name attributes of the slot, also behind another attribute of the job.
+    """
+    offered = offer(slot(TotalCpus=8), slot(Cpus=16, TotalCpus=16))
+    wants = demand(count=8, RequestCpus=Expr(text), Quarter=Expr('eval(strcat("TARGET.", "TotalCpus / 4"))'))
+    allocation = allocate(offered, [wants])
+
+    assert [(0, 4, 2.0), (1, 4, 4.0)] == [
+        (grant.row, grant.count, grant.amounts.asked["Cpus"]) for grant in allocation.grants
+    ]
+
+
 def test_a_request_that_is_an_amount_for_no_slot_is_refused_by_name() -> None:
     """
     An expression over the slot is refused only where it gives no amount.

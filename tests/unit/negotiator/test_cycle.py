@@ -1,15 +1,20 @@
 """Negotiation cycles over ads."""
 
+from collections import Counter
+
+import msgspec
+import pytest
+
 from kettle.classad import Context
 from kettle.negotiator.domain.cycle import fresh, negotiate
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import BUSY, NO_MATCH, NO_SLOTS, Reasons
-from kettle.wire.ads import Ad, Expr
+from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle.wire.subjects import key
 
 
-def slot(name: str = "slot1@m", cpus: int = 8, memory: int = 8192, **more: int | str) -> Ad:
+def slot(name: str = "slot1@m", cpus: int = 8, memory: int = 8192, **more: Scalar) -> Ad:
     return {
         "Name": name,
         "State": "Unclaimed",
@@ -35,10 +40,10 @@ def job(requirements: str = "TARGET.Memory >= RequestMemory", **more: int | Expr
     }
 
 
-def submitter(name: str, *requests: tuple[int, int, Ad]) -> SubmitterAd:
+def submitter(name: str, *requests: tuple[int, int, Ad], running: int = 0) -> SubmitterAd:
     listed = [ResourceRequest(autocluster=a, count=n, ad=ad) for a, n, ad in requests]
     idle = sum(r.count for r in listed)
-    return SubmitterAd(name=name, schedd="ap", idle=idle, running=0, held=0, requests=listed)
+    return SubmitterAd(name=name, schedd="ap", idle=idle, running=running, held=0, requests=listed)
 
 
 def pool(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
@@ -81,6 +86,82 @@ def test_unused_shares_flow_to_the_others() -> None:
     given = {m.submitter: m.count for m in negotiate(both, Reasons(), now=0.0, trust=2.0).matches}
 
     assert {"alice": 7, "bob": 1} == given
+
+
+@pytest.mark.parametrize("fed_back", [True, False])
+def test_who_has_least_is_served_first(fed_back: bool) -> None:
+    """
+    Where one slot comes free at a time two equal submitters get half of them each, also before their ads show it.
+    """
+    got: Counter[str] = Counter()
+    one = pool([], submitter("alice", (1, 1000, job())), submitter("bob", (1, 1000, job())))
+    for cycle in range(100):
+        one.slot(key("slot1@m"), slot(cpus=1))
+        one.secret(key("slot1@m"), SlotSecret(startd="m", capability="c"))
+        got.update(m.submitter for m in negotiate(one, Reasons(), now=float(cycle), trust=1000.0).matches)
+        if fed_back:
+            for name in ("alice", "bob"):
+                demand = submitter(name, (1, 1000 - got[name], job()), running=got[name])
+                one.submitter(f"Submitter.{name}", demand)
+
+    assert {"alice": 50, "bob": 50} == dict(got)
+
+
+def test_a_submitter_with_two_schedds_counts_as_one() -> None:
+    """
+    What runs at one schedd counts at the other, and the schedd with less comes first.
+    """
+    one = pool([slot(cpus=1)], submitter("bob", (1, 9, job()), running=3))
+    for schedd, running in (("a", 2), ("b", 1)):
+        ad = submitter("alice", (1, 9, job()), running=running)
+        one.submitter(f"Submitter.{schedd}", msgspec.structs.replace(ad, schedd=schedd))
+    assert ["Submitter.b", "Submitter.a", "Submitter.bob"] == [demand.key for demand in one.demands()]
+
+
+def test_two_ads_with_one_name_are_two_demands() -> None:
+    """
+    What is promised to one ad of a submitter at a schedd is not asked for again by it.
+    """
+    one = pool([slot()])
+    for name in ("k1", "k2"):
+        one.submitter(name, submitter("alice", (1, 2, job())))
+    matches = [m for now in range(5) for m in negotiate(one, Reasons(), now=now, trust=100.0).matches]
+
+    assert 4 == sum(m.count for m in matches)
+
+
+def test_a_request_that_fits_nowhere_is_said_to() -> None:
+    """
+    Five hundred cores are more than any machine has, whatever runs there.
+    """
+    wants = job("true", RequestCpus=500)
+    (rejection,) = negotiate(
+        pool([slot("slot1@a"), slot("slot1@b", cpus=0)], submitter("alice", (1, 1, wants))),
+        Reasons(),
+        now=0.0,
+        trust=2.0,
+    ).rejections
+
+    assert NO_MATCH == rejection.reason
+    assert [("RequestCpus = 500 does not fit", 2)] == [(c.text, c.refuses) for c in rejection.clauses]
+
+
+@pytest.mark.parametrize("state", ["unclaimed", "Claimed", Expr('strcat("Un", "claimed")'), True, 1])
+def test_only_a_slot_that_says_unclaimed_is_offered(state: Scalar) -> None:
+    """
+    The word as it is, not an expression for it: what a machine writes there is not evaluated.
+    """
+    several = pool([slot("slot1@a", State=state), slot("slot1@b"), slot("slot1@c", State=state)])
+    assert ["slot1@b"] == [several.name_of(row) for row in several.offer().rows.tolist()]
+
+
+@pytest.mark.parametrize("carved", ["true", 1, False, Expr("1 == 1")])
+def test_only_a_slot_that_says_true_is_carved_out(carved: Scalar) -> None:
+    """
+    Explanations look at all other slots.
+    """
+    several = pool([slot("slot1@a", DynamicSlot=True), slot("slot1@b", DynamicSlot=carved), slot("slot1@c")])
+    assert ["slot1@b", "slot1@c"] == [several.name_of(row) for row in several.machines().tolist()]
 
 
 def test_an_impossible_request_is_explained_clause_by_clause() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kettle.bus.ports import Bus, KeyChange
 from kettle.negotiator.domain.cycle import Outcome
+from kettle.negotiator.domain.limits import LONGEST, MOST
 from kettle.negotiator.record import Record
 from kettle.negotiator.service import Negotiator
 from kettle.negotiator.settings import NegotiatorSettings
@@ -67,9 +68,12 @@ async def told(service: Negotiator) -> None:
 
 
 def demand(cpus: int) -> SubmitterAd:
-    ad: Ad = {"Requirements": Expr("true"), "RequestCpus": cpus}
-    requests = [ResourceRequest(autocluster=1, count=1, ad=ad)]
-    return SubmitterAd(name="ada", schedd="ap", idle=1, running=0, held=0, requests=requests)
+    return asking("ada", {"Requirements": Expr("true"), "RequestCpus": cpus})
+
+
+def asking(name: str, job: Ad) -> SubmitterAd:
+    requests = [ResourceRequest(autocluster=1, count=1, ad=job)]
+    return SubmitterAd(name=name, schedd="ap", idle=1, running=0, held=0, requests=requests)
 
 
 async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,6 +101,40 @@ async def test_an_ad_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFi
     named: Sequence[object] = [getattr(entry, "key", None) for entry in caplog.records]
     assert ["Machine.bad", "Machine.odd", "bad", "Submitter.bad"] == named
     assert 1 == len(bus.calls)
+
+
+async def test_an_ad_that_is_too_large_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    An expression or a number of attributes beyond what an ad may have is as good as no ad; the most that it may is read.
+    """
+    encode, good = msgspec.msgpack.encode, {**SLOT, **AMOUNTS}
+    longest = Expr("true".ljust(LONGEST))
+    longer = Expr("true".ljust(LONGEST + 1))
+    many: Ad = {f"A{n}": n for n in range(MOST - len(good))}
+    job: Ad = {"Requirements": longest, "RequestCpus": 1}
+    bus = Buckets(
+        {
+            "Machine.long": encode({**good, "Name": "long", "Start": longer}),
+            "Machine.wide": encode({**good, **many, "Name": "wide", "More": 1}),
+            "Machine.most": encode({**good, **many, "Name": "most", "Requirements": longest}),
+            "Submitter.long": encode(asking("long", {**job, "Rank": longer})),
+            "Submitter.wide": encode(
+                asking("wide", {**job, **many, "A": 1, "B": 2, "C": 3, "D": 4, "E": 5, "F": 6})
+            ),
+            "Submitter.ada": encode(asking("ada", job)),
+        },
+        {name: encode(SlotSecret(startd="m", capability=name)) for name in ("long", "wide", "most")},
+    )
+    record = Written()
+    service = negotiator(bus, record)
+    with caplog.at_level(logging.WARNING):
+        await told(service)
+    await _run(service, 0.1)
+
+    assert ["Machine.long", "Machine.wide", "Submitter.long", "Submitter.wide"] == [
+        getattr(entry, "key", None) for entry in caplog.records
+    ]
+    assert [("ada", "most")] == [(match.submitter, match.slot) for match in record.outcomes[0].matches]
 
 
 async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:

@@ -100,9 +100,11 @@ class Cells:
             self.expressions.drop(old)
         if before == tag and old == bits:
             return
-        column.tag[row], column.word[row] = tag, bits
+        column.write(row, tag, bits)
         column.counts[before] -= before != Tag.ABSENT
         column.counts[tag] += tag != Tag.ABSENT
+        if tag == Tag.ABSENT and not any(column.counts):
+            column.forget()
         column.stale = True
         self.version += 1
         self.news += not column.quiet
@@ -115,6 +117,7 @@ class Cells:
             for row, value in enumerate(values, first):
                 self.set(column, row, value)
             return
+        column.make_room()
         if kind is str:
             tag = Tag.STRING
             column.bits[first:last] = [self.strings.take(text) for text in values if isinstance(text, str)]

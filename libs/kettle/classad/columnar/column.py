@@ -6,7 +6,7 @@ Integers and reals are their own bits, booleans 0 and 1, strings and expressions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,6 +38,11 @@ class Tag:
 
 TAGS: Final = 8
 
+_N = TypeVar("_N", bound=np.generic)
+_SMALL: Final = 64
+"""So many rows are an array at once."""
+_RARE: Final = 32
+"""What less than one row in so many has is no array."""
 _COMPARED: Final = 64
 """So many results of comparisons a column keeps, each of one octet a row."""
 ORDINARY: Final = (Tag.BOOLEAN, Tag.INTEGER, Tag.REAL, Tag.STRING)
@@ -50,24 +55,45 @@ class Classes(msgspec.Struct, frozen=True):
     examples: Integers
 
 
+class _Few(dict[int, int]):
+    """What few rows have; the others have nothing."""
+
+    def __missing__(self, _: int) -> int:
+        return 0
+
+
+class _Reals:
+    """The words of few rows as reals."""
+
+    def __init__(self, words: _Few) -> None:
+        self._words = words
+
+    def __getitem__(self, row: int) -> float:
+        return float(np.int64(self._words[row]).view(np.float64))
+
+
 class Column:
     """
     `tags` and `bits` have room for more rows than there are; who asks says how many rows there are.
     `tag`, `word` and `real` are the same memory for who wants one row: an array hands out single values slowly.
 
+    What few rows have (an attribute that one machine made up) is no array before somebody asks for one, and then only
+    for as long as he uses it: names must cost no more than what stands behind them.
+
     What is derived from them is kept until a row changes, which who changes one says by `stale`.
     """
 
     __slots__ = (
-        "_booleans", "_classes", "_compared", "_floats", "_folded", "_kind", "_rows", "bits", "counts", "key", "name",
-        "quiet", "real", "stale", "tag", "tags", "word"
+        "_bits", "_booleans", "_capacity", "_classes", "_compared", "_floats", "_folded", "_kind", "_rows", "_tags",
+        "counts", "key", "name", "quiet", "real", "stale", "tag", "word"
     )  # fmt: skip
 
     def __init__(self, name: str, capacity: int, *, quiet: bool = False) -> None:
         self.name = name
         self.quiet = quiet
         self.key = name.lower()
-        self._make_room(np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64))
+        self._capacity = capacity
+        self.forget()
         self.counts = [0] * TAGS  # of all but the absent ones
         self.stale = False
         self._rows = -1
@@ -78,17 +104,66 @@ class Column:
         self._classes: Classes | None = None
         self._compared: dict[tuple[str, type, object], Vector] = {}
 
-    def grow(self, capacity: int) -> None:
-        """Make room for so many rows; memory that no row uses is never touched, and so costs nothing."""
-        used = np.flatnonzero(self.tags)
-        tags, bits = np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64)
-        tags[used], bits[used] = self.tags[used], self.bits[used]
-        self._make_room(tags, bits)
+    def forget(self) -> None:
+        """No row has anything."""
+        few = _Few()
+        self._tags: Tags | None = None
+        self._bits: Integers | None = None
+        self.tag: _Few | memoryview = few
+        self.word: _Few | memoryview = _Few()
+        self.real: _Reals | memoryview = _Reals(self.word)
+        if self._capacity <= _SMALL:
+            self.make_room()
 
-    def _make_room(self, tags: Tags, bits: Integers) -> None:
-        self.tags, self.bits = tags, bits
-        self.tag, self.word = tags.data, bits.data
-        self.real = bits.view(np.float64).data
+    def grow(self, capacity: int) -> None:
+        """Make room for so many rows."""
+        few = self._tags is None
+        tags, bits = self.tags, self.bits
+        self._capacity = capacity
+        if not few:
+            self._settle(np.resize(tags, capacity), np.resize(bits, capacity), len(tags))
+
+    def make_room(self) -> None:
+        """Become arrays, for good."""
+        if self._tags is None:
+            self._settle(self.tags, self.bits, self._capacity)
+
+    def _settle(self, tags: Tags, bits: Integers, used: int) -> None:
+        tags[used:], bits[used:] = 0, 0
+        self._tags, self._bits = tags, bits
+        self.tag, self.word, self.real = tags.data, bits.data, bits.view(np.float64).data
+
+    def write(self, row: int, tag: int, word: int) -> None:
+        """Write one row."""
+        if isinstance(self.tag, _Few) and isinstance(self.word, _Few):
+            if tag == Tag.ABSENT:
+                self.tag.pop(row, None)
+                self.word.pop(row, None)
+                return
+            self.tag[row], self.word[row] = tag, word
+            if len(self.tag) * _RARE > self._capacity:
+                self.make_room()
+        else:
+            self.tag[row], self.word[row] = tag, word
+
+    @property
+    def tags(self) -> Tags:
+        """What each row has."""
+        return self._array(np.zeros(self._capacity, np.uint8), self.tag) if self._tags is None else self._tags
+
+    @property
+    def bits(self) -> Integers:
+        """The values of all rows."""
+        return (
+            self._array(np.zeros(self._capacity, np.int64), self.word) if self._bits is None else self._bits
+        )
+
+    @staticmethod
+    def _array(array: npt.NDArray[_N], few: _Few | memoryview) -> npt.NDArray[_N]:
+        assert isinstance(few, _Few), "arrays are there already"
+        for row, value in few.items():
+            array[row] = value
+        return array
 
     def uniform(self, rows: int) -> int | None:
         """The kind that all rows have, if it is an ordinary one, or if all have the same expression."""

@@ -34,7 +34,8 @@ _DTYPES: Final = {Tag.BOOLEAN: np.bool_, Tag.INTEGER: np.int64, Tag.REAL: np.flo
 
 
 _ROW: Final = 10
-"""Steps that putting an ad of a row together costs, and one for each attribute."""
+_ATTRIBUTE: Final = 4
+"""Steps that putting an ad of a row together costs, and each of its attributes."""
 
 
 def too_long() -> EvaluationFailed:
@@ -127,7 +128,7 @@ def _outcome(
     shared = frame.shared
     row = position if frame.rows is None else int(frame.rows[position])
     there = _ad(frame, row, keys)
-    shared.spending.steps += _ROW + len(there)
+    shared.spending.steps += _ROW + _ATTRIBUTE * len(there)
     my, target = (there, shared.ad) if frame.mine else (shared.ad, there)
     assert my is not None, "a frame of the ad's side has an ad"
     path = [(there if mine else shared.ad, key) for mine, key in shared.path]

@@ -28,6 +28,7 @@ from kettle.classad.columnar.vector import (
     Vector,
     of_value,
 )
+from kettle.classad.extent import Kept
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import (
     Binary,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 _HIGHEST: Final = 200
 """Levels of an expression that gets a kernel; higher ones are left to closures as a whole."""
-_MOST: Final = 16_384
 
 
 class Kernel(msgspec.Struct, frozen=True, eq=False):
@@ -69,18 +69,16 @@ class Kernel(msgspec.Struct, frozen=True, eq=False):
     size: int
 
 
-_KERNELS: dict[int, Kernel] = {}
+_KERNELS: Final[Kept[Kernel]] = Kept()
 
 
 def kernel_of(node: Node) -> Kernel:
-    """The kernel of an expression, compiled once as long as it is in use."""
+    """The kernel of an expression, compiled once as long as it is kept."""
     kernel = _KERNELS.get(id(node))
     if kernel is None or kernel.node is not node:
-        if len(_KERNELS) >= _MOST:
-            _KERNELS.clear()
         height, size = _measure(node)
         run = _compile(node) if height <= _HIGHEST else _overrun
-        kernel = _KERNELS[id(node)] = Kernel(node, run, height, size)
+        kernel = _KERNELS.keep(node, Kernel(node, run, height, size), size)
     return kernel
 
 

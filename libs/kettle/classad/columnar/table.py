@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kettle.wire.ads.types import Scalar
 
 _FIRST_CAPACITY: Final = 64
-_ROOM_FOR_SHAPES: Final = 64
+_ROOM_FOR_NAMES: Final = 5_000
+"""So many names may be remembered in sets that no ad has any more."""
 _REMEMBERED: Final = 64
 """So many expressions whose values are kept, each of up to nine octets a row."""
 
@@ -77,6 +78,7 @@ class Table(Cells):
         self._shape_of: list[_Shape] = []
         self._shapes: dict[tuple[str, ...], _Shape] = {(): _EMPTY}
         self._capacity = _FIRST_CAPACITY
+        self._names = self._names_used = 0
         self._all_rows = np.arange(0)
         self._remembered: dict[tuple[int, str, bool], Remembered] = {}
 
@@ -124,8 +126,8 @@ class Table(Cells):
             self.write(column, row, Tag.ABSENT, 0)
         if row != last:
             for column in set(self._shape_of[last].columns):  # a name may be there in two spellings
-                column.tag[row], column.word[row] = column.tag[last], column.word[last]
-                column.tag[last], column.word[last] = Tag.ABSENT, 0
+                column.write(row, column.tag[last], column.word[last])
+                column.write(last, Tag.ABSENT, 0)
                 column.stale = True
             self.keys[row], self._shape_of[row] = self.keys[last], self._shape_of[last]
             self._rows[self.keys[row]] = row
@@ -205,7 +207,8 @@ class Table(Cells):
         if column is None:
             return np.zeros(rows, np.bool_)
         literal: npt.NDArray[np.bool_] = column.tags[:rows] == Tag.STRING
-        return literal & (column.bits[:rows] == self.strings.code(text))
+        same: npt.NDArray[np.bool_] = column.bits[:rows] == self.strings.code(text)
+        return literal & same
 
     def truths(self, name: str) -> npt.NDArray[np.bool_]:
         """In which rows an attribute is the literal true."""
@@ -255,7 +258,8 @@ class Table(Cells):
     def _shape(self, names: tuple[str, ...]) -> _Shape:
         shape = self._shapes.get(names)
         if shape is None:
-            if len(self._shapes) > 2 * len(self.keys) + _ROOM_FOR_SHAPES:
+            self._names += len(names)
+            if self._names > self._names_used * 2 + _ROOM_FOR_NAMES:
                 self._tidy()
             shape = self._shapes[names] = _Shape(names, tuple(self._column(name) for name in names))
         return shape
@@ -265,6 +269,7 @@ class Table(Cells):
         shapes = {shape.names: shape for shape in self._shape_of}
         used = {column.key for shape in shapes.values() for column in shape.columns}
         self._shapes = {**shapes, (): _EMPTY}
+        self._names = self._names_used = sum(map(len, shapes))
         self.columns = {key: column for key, column in self.columns.items() if key in used}
 
     def _column(self, name: str) -> Column:
