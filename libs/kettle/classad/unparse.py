@@ -132,7 +132,8 @@ def _pieces(node: Node, layout: _Layout, indent: int) -> list[_Piece]:
         case Parentheses(inner=inner):
             return ["(", (inner, indent), ")"]
         case Unary(op=op, operand=operand):
-            return [f" {op}", (operand, indent)]
+            # A minus right before digits would be read as part of the number.
+            return [f" {op} " if layout.exact else f" {op}", (operand, indent)]
         case Call(name=name, arguments=arguments):
             return [f"{name}(", *_separated(((item, indent) for item in arguments), ","), ")"]
         case ListLiteral(items=items):

@@ -162,3 +162,12 @@ def test_what_travels_loses_no_digit(text: str) -> None:
     arrived = ClassAd.from_wire(ad.to_wire())
 
     assert evaluate(parse("l[0]"), ad) == evaluate(parse("l[0]"), arrived)
+
+
+def test_a_sign_stays_apart_from_its_number() -> None:
+    """
+    An ad that came over the wire is written as the one that left: ``- 5`` is an operator and a number.
+    """
+    ad = ClassAd.parse("[a = - 5; b = -5; c = {- 7}]")
+
+    assert unparse(ad) == unparse(ClassAd.from_wire(ad.to_wire()))

@@ -24,6 +24,7 @@ _OUTSIDE: Final = re.compile(_TOKEN % b"", re.DOTALL)
 _OUTSIDE_EXTENDED: Final = re.compile(_TOKEN % rb"|#[^\n]*(?:\n|\Z)", re.DOTALL)
 _REPEAT: Final = re.compile(rb"[*+?]|\{[0-9]+(?:,[0-9]*)?\}")
 _SPACED_REPEAT: Final = re.compile(rb"\s*(?:" + _REPEAT.pattern + rb")")
+_EMPTY_REPEAT: Final = re.compile(rb"\(\s+(?:" + _REPEAT.pattern + rb")")
 _NAMED_GROUP: Final = re.compile(rb"\(\?P?<([A-Za-z_][A-Za-z0-9_]*)>")
 _ASSERTIONS: Final = frozenset({b"^", b"$", rb"\b", rb"\B", rb"\A", rb"\z", rb"\Z"})
 """PCRE repeats none of these."""
@@ -82,6 +83,8 @@ def _refuse(token: bytes, pattern: bytes, position: int, *, extended: bool) -> N
 def _plain(text: bytes, extended: bool) -> tuple[bytes, bytes]:  # noqa: FBT001 - private
     """What stands between the tokens; an octet beyond ASCII has no other case, whatever RE2 takes it for."""
     if extended:
+        if _EMPTY_REPEAT.search(text):
+            raise re.error("there is nothing to repeat")  # without the blank it would begin an option
         text = b"".join(text.split())
     linear = re.sub(rb"[\x80-\xff]", lambda octet: b"(?-i:\\x%02x)" % octet[0][0], text)
     return linear, text.replace(b"{,", rb"\{,")
