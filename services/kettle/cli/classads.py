@@ -5,17 +5,16 @@ Ads and expressions as `kettle classad` takes them: from files, with errors that
 from __future__ import annotations
 
 import codecs
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad import ClassAdParseError, Context, read_ads
 from kettle.cli.errors import UsageError
+from kettle.cli.inputs import standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import BinaryIO
 
     from kettle.classad import ClassAd, Form
 
@@ -42,15 +41,6 @@ def lines_of_input() -> Iterator[str]:
             yield line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}") from error
-
-
-def standard_input() -> BinaryIO:
-    """
-    Standard input, unless whoever started us closed it.
-    """
-    if sys.stdin is None:
-        raise UsageError("there is no standard input")
-    return sys.stdin.buffer
 
 
 def _called(name: str) -> str:

@@ -4,11 +4,11 @@
 
 import argparse
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
 from kettle.cli.errors import CommandError, UsageError
+from kettle.cli.inputs import standard_input
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         given[name] = match[2]
     try:
         if arguments.file == "-":
-            submission = prepare(sys.stdin.read(), given=given, source="standard input", submit_method=0)
+            submission = prepare(_typed(), given=given, source="standard input", submit_method=0)
         else:
             submission = prepare(Path(arguments.file), given=given, submit_method=0)
     except SubmitError as error:
@@ -103,3 +103,10 @@ def _show(submission: Submission, screen: Screen) -> int:
         if own:
             screen.say(write_long(ClassAd.from_wire(own)).rstrip())
     return 0
+
+
+def _typed() -> str:
+    try:
+        return standard_input().read().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error
