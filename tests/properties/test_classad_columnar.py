@@ -124,16 +124,12 @@ class Question:
         """
         Whether a budget that ran out explains a difference.
 
-        Whole columns may use more steps than one row does, or less.  What starts within an attribute is never told
-        that it has more levels left than it has, but at times less: where a function makes a value of a failure,
-        one may be seen that the interpreter does not come upon.
+        Whole columns may use more steps than one row does, or less.
         """
-        steps, levels = self._context.max_steps < PLENTY.max_steps, self._context.max_depth < PLENTY.max_depth
+        steps = self._context.max_steps < PLENTY.max_steps
         if steps and (over(value) or over(answer) or isinstance(answer, np.generic)):
             return True
-        return (steps or levels) and ATTEMPTS.search(
-            f"{self._text} {self._other} {self._ad(row)}"
-        ) is not None
+        return steps and ATTEMPTS.search(f"{self._text} {self._other} {self._ad(row)}") is not None
 
 
 def ad_of(wire: Ad) -> ClassAd:

@@ -70,12 +70,16 @@ def evaluate_within(
     path: Sequence[tuple[ClassAd, str]] = (),
     depth: int = 0,
     steps: int = 0,
+    *,
+    exact: bool = True,
 ) -> tuple[Value, int]:
     """
     The value of `expression` in `my`, for someone who evaluates by other means and got as far as here.
 
     `path` are the attributes that are being evaluated further up, each an ad and a lower-case name: there circles
     end.  `depth` and `steps` are what has been used; with the value comes how many steps that makes now.
+    If it is not `exact` but the most that may have been used, `EvaluationFailed` is raised also where a function made
+    a value of a budget that ran out.
     """
     scope = new_scope(run, my, target, context)
     state = scope.state
@@ -88,4 +92,6 @@ def evaluate_within(
     except RecursionError:
         raise EvaluationFailed(_TOO_DEEP) from None
     state.close()
+    if state.gave_up and not exact:
+        raise EvaluationFailed(_TOO_DEEP)
     return value, context.max_steps - state.steps

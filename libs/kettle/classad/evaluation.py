@@ -39,7 +39,8 @@ class Evaluation(msgspec.Struct, eq=False):
     It counts down `depth` and `steps`, knows the scope of each ad by the ad's identity, and gives each nested ad
     one identity.
     `evaluate` is the engine: it charges for an expression, looks whether it is too deep, and gives its value.
-    After a failure the levels are not where they were: who goes on nevertheless puts `depth` back.
+    After a failure the levels are not where they were: who goes on nevertheless puts `depth` back, but `gave_up`
+    stays.
     It sees one instant: two readings of the clock in one expression agree.
     """
 
@@ -52,6 +53,7 @@ class Evaluation(msgspec.Struct, eq=False):
     scopes: dict[int, Scope] = {}
     _nested: dict[tuple[int, int], tuple[AdLiteral, ClassAd]] | None = None
     _now: int | Exceptional | None = None
+    gave_up: bool = False
 
     def scope_of(self, ad: ClassAd) -> Scope:
         """The scope of expressions written in `ad`: one for each ad, and alive as long as the evaluation."""
@@ -118,12 +120,14 @@ class Evaluation(msgspec.Struct, eq=False):
         """Go deeper, or give up; the way back is ``depth += levels``."""
         self.depth -= levels
         if self.depth < 0:
+            self.gave_up = True
             raise EvaluationFailed("the expression goes on too deeply")
 
     def spend(self, steps: int) -> None:
         """Count work: an expression that is entered by its size, a function by what it does.  Or give up."""
         self.steps -= steps
         if self.steps < 0:
+            self.gave_up = True
             raise EvaluationFailed("the expression goes on too long")
 
     def renew(self) -> None:

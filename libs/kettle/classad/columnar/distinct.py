@@ -133,6 +133,7 @@ def _outcome(
     assert my is not None, "a frame of the ad's side has an ad"
     path = [(there if mine else shared.ad, key) for mine, key in shared.path]
     depth = shared.depth
+    exact = attribute is not None or not depth  # within a kernel, depth is the most that may have been used
     if attribute is not None:
         stored = my.find(attribute)
         if not isinstance(stored, Node):
@@ -140,7 +141,9 @@ def _outcome(
         expression, path, depth = stored, [(my, attribute)], 1
     entered = [(ad, key) for ad, key in path if ad is not None]
     try:
-        return evaluate_within(expression, my, target, shared.context, entered, depth, shared.steps)
+        return evaluate_within(
+            expression, my, target, shared.context, entered, depth, shared.steps, exact=exact
+        )
     except EvaluationFailed as failure:
         return failure, shared.context.max_steps
 

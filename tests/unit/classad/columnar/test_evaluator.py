@@ -267,11 +267,6 @@ def test_a_budget_holds_for_what_is_remembered(limit: str) -> None:
     assert failures > 3
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="within an attribute a closure starts from the levels that its kernel may use at most, not from those in "
-    "use; where a function makes a value of a failure (userHome, countMatches, evalInEachContext), that is seen",
-)
 def test_a_function_that_makes_a_value_of_a_failure_has_the_levels_that_are_left() -> None:
     """
     An attribute that the interpreter can just evaluate is not evaluated with fewer levels.
