@@ -7,7 +7,7 @@ Replies share one subscription. A publication that the server does not permit fa
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import nats.errors
@@ -87,7 +87,8 @@ class Connection:
             yield connection
         finally:
             connection._closing = True
-            await connection.client.close()
+            with suppress(ConnectionError):  # the server went first: there is nothing left to flush
+                await connection.client.close()
             connection.failed.cancel()
 
     @property

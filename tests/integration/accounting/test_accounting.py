@@ -7,7 +7,7 @@ from kettle.accounting.settings import AccountingSettings
 from kettle.accounting.tables import QUERIES, SQL
 from kettle.accounting.wiring import serve
 from kettle.bus.nats import NatsBus
-from kettle.bus.ports import RefusedError
+from kettle.bus.ports import NoResponderError, RefusedError
 from kettle.storage.database import Connection
 from kettle.storage.migrate import migrate
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
@@ -191,7 +191,7 @@ async def test_servers_that_restart(backend: Backend, server: str) -> None:
         async def complete() -> bool:
             try:
                 return 40 == len(await history(bus, ("schedd.ap", last)))
-            except RefusedError:
+            except (NoResponderError, RefusedError):  # we may be connected again before the service is
                 return False
 
         await eventually(complete, within=20)
