@@ -168,8 +168,7 @@ class Column:
     def uniform(self, rows: int) -> int | None:
         """The kind that all rows have, if it is an ordinary one, or if all have the same expression."""
         if self.stale or rows != self._rows:
-            self.stale = True
-            self._refresh()
+            self._derive_anew()
             self._rows = rows
             self._kind = next((tag for tag in ORDINARY if self.counts[tag] == rows), None)
             if rows and self.counts[Tag.EXPRESSION] == rows and len(self.classes(rows).examples) == 1:
@@ -178,9 +177,12 @@ class Column:
 
     def _refresh(self) -> None:
         if self.stale:
-            self.stale, self._rows = False, -1
-            self._booleans = self._folded = self._floats = self._classes = None
-            self._compared.clear()
+            self._derive_anew()
+
+    def _derive_anew(self) -> None:
+        self.stale, self._rows = False, -1
+        self._booleans = self._folded = self._floats = self._classes = None
+        self._compared.clear()
 
     def reals(self, rows: int) -> Reals:
         """The bits of `rows` rows as reals."""

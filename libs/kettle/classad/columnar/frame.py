@@ -241,12 +241,10 @@ class Frame:
         shared = self.shared
         known = shared.table.recall(expression, key, mine=self.mine)
         if known is not None and shared.holds_here(known):
-            shared.consulted |= known.absent
             shared.steps += known.steps
             shared.check(known.levels)
             return known.vector
-        shared.consulted, before = set(), shared.consulted
-        shared.own, owned = False, shared.own
+        shared.consulted, shared.own = set(), False
         shared.deepest, steps = shared.depth, shared.steps
         vector = self._enter(key, expression)
         if not shared.own:
@@ -260,8 +258,6 @@ class Frame:
                 steps=shared.steps - steps,
             )
             shared.table.remember(found, key, mine=self.mine)
-        shared.consulted |= before
-        shared.own |= owned
         return vector
 
 

@@ -167,20 +167,6 @@ def _unary(node: Unary) -> Run:
 
 
 def _binary(node: Binary) -> Run:
-    if node.op in COMPARISONS:
-        return _comparison(node)
-    op, left, right = node.op, _compile(node.left), _compile(node.right)
-
-    def run(frame: Frame) -> Vector:
-        try:
-            return binary(op, left(frame), right(frame), frame.shared.table.strings)
-        except Unknown:
-            return distinct(node, frame)
-
-    return run
-
-
-def _comparison(node: Binary) -> Run:
     op, left, right = node.op, _compile(node.left), _compile(node.right)
 
     def run(frame: Frame) -> Vector:
@@ -191,7 +177,7 @@ def _comparison(node: Binary) -> Run:
 
     match node:
         case Binary(left=Reference(key=theirs, base=Reference(key=scope, base=None, absolute=False))) if (
-            scope in OTHER
+            op in COMPARISONS and scope in OTHER
         ):
             return against_column(op, theirs, node.right, run)
         case _:

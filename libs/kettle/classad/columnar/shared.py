@@ -50,8 +50,9 @@ class Shared:
     `steps` is what has been charged.
     `plain` is whether MY and TARGET mean the two sides, no attribute of the ad, or of a row that counts, being
     named so.
-    `consulted` are names that were looked for in the ad and not found there; `own` is whether anything was looked at
-    but rows and names that are missing: a value for which nothing was is the same for any ad that lacks these names.
+    For the attribute that is being evaluated, `consulted` are names that were looked for in the ad and not found
+    there, and `own` is whether anything was looked at but rows and names that are missing: a value for which nothing
+    was is the same for any ad that lacks these names.
     """
 
     __slots__ = (
