@@ -1,0 +1,76 @@
+"""
+Named places at which a test has a process die or stand still.
+
+    fault_point("append.committed")
+
+does nothing, unless the process was started with `KETTLE_FAULT_POINTS`, for example `append.committed=kill@3`: then the
+process gets SIGKILL when it passes that place for the third time. `stop` is SIGSTOP, after which the process goes on
+when it gets SIGCONT. What a kill at an arbitrary moment shows once in a thousand runs, these show every time.
+
+A name that is not in `POINTS` is refused, at the place and in the variable alike: a fault that is never reached would
+be a test that cannot fail.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+VARIABLE: Final = "KETTLE_FAULT_POINTS"
+
+POINTS: Final[Mapping[str, str]] = {
+    "append.before": "a batch is closed, nothing of it was sent to the database",
+    "append.committed": "a frame is committed, nobody was told",
+    "append.released": "a frame is committed and its answers are released",
+    "relay.before": "committed frames are about to be published",
+    "relay.published": "frames are on the bus, the owner has not noted it",
+    "projection.before": "the rows of a batch are written, their transaction is open",
+    "projection.committed": "rows and cursor are committed, the bus was not told",
+    "projection.acknowledged": "a batch is committed and acknowledged",
+    "working_set.before": "the working set is about to be saved",
+    "working_set.saved": "the working set is saved, the owner has not noted it",
+    "takeover.elected": "the lease is held, the shard is not owned yet",
+    "takeover.fenced": "the epoch is raised, nothing is restored yet",
+    "takeover.restored": "the state is restored, nothing is answered yet",
+    "takeover.serving": "the new owner answers",
+    "rebuild.filled": "the new tables of a projection are full, they are not in use yet",
+    "rebuild.swapped": "the new tables are in use, the old ones are still there",
+    "archive.written": "a piece of the log is in its archive, the database still has it",
+    "archive.dropped": "a piece of the log is in its archive alone",
+}
+"""Every place, and how things stand there."""
+
+_ACTIONS: Final = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+
+
+def parse(text: str) -> dict[str, tuple[signal.Signals, int]]:
+    """
+    What `NAME=kill@N,NAME=stop` asks for, by place; `@N` is the first time if it is left out.
+
+    Raises:
+        ValueError: there is no such place or action.
+    """
+    wanted: dict[str, tuple[signal.Signals, int]] = {}
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        name, _, rest = one.partition("=")
+        action, _, count = rest.partition("@")
+        if name not in POINTS or action not in _ACTIONS or not (count or "1").isdecimal():
+            raise ValueError(f"{VARIABLE}: '{one}' is not NAME=kill|stop[@N] with one of {', '.join(POINTS)}")
+        wanted[name] = (_ACTIONS[action], int(count or "1"))
+    return wanted
+
+
+_wanted: Final = parse(os.environ.get(VARIABLE, ""))
+_passed: Final[dict[str, int]] = {}
+
+
+def fault_point(name: str) -> None:
+    """
+    Pass a place; KeyError for one that is not in `POINTS`.
+    """
+    if not _wanted:
+        return
+    POINTS[name]
+    _passed[name] = _passed.get(name, 0) + 1
+    if name in _wanted and _passed[name] == _wanted[name][1]:
+        os.kill(os.getpid(), _wanted[name][0])
