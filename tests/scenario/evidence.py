@@ -12,7 +12,9 @@ from pathlib import Path
 import msgspec
 
 from kettle.client.watching import JobEvent
+from kettle.testing.pool import ThrowawayPool
 from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
+from kettle.wire.jobs import JobId
 
 FACTOR = 7
 
@@ -117,3 +119,20 @@ def flaws(events: Iterable[JobEvent]) -> list[str]:
     if completed != 1:
         found.append(f"completed {completed} times")
     return found
+
+
+async def verified(pool: ThrowawayPool, evidence: Evidence, cluster: int, jobs: int) -> None:
+    """
+    Every job completed, once, with the right output; no two attempts overlapped; the log is sound.
+    """
+    assert {} == evidence.overlaps()
+    assert [] == evidence.wrong_results(jobs)
+    assert set(range(jobs)) == set(evidence.runs())
+    found = {
+        proc: wrong
+        for proc in range(jobs)
+        if (wrong := flaws(await pool.client.events(JobId(cluster, proc))))
+    }
+    assert {} == found
+    audit = await pool.log_check()
+    assert audit.clean, audit.said

@@ -2,12 +2,13 @@
 Leases in a bucket of the bus.
 
 A lease elects who tries; it does not fence. The holder renews at a third of its time, and gives up a margin before the
-server would let the next one in, on its own clock.
+server would let the next one in, on its own clock. Whoever can prove that a holder is no more need not wait for that.
 """
 
 import asyncio
-from collections.abc import Awaitable
-from contextlib import aclosing, suppress
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Final
 
 from kettle.bus.backoff import Backoff
@@ -22,6 +23,11 @@ from kettle.bus.ports import (
 
 SHORTEST_S: Final = 1.0
 """The server counts lives of entries in no less."""
+
+Gone = Callable[[str], Awaitable[None]]
+"""Waits until it is proven that a holder is no more; for ever where nothing can be proven."""
+
+_logger = logging.getLogger(__name__)
 
 
 class HeldLease:
@@ -97,9 +103,10 @@ class KeyLeases:
     See `Leases`. The bucket must have been ensured.
     """
 
-    def __init__(self, bus: Bus, bucket: str) -> None:
+    def __init__(self, bus: Bus, bucket: str, *, gone: Gone | None = None) -> None:
         self._bus = bus
         self._bucket = bucket
+        self._gone = gone
 
     async def acquire(self, key: str, holder: str, *, ttl: float) -> HeldLease:
         """
@@ -109,9 +116,13 @@ class KeyLeases:
             raise ValueError(f"a lease of {ttl} seconds is too short; at least {SHORTEST_S}")
         present: KeyChange | None = None
         backoff = Backoff()
-        async with aclosing(self._bus.watch(self._bucket, key)) as changes:
+        async with (
+            aclosing(self._bus.watch(self._bucket, key)) as changes,
+            self._mourning(key) as mourn,
+        ):
             async for change in changes:
                 present = change or present
+                mourn(present)
                 while present is None or present.value is None:
                     try:
                         return await self._try(key, holder.encode(), present.revision if present else 0, ttl)
@@ -120,6 +131,39 @@ class KeyLeases:
                     except (BusUnavailableError, ReplyTimeoutError):
                         await backoff.wait()
         raise BusUnavailableError("the watch ended")
+
+    @asynccontextmanager
+    async def _mourning(self, key: str) -> AsyncGenerator[Callable[[KeyChange | None], None], None]:
+        """
+        Told of the present holder again and again, withdraws the entry of one that is proven to be no more.
+        """
+        waiting: asyncio.Task[None] | None = None
+        awaited = b""
+
+        def mourn(present: KeyChange | None) -> None:
+            nonlocal waiting, awaited
+            holder = (present.value if present else None) or b""
+            if self._gone is None or holder == awaited:
+                return
+            if waiting is not None:
+                waiting.cancel()
+            awaited, waiting = holder, None
+            if holder:
+                waiting = asyncio.create_task(self._withdraw(key, holder, self._gone), name=f"mourn-{key}")
+
+        try:
+            yield mourn
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+                await asyncio.wait({waiting})
+
+    async def _withdraw(self, key: str, holder: bytes, gone: Gone) -> None:
+        await gone(holder.decode(errors="replace"))
+        now = await _entry(self._bus, self._bucket, key)
+        if now is not None and now.value == holder:
+            _logger.info("the holder of %s is no more: its lease is withdrawn", key)
+            await self._bus.delete(self._bucket, key, expect=now.revision)
 
     async def _try(self, key: str, holder: bytes, expect: int, ttl: float) -> HeldLease:
         revision = await self._bus.update(self._bucket, key, holder, expect=expect, ttl=ttl, deadline=ttl / 3)

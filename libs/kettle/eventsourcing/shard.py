@@ -6,19 +6,24 @@ has the latency of one commit and many callers share it.
 """
 
 import asyncio
+import logging
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 from kettle.eventsourcing.log import Answered, FencedError, Log, LogError, Tenure
+from kettle.faults import fault_point
 from kettle.wire.events import Event, encode, tag_of
 from kettle.wire.frames import Entry, Frame
 
 BATCH_EVENTS: Final = 5_000
 BATCH_BYTES: Final = 4 * 1024 * 1024
 ENTRY_OVERHEAD_BYTES: Final = 32
+BACKWARDS_US: Final = 3_600_000_000
+"""Time in a shard does not go backwards, unless it was ahead by more than this: then the clock had been wrong."""
 
+_logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -65,6 +70,7 @@ class Shard:
         self.tenure = tenure
         self.frame = tenure.frame
         """Number of the last committed frame."""
+        self._at = 0
         self._log = log
         self._head = tenure.head
         self._keep = answers
@@ -91,6 +97,8 @@ class Shard:
         """
         tenure = await log.take(name, owner=owner)
         shard = cls(log, tenure, await log.answers(name, newest=answers), answers=answers)
+        async for last in log.read(name, after=max(0, tenure.frame - 1)):
+            shard._at = last.at
         try:
             yield shard
         finally:
@@ -228,10 +236,21 @@ class Shard:
             self._closed.append(self._open)
             self._open = _Batch()
         if not self._open.entries:
-            self._open.at = now_us
+            self._open.at = self._at = self._later(now_us)
         self._open.entries.extend(entries)
         self._open.bytes += size
         self._backlog += len(entries)
+
+    def _later(self, now_us: int) -> int:
+        """
+        The owner before us may have had a clock that was ahead: what is recorded later is not earlier.
+        """
+        if self._at - now_us > BACKWARDS_US:
+            _logger.warning(
+                "%s: its last frame is %d s in the future", self.name, (self._at - now_us) // 10**6
+            )
+            return now_us
+        return max(now_us, self._at)
 
     def _barrier(self, future: asyncio.Future[int]) -> asyncio.Future[int]:
         if self._open.recorded:
@@ -259,7 +278,9 @@ class Shard:
             for command, reply in batch.commands
         ]
         self._in_flight = batch
+        fault_point("append.before")
         await self._log.append(frame, answers)
+        fault_point("append.committed")
         self._in_flight = None
         self.frame, self._head = number, frame.head
         self._backlog -= len(frame.entries)
@@ -267,6 +288,7 @@ class Shard:
             for sink in self._sinks:
                 sink(frame)
         self._release(batch, number, {answer.id: answer.reply for answer in answers})
+        fault_point("append.released")
 
     def _release(self, batch: _Batch, number: int, answers: Mapping[str, bytes]) -> None:
         for recorded in batch.recorded:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from kettle.eventsourcing.log import Row, WorkingSet
+from kettle.faults import fault_point
 
 
 class Checkpointer:
@@ -54,6 +55,7 @@ class Checkpointer:
         if self._marked == self.saved:
             return
         rows, self._rows, now = self._rows, {}, self._marked
+        fault_point("working_set.before")
         await self._working_set.save(
             self._shard,
             epoch=self._epoch,
@@ -62,4 +64,5 @@ class Checkpointer:
             put=[row for row in rows.values() if row is not None],
             drop=[stream for stream, row in rows.items() if row is None],
         )
+        fault_point("working_set.saved")
         self.saved = now

@@ -19,8 +19,8 @@ class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    status: Literal["starting", "running", "waiting", "stopping", "stopped", "left"]
-    """`waiting`: for its next start.  `left`: it asked not to be started again."""
+    status: Literal["starting", "running", "standby", "waiting", "stopping", "stopped", "left"]
+    """`standby`: it waits until it is needed.  `waiting`: for its next start.  `left`: it asked not to be started again."""
     pid: int = 0
     """0: it does not run."""
     since: float = 0.0

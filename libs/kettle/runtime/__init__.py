@@ -24,7 +24,7 @@ from kettle.runtime.service import (
     leaves,
     run,
 )
-from kettle.runtime.settings import ROLES, Secret, Settings, SettingsError, redact
+from kettle.runtime.settings import ROLES, Hidden, OwnerSettings, Secret, Settings, SettingsError, redact
 from kettle.runtime.telemetry import Span, Telemetry
 
 __all__ = [
@@ -33,10 +33,12 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_SETTINGS",
     "ROLES",
+    "Hidden",
     "Lifeline",
     "Notification",
     "Notifier",
     "NotifyListener",
+    "OwnerSettings",
     "Runtime",
     "Secret",
     "Settings",

@@ -17,6 +17,8 @@ from typing import Final, Self
 import msgspec
 
 MESSAGE_BYTES: Final = 4096
+SERVING: Final = "serving"
+STANDBY: Final = "standing by"
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
@@ -62,7 +64,13 @@ class Notifier:
         """
         The service does its work from now on.
         """
-        self.send("READY=1")
+        self.send("READY=1", f"STATUS={SERVING}")
+
+    def standby(self) -> None:
+        """
+        The service has started, and another one does its work.
+        """
+        self.send("READY=1", f"STATUS={STANDBY}")
 
     def stopping(self) -> None:
         """

@@ -83,6 +83,12 @@ class Runtime:
         self._notifier.ready()
         _log.info("ready", extra={"pid": os.getpid()})
 
+    def standby(self) -> None:
+        """
+        Tell whoever started us that the process is well, and waits until it is needed.
+        """
+        self._notifier.standby()
+
     def readiness(self, name: str, check: health.Check) -> None:
         """
         Make `/readyz` ask this too.

@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -35,7 +35,10 @@ RESERVED_PREFIXES: Final = ("KETTLE_JOB_", "KETTLE_TEST_")
 """Variables that a starter gives its job, and those that steer the test suite: no service's setting either."""
 
 _HIDDEN: Final = "kettle:hidden"
-Secret = Annotated[str, msgspec.Meta(extra={_HIDDEN: True})]
+T = TypeVar("T")
+Hidden = Annotated[T, msgspec.Meta(extra={_HIDDEN: True})]
+"""A value that is never shown."""
+Secret = Hidden[str]
 """A string that is never shown; of a URL only the password is hidden."""
 
 _URL_PASSWORD: Final = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]*(?=@)")
@@ -63,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     nats_url: Secret = "nats://127.0.0.1:4222"
     nats_credentials: str = ""
     """Path of a file, readable by its owner only, with the NKey seed that the service shows to the bus."""
+    nats_replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    """How many servers of a NATS cluster keep a copy of each stream; 3 lets one of them die."""
     database_url: Secret = ""
     home: str = ""
     """Where the pool keeps its files on this machine; empty means `~/.kettle`."""
@@ -129,6 +134,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         }
 
 
+class OwnerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    What every service can be told that owns a shard of the log.
+    """
+
+    owner_lease: Annotated[float, msgspec.Meta(ge=1.0)] = 2.0
+    """Seconds that the owner may be silent on the bus before one that stands by takes over."""
+
+
 def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
@@ -138,9 +152,9 @@ def _text(value: object) -> str:
 
 
 def _show(kind: Any, value: object) -> str:
-    if not _is_secret(kind) or not isinstance(value, str) or not value:
+    if not _is_secret(kind) or not value:
         return repr(value)
-    return repr(redact(value)) if "://" in value else "'***'"
+    return repr(redact(value)) if isinstance(value, str) and "://" in value else "'***'"
 
 
 def _is_secret(kind: Any) -> bool:

@@ -1,9 +1,9 @@
 """What can be set about a collector."""
 
-from kettle.runtime import Settings
+from kettle.runtime import OwnerSettings
 
 
-class CollectorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_COLLECTOR_<FIELD>` or the table `[collector]`."""
 
     name: str = "collector"

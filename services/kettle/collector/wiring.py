@@ -1,7 +1,5 @@
 """How the parts of a collector hang together."""
 
-import os
-import socket
 import time
 from typing import Final
 
@@ -10,10 +8,10 @@ from kettle.collector.domain.machines import Machines
 from kettle.collector.record import SHARD, Record, recall
 from kettle.collector.service import Collector
 from kettle.collector.settings import CollectorSettings
-from kettle.eventsourcing.relay import relay
-from kettle.eventsourcing.shard import Shard
+from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
+from kettle.runtime.owning import own
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands.collector import QUERY_ADS
 from kettle.wire.subjects import Subjects
@@ -28,14 +26,14 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     for bucket in (subjects.ads, subjects.private_ads):
         await bus.ensure_bucket(BucketSpec(name=bucket, ttl=settings.classad_lifetime))
     log = await join_log(rt, settings)
-    owner = f"{socket.gethostname()}:{os.getpid()}"
-    shard = await rt.enter(Shard.own(log, SHARD, owner=owner))
+    shard = await own(rt, bus, log, subjects, SHARD, lease=settings.owner_lease)
+    if shard is None:
+        return
     checkpointer, joined = await recall(log, PgWorkingSet(log.database), shard)
+    fault_point("takeover.restored")
     machines = Machines(joined, deadline=time.time() + settings.classad_lifetime)
     collector = Collector(bus, subjects, settings, Record(shard, checkpointer), machines)
-    rt.loop(shard.run(), name="commit")
     rt.loop(checkpointer.run(), name="checkpoint")
-    rt.loop(relay(bus, log, shard, subjects), name="relay")
     rt.loop(collector.watch(), name="watch")
     rt.loop(collector.keep_house(), name="housekeeping")
     rt.loop(collector.advertise(), name="advertise")

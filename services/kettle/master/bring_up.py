@@ -11,7 +11,7 @@ from typing import Final
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.master.daemon_list import Daemons
 from kettle.master.daemons import Server, Service
-from kettle.master.domain.order import NEEDS_DATABASE
+from kettle.master.domain.order import NEEDS_DATABASE, Instance, role_of
 from kettle.master.settings import MasterSettings
 from kettle.master.users import PERSON, bus_users, login_name
 from kettle.pool import processes
@@ -68,24 +68,24 @@ class BringUp:
         Start everything; returns when all of it is ready.
         """
         self._say(f"starting {' and '.join(self.servers)}" if self.servers else "starting the services")
-        roles = self._settings.daemon_list
-        with_database = [role for role in roles if role in NEEDS_DATABASE]
+        names = self._settings.daemon_list
+        with_database = [name for name in names if role_of(name) in NEEDS_DATABASE]
         nats = self._nats(group)
         postgres = self._postgres(group)
         if nats is not None:
             await self._daemons.ready([NATS])
             self.nats_url = nats.url
         # An interpreter takes longer to load its modules than NATS to start, so these load while PostgreSQL starts.
-        self._services([role for role in roles if role not in NEEDS_DATABASE], group)
+        self._services([name for name in names if role_of(name) not in NEEDS_DATABASE], group)
         if postgres is not None:
             await self._daemons.ready([POSTGRES])
             self.database_url = postgres.dsn
         await self._migrate()
         self._services(with_database, group)
         self._write_pool_file()
-        for role in roles:
-            self._say(f"waiting for the {role}")
-            await self._daemons.ready([role])
+        for name in names:
+            self._say(f"waiting for the {name}")
+            await self._daemons.ready([name])
 
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
@@ -120,19 +120,20 @@ class BringUp:
             async with Database.connect(self.database_url, connections=1) as database:
                 await database.run(migrate, patience=_DATABASE_S)
 
-    def _services(self, roles: list[str], group: asyncio.TaskGroup) -> None:
-        for role in roles:
+    def _services(self, names: list[str], group: asyncio.TaskGroup) -> None:
+        for name in names:
             service = Service(
-                role,
-                environ=self._environ(role),
-                log=self._home.log / f"{role}.log",
+                name,
+                role=role_of(name),
+                environ=self._environ(name),
+                log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
                 fds=[self._lifeline.read_fd],
             )
             self._daemons.keep(service, group)
 
-    def _environ(self, role: str) -> dict[str, str]:
-        settings = self._settings
+    def _environ(self, name: str) -> dict[str, str]:
+        settings, instance = self._settings, Instance.parse(name)
         variables = {
             name: value
             for name, value in os.environ.items()
@@ -145,11 +146,11 @@ class BringUp:
             "KETTLE_POOL": settings.pool,
             "KETTLE_HOME": str(self._home.path),
             "KETTLE_NATS_URL": self.nats_url,
-            "KETTLE_NATS_CREDENTIALS": self._credentials(role),
+            "KETTLE_NATS_CREDENTIALS": self._credentials(instance.role),
         }
-        if role in NEEDS_DATABASE:
+        if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
-        return variables
+        return variables | instance.variables() | settings.environment.get(name, {})
 
     def _credentials(self, role: str) -> str:
         own = self._home.credential(role)

@@ -83,12 +83,20 @@ class Service:
     notifies = True
 
     def __init__(
-        self, role: str, *, environ: Mapping[str, str], log: Path, cwd: Path, fds: Sequence[int]
+        self,
+        name: str,
+        *,
+        role: str = "",
+        environ: Mapping[str, str],
+        log: Path,
+        cwd: Path,
+        fds: Sequence[int],
     ) -> None:
         """
-        `fds` stay open in the process under the same numbers.
+        `role` is that of the name if it is left out; `fds` stay open in the process under the same numbers.
         """
-        self.name = role
+        self.name = name
+        self._role = role or name
         self._environ = environ
         self._log = log
         self._cwd = cwd
@@ -119,7 +127,7 @@ class Service:
                 sys.executable,
                 "-P",
                 "-m",
-                f"kettle.{self.name}",
+                f"kettle.{self._role}",
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -16,6 +16,7 @@ from kettle.master.daemons import Daemon
 from kettle.master.domain.restart import Again, Leave, after_end, silent
 from kettle.master.settings import MasterSettings
 from kettle.pool.roster import DaemonState
+from kettle.runtime.notify import STANDBY
 
 _log: Final = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class Keeper:
         """
         self._sign = time.monotonic()
         if "READY" in said:
-            self._is_ready()
+            self._is_ready(standby=said.get("STATUS") == STANDBY)
 
     async def _once(self) -> int:
         """
@@ -151,9 +152,9 @@ class Keeper:
         _log.error("%s hangs: no sign of life for %.1f s, killing it", self.name, now - self._sign)
         return True
 
-    def _is_ready(self) -> None:
+    def _is_ready(self, *, standby: bool = False) -> None:
         self._serves = True
-        self._set(status="running")
+        self._set(status="standby" if standby else "running")
         self.ready.set()
 
     def _note_end(self, status: int, verdict: Again | Leave) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from kettle.master.domain.order import DAEMON_LIST
+from kettle.master.domain.order import DAEMON_LIST, Instance
 from kettle.master.domain.restart import Backoff
-from kettle.runtime import Secret, Settings
+from kettle.runtime import Hidden, Secret, Settings
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -23,6 +23,9 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     database_url: Secret = ""
     """Empty: the master runs a PostgreSQL server of its own."""
     daemon_list: tuple[str, ...] = DAEMON_LIST
+    """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for a further process that stands by."""
+    environment: Hidden[dict[str, dict[str, str]]] = {}
+    """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
     backoff_unit: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     backoff_factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
@@ -49,6 +52,12 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Directory of a stopped PostgreSQL server that a new one is copied from."""
     lock_fd: int = -1
     """The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself."""
+
+    def __post_init__(self) -> None:
+        for daemon in self.daemon_list:
+            Instance.parse(daemon)
+        if unknown := self.environment.keys() - set(self.daemon_list):
+            raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 
     @property
     def backoff(self) -> Backoff:

@@ -4,10 +4,11 @@ Who may connect to the pool's own NATS server: one NKey per service, and one for
 
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
 from kettle.auth.permissions import permissions
 from kettle.embedded import Permissions
+from kettle.master.domain.order import role_of, shards
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
 
@@ -28,16 +29,19 @@ def login_name() -> str:
         return str(os.geteuid())
 
 
-def bus_users(pool: str, roles: Iterable[str]) -> dict[str, Permissions]:
+def bus_users(pool: str, daemons: Sequence[str]) -> dict[str, Permissions]:
     """
-    By name of the credential, what its holder may do on the bus.
+    By name of the credential, what its holder may do on the bus; `daemons` are entries of the daemon list.
     """
     subjects = Subjects(pool)
-    identities: dict[str, Identity] = {role: daemon(role) for role in (*roles, AUDIT)}
+    owned = shards(daemons)
+    identities: dict[str, Identity] = {role: daemon(role) for role in (*map(role_of, daemons), AUDIT)}
     identities[PERSON] = user(login_name())
-    return {name: _allowed(name, subjects, identity) for name, identity in identities.items()}
+    return {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
 
 
-def _allowed(name: str, subjects: Subjects, identity: Identity) -> Permissions:
-    publish, subscribe = permissions(name, subjects, identity)
+def _allowed(
+    name: str, subjects: Subjects, identity: Identity, owned: Mapping[str, Sequence[str]]
+) -> Permissions:
+    publish, subscribe = permissions(name, subjects, identity, shards=owned)
     return Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")

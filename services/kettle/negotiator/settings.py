@@ -1,9 +1,9 @@
 """What can be set about a negotiator."""
 
-from kettle.runtime import Settings
+from kettle.runtime import OwnerSettings
 
 
-class NegotiatorSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_NEGOTIATOR_<FIELD>` or the table `[negotiator]`."""
 
     name: str = "negotiator"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from kettle.runtime import Settings
+from kettle.runtime import OwnerSettings
 
 
-class ScheddSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_SCHEDD_<FIELD>` or the table `[schedd]`."""
 
     name: str = "schedd"

@@ -1,17 +1,15 @@
 """How the parts of a schedd hang together."""
 
 import asyncio
-import os
-import socket
 from functools import partial
 from typing import Any, Final
 
 from kettle.bus.ports import Served
 from kettle.eventsourcing.log import Log
-from kettle.eventsourcing.relay import relay
-from kettle.eventsourcing.shard import Shard
+from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
+from kettle.runtime.owning import own
 from kettle.schedd.adverts import Adverts
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.queue import Queue
@@ -26,8 +24,6 @@ from kettle.wire.commands import schedd as commands
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
-GUARD: Final = 1.0
-"""Seconds between looks whether the shard is still ours."""
 
 
 async def serve(rt: Runtime, settings: ScheddSettings) -> None:
@@ -35,16 +31,15 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
-    owner = f"{socket.gethostname()}:{os.getpid()}"
-    shard = await rt.enter(Shard.own(log, f"schedd.{settings.name}", owner=owner))
+    shard = await own(rt, bus, log, subjects, f"schedd.{settings.name}", lease=settings.owner_lease)
+    if shard is None:
+        return
     queue = Queue(settings.name, significant=settings.significant_attributes)
     working_set = PgWorkingSet(log.database)
     checkpointer = await restore(log, working_set, shard, queue, interval=settings.checkpoint_interval)
     ledger = Ledger(shard, queue, checkpointer)
-    rt.loop(shard.run(), name="commit")
-    rt.loop(shard.guard(GUARD), name="guard")
+    fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
-    rt.loop(relay(bus, log, shard, subjects), name="relay")
     async with asyncio.TaskGroup() as tasks:
         secrets = ClaimSecrets.at(settings.key_path)
         shadows = Shadows(bus, queue, secrets, tasks, rt.telemetry, interval=settings.sync_interval)
@@ -65,6 +60,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
         rt.ready()
+        fault_point("takeover.serving")
         await rt.stopping.wait()
         for loop in loops:
             loop.cancel()

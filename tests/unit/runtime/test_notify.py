@@ -57,7 +57,7 @@ async def test_service_reports_its_life(directory: Path) -> None:
         while "LAST" not in said:
             said += [name for each in await first(listener, 1) for name in each.state]
     assert said.count("WATCHDOG") >= 3
-    assert [name for name in said if name != "WATCHDOG"] == ["READY", "STOPPING", "LAST"]
+    assert [name for name in said if name != "WATCHDOG"] == ["READY", "STATUS", "STOPPING", "LAST"]
 
 
 async def test_nobody_listens() -> None:

@@ -4,6 +4,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -25,7 +26,11 @@ roles:
   negotiator   matches jobs with slots
   accounting   what was used, by whom, and the history
 
+A schedd, a negotiator or a collector may run several times under one name, on one machine or on several: one of them does
+the work, the others stand by and take over when it is gone.
+
 examples:
+  kettle run schedd --name ap1
   KETTLE_NATS_URL=nats://bus.example.org:4222 kettle run startd
 """
 
@@ -37,6 +42,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     parser.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    parser.add_argument(
+        "--name", default="", metavar="NAME", help="the service's name, as KETTLE_<ROLE>_NAME"
+    )
     rest = parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help=argparse.SUPPRESS)
     rest.required = False  # or a complaint about a missing role would name it, too
 
@@ -47,6 +55,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     del screen
     name = f"kettle.{arguments.role}.__main__"
+    if arguments.name:
+        os.environ[f"KETTLE_{arguments.role.upper()}_NAME"] = arguments.name
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:

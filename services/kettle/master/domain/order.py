@@ -2,8 +2,10 @@
 Which service is started and stopped when, and which needs what.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting")
 """HTCondor's name for what a master runs; here a pool of one machine."""
@@ -14,6 +16,62 @@ NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "negotiator", "sch
 _WORK_ENDS: Final = ("startd", "shadow", "schedd")
 """Each of these can finish cleanly only while the later ones still listen to it."""
 
+_NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {"shadow": ("NAME", "SCHEDD")}
+"""A shadow has the name of the schedd whose jobs it looks after."""
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """
+    One entry of the daemon list: `schedd`, `schedd.ap1`, or `schedd.ap1#2` for a second process that stands by.
+    """
+
+    role: str
+    name: str = ""
+    """Empty: the one name that the role has by default."""
+    copy: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> "Instance":
+        """
+        Read an entry; ValueError for what is none.
+        """
+        place, hash_, copy = text.partition("#")
+        role, dot, name = place.partition(".")
+        if not role or bool(dot) != bool(name) or (hash_ and not (copy.isdecimal() and int(copy) > 1)):
+            raise ValueError(
+                f"daemon_list: '{text}' is not ROLE, ROLE.NAME or ROLE.NAME#2 for one that stands by"
+            )
+        return cls(role, name, int(copy or 1))
+
+    def variables(self) -> dict[str, str]:
+        """
+        The settings by which the process learns its name.
+        """
+        if not self.name:
+            return {}
+        return {
+            f"KETTLE_{self.role.upper()}_{field}": self.name for field in _NAMED_BY.get(self.role, ("NAME",))
+        }
+
+
+def role_of(daemon: str) -> str:
+    """
+    The role of an entry of the daemon list.
+    """
+    return Instance.parse(daemon).role
+
+
+def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """
+    The shards of the log that the services of each role own.
+    """
+    owned: dict[str, dict[str, None]] = {}
+    for instance in map(Instance.parse, daemons):
+        role = instance.role
+        name = f"schedd.{instance.name or 'schedd'}" if role == "schedd" else role
+        owned.setdefault(role, {})[name] = None
+    return {role: tuple(names) for role, names in owned.items()}
+
 
 def stop_stages(daemons: Sequence[str]) -> list[list[str]]:
     """
@@ -21,6 +79,6 @@ def stop_stages(daemons: Sequence[str]) -> list[list[str]]:
 
     First the machine ends its work and reports, then the submit side records it, then all others.
     """
-    stages = [[name] for name in _WORK_ENDS if name in daemons]
-    rest = [name for name in reversed(daemons) if name not in _WORK_ENDS]
-    return [*stages, rest] if rest else stages
+    stages = [[name for name in daemons if role_of(name) == role] for role in _WORK_ENDS]
+    rest = [name for name in reversed(daemons) if role_of(name) not in _WORK_ENDS]
+    return [stage for stage in [*stages, rest] if stage]

@@ -1,0 +1,99 @@
+"""
+Who a process is, told so that any other process on the same machine can see its end.
+
+A lease that ran out says that its holder was silent for long; that the process is over says more, and at once. It can be
+proven only where the process can be seen: same boot of the same kernel, same namespace of process ids.
+"""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_START_TIME: Final = 19
+"""Place of `starttime` in `/proc/PID/stat`, counted after the command, which may hold anything (proc(5): field 22)."""
+
+
+class Presence(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One process of one boot of one machine.
+    """
+
+    host: str
+    boot: str
+    """Identity of the boot."""
+    namespace: int
+    """Inode of the namespace in which `pid` counts."""
+    pid: int
+    started: int
+    """Clock ticks after the boot: a number that is given again is another process."""
+
+
+def presence() -> str:
+    """
+    Of this process, as text that is the same as long as it lives.
+    """
+    pid = os.getpid()
+    mine = Presence(
+        host=socket.gethostname(), boot=_boot(), namespace=_namespace(), pid=pid, started=_started(pid)
+    )
+    return msgspec.json.encode(mine).decode()
+
+
+async def gone(text: str) -> None:
+    """
+    Return as soon as the process that `presence` described is over; never, where that cannot be seen.
+    """
+    try:
+        process = msgspec.json.decode(text, type=Presence)
+    except msgspec.DecodeError:
+        process = None
+    if process is None or (process.boot, process.namespace) != (_boot(), _namespace()):
+        await asyncio.Event().wait()
+        return
+    try:
+        fd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if _started(process.pid) == process.started:
+            await _readable(fd)
+    finally:
+        os.close(fd)
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, _settle, ended)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(fd)
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _namespace() -> int:
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
+def _started(pid: int) -> int:
+    """
+    0: there is no such process any more.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(stat.rpartition(")")[2].split()[_START_TIME])
