@@ -101,12 +101,14 @@ class Client:
         *,
         credentials: str | Path | None = None,
         home: Path | None = None,
+        schedd: str = "",
         environ: Mapping[str, str] | None = None,
         patience: float = PATIENCE_S,
     ) -> AsyncGenerator["Client", None]:
         """
         Connect to the pool that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
 
+        `schedd` is the name of the access point whose queue is meant, if the pool has several.
         `patience` is how many seconds a command is repeated while the pool does not answer.
 
         Raises:
@@ -116,6 +118,7 @@ class Client:
         pool = locate(
             os.environ if environ is None else environ, nats_url=nats_url, credentials=credentials, home=home
         )
+        pool = msgspec.structs.replace(pool, schedd=schedd) if schedd else pool
         from kettle.bus.nats import NatsBus  # the only import here that costs time
 
         context = NatsBus.connect(

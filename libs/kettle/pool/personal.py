@@ -15,7 +15,7 @@ import msgspec
 
 from kettle.pool.home import Home
 
-Value = bool | int | float | str | list[str]
+Value = bool | int | float | str | list[str] | dict[str, dict[str, str]]
 Tables = Mapping[str, Mapping[str, Value]]
 
 
@@ -123,6 +123,9 @@ def render(extra: Tables, *, pool_id: str = "") -> str:
     return "\n".join(parts)
 
 
-def _toml(value: Value) -> str:
+def _toml(value: Value | dict[str, str]) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     # JSON's numbers, strings and lists of them are TOML's; JSON's escapes of control characters too.
     return msgspec.json.encode(value).decode()

@@ -65,6 +65,12 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("pool")
     home_option(group)
     group.add_argument(
+        "--name",
+        default="",
+        metavar="SCHEDD",
+        help="whose queue, if the pool has several schedds (default: schedd)",
+    )
+    group.add_argument(
         "--patience",
         type=seconds,
         default=30.0,
@@ -137,7 +143,9 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[
     from kettle.client import Client
 
     async def connected() -> T:
-        async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:
+        async with Client.connect(
+            home=arguments.home, schedd=arguments.name, patience=arguments.patience
+        ) as pool:
             return await work(pool)
 
     return asyncio.run(connected())
