@@ -7,6 +7,9 @@ does nothing, unless the process was started with `KETTLE_FAULT_POINTS`, for exa
 process gets SIGKILL when it passes that place for the third time. `stop` is SIGSTOP, after which the process goes on
 when it gets SIGCONT. What a kill at an arbitrary moment shows once in a thousand runs, these show every time.
 
+With `KETTLE_FAULT_ONCE`, a directory, each fault happens once in the life of that directory and leaves a file with the name
+of its place there: whoever is started again is spared, and the test sees that the place was reached.
+
 A name that is not in `POINTS` is refused, at the place and in the variable alike: a fault that is never reached would
 be a test that cannot fail.
 """
@@ -17,6 +20,7 @@ from collections.abc import Mapping
 from typing import Final
 
 VARIABLE: Final = "KETTLE_FAULT_POINTS"
+ONCE: Final = "KETTLE_FAULT_ONCE"
 
 POINTS: Final[Mapping[str, str]] = {
     "append.before": "a batch is closed, nothing of it was sent to the database",
@@ -35,6 +39,8 @@ POINTS: Final[Mapping[str, str]] = {
     "takeover.serving": "the new owner answers",
     "rebuild.filled": "the new tables of a projection are full, they are not in use yet",
     "rebuild.swapped": "the new tables are in use, the old ones are still there",
+    "gateway.sent": "events were sent to be stored together, whether they are is not known",
+    "gateway.stored": "events are stored, the frames they came from are not acknowledged",
     "archive.written": "a piece of the log is in its archive, the database still has it",
     "archive.dropped": "a piece of the log is in its archive alone",
 }
@@ -72,5 +78,16 @@ def fault_point(name: str) -> None:
         return
     POINTS[name]
     _passed[name] = _passed.get(name, 0) + 1
-    if name in _wanted and _passed[name] == _wanted[name][1]:
+    if name in _wanted and _passed[name] == _wanted[name][1] and _first(name):
         os.kill(os.getpid(), _wanted[name][0])
+
+
+def _first(name: str) -> bool:
+    directory = os.environ.get(ONCE, "")
+    if not directory:
+        return True
+    try:
+        os.close(os.open(f"{directory}/{name}", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    return True

@@ -26,6 +26,7 @@ RESERVED: Final[Mapping[str, str]] = {
     "KETTLE_PG_BIN": "directory of the PostgreSQL programs to use instead of the embedded ones",
     "KETTLE_NATS_BIN": "path of the nats-server to use instead of the embedded one",
     "KETTLE_FAULT_POINTS": "for tests: where a process is to die or stand still",
+    "KETTLE_FAULT_ONCE": "for tests: directory that remembers which of these has happened",
     "KETTLE_LIFELINE_FD": "set by the master: end of a pipe that breaks when the master dies",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }

@@ -1,0 +1,60 @@
+"""
+A pool's services are killed at every named step of append, relay, working set, projection and takeover.
+"""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+from kettle.client import select
+from kettle.faults import POINTS
+from kettle.pool.personal import Value
+from kettle.testing.pool import throwaway_pool
+
+from .evidence import Evidence, verified
+
+JOBS = 120
+OWNER = [name for name in POINTS if name.partition(".")[0] in {"append", "relay", "working_set", "takeover"}]
+PROJECTION = [name for name in POINTS if name.startswith("projection.")]
+
+
+def at_each(points: list[str], directory: Path) -> dict[str, str]:
+    """
+    The variables with which a process dies at the first of the places that it passes for the third time.
+    """
+    faults = (f"{name}=kill@{1 if name.startswith('takeover.') else 3}" for name in points)
+    return {"KETTLE_FAULT_POINTS": ",".join(faults), "KETTLE_FAULT_ONCE": str(directory)}
+
+
+async def test_killed_at_every_step(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+    """
+    Whatever step is the last one of a process, every job that was submitted completes once and the record is sound.
+    """
+    done = tmp_path / "done"
+    done.mkdir()
+    settings: dict[str, dict[str, Value]] = {
+        "master": {
+            "daemon_list": [
+                "collector",
+                "negotiator",
+                "schedd",
+                "schedd#2",
+                "shadow",
+                "startd",
+                "accounting",
+            ],
+            "environment": {
+                "schedd": at_each(OWNER, done),
+                "schedd#2": at_each(OWNER, done),
+                "accounting": at_each(PROJECTION, done),
+            },
+        }
+    }
+    async with throwaway_pool(tmp_path, cpus=8, template=template, settings=settings) as pool:
+        submitted = await pool.client.submit(evidence.sweep([0.2] * JOBS), cwd=evidence.work)
+        async with asyncio.timeout(120), aclosing(pool.client.watch(select(submitted.cluster))) as watched:
+            async for _ in watched:
+                pass
+        await verified(pool, evidence, submitted.cluster, JOBS)
+        assert sorted(OWNER + PROJECTION) == sorted(path.name for path in done.iterdir())
+    assert [] == pool.left
