@@ -60,23 +60,22 @@ class Autoclusters:
         self._columns = columns
         fixed = significant(ad, self._extra)
         lowered = {name.lower() for name in fixed} | {name.lower() for name in (*BASIC, *self._extra)}
+        lowered |= {
+            name for value in map(ad.get, fixed) if isinstance(value, Expr) for name in mentioned(value.expr)
+        }
         self._varying = [i for i, name in enumerate(columns) if name.lower() in lowered]
         self._known: dict[bytes, int] = {}
-        self._same = None if self._varying or self._mentions_column(fixed) else signature(ad, fixed)
-
-    def _mentions_column(self, fixed: list[str]) -> bool:
-        lowered = {name.lower() for name in self._columns}
-        values = (self._ad[name] for name in fixed)
-        return any(isinstance(value, Expr) and mentioned(value.expr) & lowered for value in values)
+        self._same = None if self._varying else signature(ad, fixed)
 
     def of(self, row: list[Scalar]) -> int:
         """The autocluster of the job with this row."""
         if self._same is not None:
             return self._same
-        ad = {**self._ad, **dict(zip(self._columns, row, strict=True))}
-        names = significant(ad, self._extra)
-        key = _encode([ad[name] for name in names])
+        varying = [row[i] for i in self._varying]
+        # What an expression in the row mentions may stand in any column.
+        key = _encode(row if any(isinstance(value, Expr) for value in varying) else varying)
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = signature(ad, names)
+            ad = {**self._ad, **dict(zip(self._columns, row, strict=True))}
+            number = self._known[key] = signature(ad, significant(ad, self._extra))
         return number

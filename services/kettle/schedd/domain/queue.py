@@ -5,13 +5,13 @@ The queue of one schedd: the fold of everything recorded in its shard, indexed f
 working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from kettle.jobs import apply as apply_to_ad
-from kettle.jobs import job_ad
+from kettle.jobs import fold_base, job_ad
 from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.job import Job, evolve
@@ -29,6 +29,7 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobVacated,
+    decode,
 )
 from kettle.wire.jobs import JobId
 
@@ -48,6 +49,8 @@ class Cluster(msgspec.Struct):
     submitted: ClusterSubmitted
     at: int
     autoclusters: Autoclusters
+    base: Callable[[int], Ad]
+    """By number of the job, what the fold of its events needs of its ad."""
     left: int = 0
 
     @property
@@ -76,6 +79,7 @@ FRESH: Final = Entry()
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
 _encode = msgspec.msgpack.Encoder().encode
+_decode_row = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
 
 def job_stream(job: JobId) -> str:
@@ -86,6 +90,12 @@ def job_stream(job: JobId) -> str:
 def job_of_stream(stream: str) -> JobId:
     """Inverse of `job_stream`."""
     return JobId.parse(stream.removeprefix("job/"))
+
+
+def _recorded(state: bytes) -> tuple[Event, int]:
+    """A row that holds an event: it may have been written by a version whose type is superseded by now."""
+    data, at = _decode_row(state)
+    return decode(bytes(data)), at
 
 
 class Queue:
@@ -183,7 +193,8 @@ class Queue:
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
     def _admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
-        cluster = Cluster(event, at, Autoclusters(event.ad, event.columns, self._significant), left)
+        autoclusters = Autoclusters(event.ad, event.columns, self._significant)
+        cluster = Cluster(event, at, autoclusters, fold_base(event), left)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         for proc in range(cluster.size):
@@ -202,7 +213,7 @@ class Queue:
         before = self.jobs.get(job)
         if before is None:
             raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
-        changed = dict(before.changed) or self._as_submitted(job)
+        changed = dict(before.changed) or self.clusters[job.cluster].base(job.proc)
         apply_to_ad(changed, event, at)
         entry = Entry(evolve(before.job, event), changed)
         self._leave(job, before.job)
@@ -212,12 +223,6 @@ class Queue:
         self.jobs[job] = entry
         self._enter(job, entry.job)
         return [Change(stream, _encode(entry))]
-
-    def _as_submitted(self, job: JobId) -> Ad:
-        """What the fold of a job's events looks at in its ad, before the first of them."""
-        cluster = self.clusters[job.cluster]
-        ad = job_ad(cluster.submitted, cluster.at, job.proc)
-        return {name: ad[name] for name in ("JobStatus", "RequestCpus") if name in ad}
 
     def _left(self, job: JobId) -> list[Change]:
         cluster = self.clusters[job.cluster]
@@ -284,11 +289,13 @@ class Queue:
         }
         for _, state in kinds[NEWEST]:
             self.newest_cluster = msgspec.msgpack.decode(state, type=int)
-        for _, state in kinds["claim"]:
-            granted, at = msgspec.msgpack.decode(state, type=tuple[ClaimGranted, int])
+        for stream, state in kinds["claim"]:
+            granted, at = _recorded(state)
+            assert isinstance(granted, ClaimGranted), stream
             self.claims[granted.claim] = Claim(granted, at)
         for stream, state in kinds["cluster"]:
-            event, at = msgspec.msgpack.decode(state, type=tuple[ClusterSubmitted, int])
+            event, at = _recorded(state)
+            assert isinstance(event, ClusterSubmitted), stream
             self._admit(event, at, lefts.get(stream, 0))
         for stream, state in kinds["job"]:
             job, entry = job_of_stream(stream), msgspec.msgpack.decode(state, type=Entry)
