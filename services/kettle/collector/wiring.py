@@ -26,7 +26,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     for bucket in (subjects.ads, subjects.private_ads):
         await bus.ensure_bucket(BucketSpec(name=bucket, ttl=settings.classad_lifetime))
     log = await join_log(rt, settings)
-    shard = await own(rt, bus, log, subjects, SHARD, lease=settings.owner_lease)
+    shard = await own(rt, settings, bus, log, SHARD)
     if shard is None:
         return
     checkpointer, joined = await recall(log, PgWorkingSet(log.database), shard)

@@ -21,7 +21,7 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
-    shard = await own(rt, bus, log, subjects, "negotiator", lease=settings.owner_lease)
+    shard = await own(rt, settings, bus, log, "negotiator")
     if shard is None:
         return
     record = Record(shard)

@@ -31,7 +31,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     subjects = Subjects(settings.pool)
     log = await join_log(rt, settings)
     bus = await join_bus(rt, settings)
-    shard = await own(rt, bus, log, subjects, f"schedd.{settings.name}", lease=settings.owner_lease)
+    shard = await own(rt, settings, bus, log, f"schedd.{settings.name}")
     if shard is None:
         return
     queue = Queue(settings.name, significant=settings.significant_attributes)
