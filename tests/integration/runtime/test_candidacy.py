@@ -1,0 +1,123 @@
+"""
+Who is elected, and who stays it, over a real server and between real processes.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kettle.runtime import OwnerSettings
+from kettle.runtime.candidacy import Candidacy
+from kettle.runtime.presence import gone, presence
+from kettle.testing.embedded import server_directory, servers
+
+LEASE_S = 1.0
+PATIENCE_S = 15.0
+
+
+@pytest_asyncio.fixture
+async def settings() -> AsyncIterator[OwnerSettings]:
+    with server_directory() as directory:
+        async with servers(directory) as place:
+            yield OwnerSettings(
+                pool="personal",
+                nats_url=place.nats.url,
+                nats_credentials=str(place.nats.credentials("test")),
+                owner_lease=LEASE_S,
+            )
+
+
+async def is_elected(candidacy: Candidacy, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            await candidacy.elected()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_who_thinks_hard_stays_elected(settings: OwnerSettings) -> None:
+    """
+    A service whose loop does not turn for three times its lease has not lost it.
+    """
+    async with (
+        Candidacy.enter(settings, "test", "shard") as first,
+        AsyncExitStack() as stack,
+    ):
+        assert await is_elected(first, PATIENCE_S)
+        second = await stack.enter_async_context(Candidacy.enter(settings, "test", "shard"))
+        time.sleep(3 * LEASE_S)  # noqa: ASYNC251 - the point of it
+        assert not await is_elected(second, 0.5)
+
+
+async def test_the_next_one_is_elected_as_soon_as_the_first_has_gone(settings: OwnerSettings) -> None:
+    """
+    A lease that is given back is not waited for.
+    """
+    long = OwnerSettings(
+        pool=settings.pool,
+        nats_url=settings.nats_url,
+        nats_credentials=settings.nats_credentials,
+        owner_lease=600.0,
+    )
+    async with AsyncExitStack() as stack:
+        async with Candidacy.enter(long, "test", "shard") as first:
+            assert await is_elected(first, PATIENCE_S)
+            second = await stack.enter_async_context(Candidacy.enter(long, "test", "shard"))
+            assert not await is_elected(second, 0.3)
+        assert await is_elected(second, PATIENCE_S)
+
+
+async def test_the_death_of_a_process_is_seen_at_once() -> None:
+    """
+    Whoever knows how a process describes itself is told when that process has ended, and not before.
+    """
+    code = "from kettle.runtime.presence import presence; print(presence(), flush=True); input()"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        code,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert process.stdout is not None
+    text = (await process.stdout.readline()).decode()
+    ended = asyncio.create_task(gone(text))
+    try:
+        assert set() == (await asyncio.wait({ended}, timeout=0.3))[0]
+    finally:
+        process.send_signal(signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        await ended
+        await process.wait()
+        await gone(text)
+
+
+@pytest.mark.parametrize("changed", [{"boot": "another"}, {"namespace": 1}])
+async def test_nothing_is_proven_of_a_process_elsewhere(changed: dict[str, str | int]) -> None:
+    """
+    On another machine, or where its number means another process, nobody can say that it is over.
+    """
+    described = msgspec.json.encode({**msgspec.json.decode(presence()), "pid": 2**22 + 1, **changed}).decode()
+    for text in (described, "no description"):
+        waiting = asyncio.create_task(gone(text))
+        assert set() == (await asyncio.wait({waiting}, timeout=0.2))[0]
+        waiting.cancel()
+
+
+async def test_a_number_that_was_given_again_is_another_process() -> None:
+    """
+    The same process id with another start time: the one that is meant is over.
+    """
+    other = msgspec.json.encode({**msgspec.json.decode(presence()), "started": 1}).decode()
+    async with asyncio.timeout(PATIENCE_S):
+        await gone(other)
