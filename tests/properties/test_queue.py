@@ -18,7 +18,11 @@ from kettle.schedd.domain.job import (
     evolve,
 )
 from kettle.schedd.domain.queue import Queue, job_stream
+from kettle.schedd.domain.replay import Replay
+from kettle.wire.ads import Scalar
 from kettle.wire.events import (
+    ClaimEnded,
+    ClaimGranted,
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -136,3 +140,67 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
     assert queue.jobs == again.jobs
     assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
     assert queue.requests("alice") == again.requests("alice")
+
+
+histories = st.lists(
+    st.one_of(st.tuples(st.integers(0, 2), commands), st.sampled_from(["a", "b", "c"]), st.just(None)),
+    max_size=60,
+)
+
+
+@given(histories)
+def test_a_replay_is_the_queue_that_lived_through_it_all(
+    said: list[tuple[int, Command] | str | None],
+) -> None:
+    """
+    A queue that is made from its history at once equals one to which each event was applied, claims included.
+    """
+    queue, replay, clusters = Queue("ap"), Replay("ap"), 0
+
+    def record(stream: str, event: Event) -> None:
+        at = 5_000_000
+        queue.apply(stream, event, at)
+        replay.feed(stream, event, at)
+
+    for one in said:
+        match one:
+            case None:
+                clusters += 1
+                rows: list[list[Scalar]] = [["0"], ["1"], ["2"]]
+                record(
+                    f"cluster/{clusters}",
+                    ClusterSubmitted(
+                        cluster=clusters, owner="alice", ad={"Cmd": "x"}, columns=["Args"], rows=rows
+                    ),
+                )
+            case str() if one in queue.claims:
+                if queue.claims[one].job is None:
+                    record(f"claim/{one}", ClaimEnded(claim=one, reason="r"))
+            case str():
+                granted = ClaimGranted(
+                    claim=one, startd="m", slot="s", slot_ad={}, submitter="alice", autocluster=1, lease=1.0
+                )
+                record(f"claim/{one}", granted)
+            case proc, command:
+                job = JobId(clusters, proc)
+                entry = queue.jobs.get(job)
+                taken = isinstance(command, Assign) and (
+                    command.claim not in queue.claims or queue.claims[command.claim].job is not None
+                )
+                for event in answer(entry.job, command) if entry and not taken else []:
+                    record(job_stream(job), event)
+    again = replay.queue()
+    assert queue.jobs == again.jobs
+    assert queue.claims == again.claims
+    assert queue.clusters.keys() == again.clusters.keys()
+    assert queue.newest_cluster == again.newest_cluster
+    assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
+    assert queue.requests("alice") == again.requests("alice")
+    assert present(queue) == present(again)
+
+
+def present(queue: Queue) -> dict[str, int]:
+    """
+    How many jobs there are in each status.
+    """
+    return {status: count for status, count in queue.tally.get("alice", {}).items() if count}

@@ -189,10 +189,11 @@ class Queue:
                 raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
 
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
-        self._admit(event, at, left=0)
+        self.admit(event, at, left=0)
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
-    def _admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
+    def admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
+        """Take a submission in; the jobs with a bit in `left` have left the queue already."""
         autoclusters = Autoclusters(event.ad, event.columns, self._significant)
         cluster = Cluster(event, at, autoclusters, fold_base(event), left)
         self.clusters[event.cluster] = cluster
@@ -296,7 +297,7 @@ class Queue:
         for stream, state in kinds["cluster"]:
             event, at = _recorded(state)
             assert isinstance(event, ClusterSubmitted), stream
-            self._admit(event, at, lefts.get(stream, 0))
+            self.admit(event, at, lefts.get(stream, 0))
         for stream, state in kinds["job"]:
             job, entry = job_of_stream(stream), msgspec.msgpack.decode(state, type=Entry)
             self._leave(job, self.jobs[job].job)

@@ -1,0 +1,2 @@
+-- Whoever looks for the most frequent types.
+CREATE INDEX tally_count ON tally (count);
