@@ -10,8 +10,14 @@ export PATH := $(PATH):/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 bin := .venv/bin
 stamp := .venv/.installed
 pytest_arguments ?=
+servers ?= embedded
+seconds ?= 60
+seed ?= random
+faults ?=
+jobs ?= 0
+chaos_arguments ?=
 
-.PHONY: help venv demo test check bench fmt lock clean docs-check
+.PHONY: help venv demo test check bench chaos fmt lock clean docs-check
 
 help:  ## this list
 	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
@@ -19,6 +25,8 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'One test:           make test pytest_arguments="tests/unit/classad -k undefined"'
+	@echo 'Half an hour of faults:  make chaos seconds=1800   (everything it can do: make chaos chaos_arguments=--help)'
+	@echo 'On other servers:   make test servers=external (at KETTLE_NATS_URL, KETTLE_DATABASE_URL), cluster or containers'
 	@echo 'Another Python:     make venv PYTHON=/path/to/python3.11'
 
 venv: $(stamp)  ## make .venv with everything in it; the other targets do this themselves
@@ -32,7 +40,7 @@ demo: $(stamp)  ## start a throw-away pool, run a sweep of real jobs through a c
 	@$(bin)/kettle demo
 
 test: $(stamp)  ## the whole test suite, against real embedded NATS and PostgreSQL
-	$(bin)/python -m pytest --ignore=tests/performance $(pytest_arguments)
+	KETTLE_TEST_SERVERS=$(servers) $(bin)/python -m pytest --ignore=tests/performance $(pytest_arguments)
 
 check: $(stamp)  ## format, lint, import contracts, mypy, pyright, spelling
 	$(bin)/ruff format --check
@@ -44,6 +52,10 @@ check: $(stamp)  ## format, lint, import contracts, mypy, pyright, spelling
 
 bench: $(stamp)  ## measure latency, throughput and memory; prints JSON
 	@$(bin)/python tests/performance/bench.py
+
+chaos: $(stamp)  ## break a pool on purpose, from a seed, and prove that it kept its promises (seconds=60 seed=random)
+	@$(bin)/python -m kettle.testing.chaos --seconds $(seconds) --seed $(seed) --jobs $(jobs) \
+		--faults '$(faults)' $(chaos_arguments)
 
 fmt: $(stamp)  ## format, and mend what can be mended safely
 	$(bin)/ruff format

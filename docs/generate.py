@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """
-Makes the pages of `docs/reference` that follow from the code: settings, commands, events.
+Makes what follows from the code: the pages of `docs/reference` on settings, commands and events, and `schemas/json`.
 
     .venv/bin/python docs/generate.py            writes them
     .venv/bin/python docs/generate.py --check    says which ones are not what the code makes of them
+
+The schemas are promises: nothing is written over one that the code does not keep any more; see
+docs/explanation/event-evolution.md.
 
 `tests/packaging` holds the committed pages to this, so a setting, an option or an event without a page is a failing test.
 """
 
 import argparse
-import ast
 import importlib
 import inspect
 import sys
@@ -24,12 +26,16 @@ from kettle.cli.commands import GROUPS
 from kettle.pool.personal import PERSONAL
 from kettle.runtime import Settings
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
+from kettle.schemas import Document, asyncapi, documents, incompatible, text
+from kettle.schemas.generation import structs
+from kettle.schemas.meanings import meanings
 from kettle.wire.ads import Scalar
 from kettle.wire.events import Event
-from kettle.wire.events.codec import EVENT_TYPES
+from kettle.wire.events.codec import CODEC, Codec, successor_of
 
 TOP: Final = Path(__file__).parents[1]
 PAGES: Final = TOP / "docs" / "reference"
+SCHEMAS: Final = TOP / "schemas" / "json"
 
 _MADE: Final = (
     "<!-- Made by docs/generate.py from the code.  Do not edit: change the code and run it again. -->\n"
@@ -60,36 +66,10 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
 }
-"""Module of `kettle.wire.events` -> who writes its events, into which shard, on which stream."""
+"""First word of a type -> who writes its events, into which shard, on which stream."""
 
 
 # -- reading the source ------------------------------------------------------------------------------------------------
-
-
-def meanings(kind: type) -> dict[str, str]:
-    """
-    Field -> its docstring in the source, of a struct and of those it inherits from.
-    """
-    found: dict[str, str] = {}
-    for cls in reversed(kind.__mro__):
-        module = sys.modules.get(cls.__module__)
-        if module is None or not cls.__module__.startswith("kettle."):
-            continue
-        tree = ast.parse(inspect.getsource(module))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
-                found |= _field_docs(node)
-    return found
-
-
-def _field_docs(node: ast.ClassDef) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for field, after in zip(node.body, [*node.body[1:], None], strict=True):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-            continue
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            found[field.target.id] = _line(str(after.value.value))
-    return found
 
 
 def _line(text: str) -> str:
@@ -329,31 +309,29 @@ The pool is the one in `--home`, else the one that `KETTLE_NATS_URL` names, else
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def events_page() -> str:
+def events_page(codec: Codec[Any] = CODEC) -> str:
     """
     Every recorded type.
     """
     parts = [_MADE, "# Recorded events\n", _EVENTS_HEAD]
-    rows = [(f"`{_tag(kind)}`", *_place(kind)) for kind in EVENT_TYPES]
+    rows = [(f"`{tag}`", *_place(tag)) for tag in codec.written]
     parts.append(_table(("type", "written by", "shard", "stream"), rows))
-    for kind in EVENT_TYPES:
-        parts.append(f"## `{_tag(kind)}`\n")
-        parts.append(f"{_paragraphs(kind)}\n")
-        parts.append(_fields_table(kind))
+    for tag, kind in codec.written.items():
+        parts += [f"## `{tag}`\n", f"{_paragraphs(kind)}\n", _fields_table(kind)]
+    for tag, old in codec.superseded.items():
+        newer = successor_of(old).__struct_config__.tag
+        parts += [f"## `{tag}`, superseded\n", f"Not written any more; readers get it as `{newer}`.\n"]
+        parts += [f"{_paragraphs(old)}\n", _fields_table(old)]
     parts.append("## Values inside events\n")
-    for struct in _inside():
+    for struct in _inside([*codec.written.values(), *codec.superseded.values()]):
         parts.append(f"### {struct.__name__}\n")
         parts.append(f"{_paragraphs(struct)}\n")
         parts.append(_fields_table(struct))
     return "\n".join(parts)
 
 
-def _tag(kind: type[Event]) -> str:
-    return str(kind.__struct_config__.tag)
-
-
-def _place(kind: type[Event]) -> tuple[str, str, str]:
-    writer, shard, stream = _WRITERS[kind.__module__.rpartition(".")[2]]
+def _place(tag: str) -> tuple[str, str, str]:
+    writer, shard, stream = _WRITERS[tag.partition(".")[0]]
     return writer, f"`{shard}`", f"`{stream}`"
 
 
@@ -386,22 +364,16 @@ def _wire_type(kind: Any) -> str:
     return type_name(kind)
 
 
-def _inside() -> list[type[msgspec.Struct]]:
-    found: dict[str, type[msgspec.Struct]] = {}
-    waiting: list[Any] = [field.type for kind in EVENT_TYPES for field in msgspec.structs.fields(kind)]
-    while waiting:
-        kind = waiting.pop()
-        waiting += get_args(kind)
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__name__ not in found:
-            found[kind.__name__] = kind
-            waiting += [field.type for field in msgspec.structs.fields(kind)]
+def _inside(kinds: list[type[Event]]) -> list[type[msgspec.Struct]]:
+    found = {kind.__name__: kind for kind in structs(kinds) if kind not in kinds}
     return [found[name] for name in sorted(found)]
 
 
 _EVENTS_HEAD: Final = """\
 Everything that is ever recorded.
 An event is msgpack: a map with the key `event`, which is the type, and the fields that differ from their defaults.
-A type `noun.verb/N` keeps its meaning for ever; a new meaning is a new `N`.
+A type `noun.verb/N` keeps its meaning for ever; a new meaning is a new `N` ([how](../explanation/event-evolution.md)).
+There is a [JSON Schema](schemas.md) for each.
 
 Events travel inside *frames*: what one commit wrote, as one message on the bus ([subjects](subjects.md), [how to read them](../how-to/watch-events.md)).
 The time of an event is that of its frame; times inside events are those of somebody else's clock and say so.
@@ -420,25 +392,59 @@ def pages() -> dict[str, str]:
     return {"settings.md": settings_page(), "commands.md": commands_page(), "events.md": events_page()}
 
 
+def schemas() -> dict[str, Document]:
+    """
+    File name -> document.
+    """
+    return {**documents(), "asyncapi.json": asyncapi()}
+
+
+def published() -> dict[str, Document]:
+    """
+    The schemas that were written last, by file name.
+    """
+    return {
+        path.relative_to(SCHEMAS).as_posix(): msgspec.json.decode(path.read_bytes())
+        for path in sorted(SCHEMAS.rglob("*.json"))
+    }
+
+
+def files() -> dict[Path, bytes]:
+    """
+    Everything that is made.
+    """
+    made = {PAGES / name: page.encode() for name, page in pages().items()}
+    return made | {SCHEMAS / name: text(document) for name, document in schemas().items()}
+
+
 def main() -> int:
     """
-    Write the pages, or compare them.
+    Write the files, or compare them.
     """
-    parser = argparse.ArgumentParser(description="Make the reference pages that follow from the code.")
+    parser = argparse.ArgumentParser(
+        description="Make the reference pages and schemas that follow from the code."
+    )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit status 1 if a page is stale"
+        "--check", action="store_true", help="write nothing; exit status 1 if a file is stale"
     )
     check = parser.parse_args().check
-    stale = [
-        name
-        for name, text in pages().items()
-        if not (PAGES / name).exists() or (PAGES / name).read_text(encoding="utf-8") != text
-    ]
-    for name in stale:
+    before = published()
+    if broken := incompatible(before, schemas()):
+        sys.stdout.write("\n".join(broken) + "\n")
+        return 1
+    made = files()
+    stale = [path for path, content in made.items() if not path.exists() or path.read_bytes() != content]
+    gone = [SCHEMAS / name for name in before if SCHEMAS / name not in made]
+    for path in stale:
         if not check:
-            (PAGES / name).write_text(pages()[name], encoding="utf-8")
-        sys.stdout.write(f"docs/reference/{name} {'is stale' if check else 'written'}\n")
-    return 1 if check and stale else 0
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(made[path])
+        sys.stdout.write(f"{path.relative_to(TOP)} {'is stale' if check else 'written'}\n")
+    for path in gone:
+        if not check:
+            path.unlink()
+        sys.stdout.write(f"{path.relative_to(TOP)} {'is left over' if check else 'removed'}\n")
+    return 1 if check and (stale or gone) else 0
 
 
 if __name__ == "__main__":

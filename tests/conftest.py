@@ -1,11 +1,16 @@
 """
-What holds for every test: where a test lies says what it needs.
+What holds for every test: where a test lies says what it needs, and KETTLE_TEST_SERVERS what it runs on.
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from kettle.testing import lanes
+from kettle.testing.places import NotHereError
 
 # Examples are searched, not timed: on a loaded machine a slow example is not a wrong one.
 hypothesis.settings.register_profile("kettle", deadline=None)
@@ -13,10 +18,44 @@ hypothesis.settings.load_profile("kettle")
 
 _TESTS = Path(__file__).parent
 _NEEDS = {"integration": "embedded", "scenario": "scenario"}
+_ON_SERVERS = {"contract", "integration", "scenario"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure() -> None:
+    try:
+        lanes.lane()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lane() -> Iterator[None]:
+    """
+    The servers of the run, in a lane that has such.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lanes.opened())
+        except NotHereError as error:
+            pytest.skip(str(error))
+        yield
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        kind = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
-        if kind in _NEEDS:
+        if (kind := _kind(item)) in _NEEDS:
             item.add_marker(_NEEDS[kind])
+    if lanes.servers_are_ours():
+        return
+    shared = pytest.mark.skip(
+        reason=f"breaks servers, and those of the lane {lanes.lane()} are for all tests"
+    )
+    for item in items:
+        if item.get_closest_marker("breaks_servers"):
+            item.add_marker(shared)
+    config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
+    items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
+
+
+def _kind(item: pytest.Item) -> str:
+    return item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""

@@ -3,23 +3,25 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kettle.testing.embedded import Servers, server_directory, servers
+from kettle.testing.embedded import server_directory
+from kettle.testing.lanes import place
+from kettle.testing.places import Place
 from kettle.testing.worlds import World
 from kettle.testing.worlds import world as open_world
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def real() -> AsyncIterator[Servers]:
+async def real() -> AsyncIterator[Place]:
     """
-    One NATS and one PostgreSQL for all contract tests; each test has names of its own on them.
+    NATS and PostgreSQL for all contract tests; each test has names of its own on them.
     """
     with server_directory() as directory:
-        async with servers(directory) as running:
+        async with place(directory) as running:
             yield running
 
 
 @pytest_asyncio.fixture(params=["memory", "nats"])
-async def world(request: pytest.FixtureRequest, real: Servers) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[World]:
     """
     A pool of its own, over each adapter of the bus.
     """

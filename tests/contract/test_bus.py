@@ -240,6 +240,30 @@ async def test_a_durable_reader_goes_on_after_what_it_acknowledged(world: World)
     assert [b"5", b"6"] == await take(await world.connect(), name, subject, 2)
 
 
+async def test_a_cancelled_reader_has_acknowledged_nothing(world: World) -> None:
+    """
+    Cancellation is not completion: what was in hand, committed by nobody, comes again to the next reader.
+    """
+    bus = await world.connect()
+    name, subject = stream(world)
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    await bus.append(subject, b"1")
+    in_hand = asyncio.Event()
+
+    async def commit() -> None:
+        async with aclosing(bus.consume(name, "d", subject=subject)) as batches:
+            async for batch in batches:
+                in_hand.set()
+                await asyncio.Event().wait()  # a transaction that does not end
+                await batch.ack()
+
+    reading = asyncio.create_task(commit())
+    await asyncio.wait_for(in_hand.wait(), PATIENCE_S)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert [b"1"] == await take(bus, name, subject, 1)
+
+
 async def test_a_reader_without_a_name_leaves_nothing_behind(world: World) -> None:
     """
     It reads what follows on the given sequence, each time anew.
@@ -319,8 +343,22 @@ async def test_a_lost_stream_is_made_again_by_who_ensured_it(world: World) -> No
         async with asyncio.timeout(PATIENCE_S):
             while await bus.last_sequence(name) is None:
                 await asyncio.sleep(0.02)
-        await bus.append(subject, b"new")
+        await stored(bus, subject, b"new")
         assert [b"new"] == await reading
+
+
+async def stored(bus: Bus, subject: str, data: bytes) -> None:
+    """
+    Append to a stream that somebody else made: in a cluster not every server knows of it at once.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                await bus.append(subject, data)
+            except NoResponderError:
+                await asyncio.sleep(0.02)
+            else:
+                return
 
 
 async def test_a_service_can_be_asked_as_a_daemon_and_as_a_person(world: World) -> None:

@@ -11,16 +11,16 @@ import pytest_asyncio
 from kettle.eventsourcing.log import Answered, FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
-from kettle.testing.embedded import Servers
+from kettle.testing.places import Place
 from kettle.wire.frames import Entry, Frame, encode
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"])
-async def log(request: pytest.FixtureRequest, real: Servers) -> AsyncIterator[Log]:
+async def log(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[Log]:
     if request.param == "memory":
         yield MemoryLog()
         return
-    async with PgLog.connect(real.postgres.dsn, patience=10) as pg:
+    async with PgLog.connect(real.addresses.database_url, patience=10) as pg:
         yield pg
 
 

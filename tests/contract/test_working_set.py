@@ -11,16 +11,16 @@ import pytest_asyncio
 from kettle.eventsourcing.log import FencedError, Log, Row, WorkingSet
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.storage import PgLog, PgWorkingSet
-from kettle.testing.embedded import Servers
+from kettle.testing.places import Place
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"])
-async def stores(request: pytest.FixtureRequest, real: Servers) -> AsyncIterator[tuple[Log, WorkingSet]]:
+async def stores(request: pytest.FixtureRequest, real: Place) -> AsyncIterator[tuple[Log, WorkingSet]]:
     if request.param == "memory":
         log = MemoryLog()
         yield log, MemoryWorkingSet(log)
         return
-    async with PgLog.connect(real.postgres.dsn, patience=10) as pg:
+    async with PgLog.connect(real.addresses.database_url, patience=10) as pg:
         yield pg, PgWorkingSet(pg.database)
 
 

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from kettle.wire.events import Event, Superseded
+from kettle.wire.events.codec import Codec
+
 KINDS = {"added", "changed", "deprecated", "removed", "fixed", "security"}
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)[^)]*\)")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -79,6 +82,50 @@ def test_the_reference_is_what_the_code_makes_of_it(top: Path, generator: Any) -
         if text != (top / "docs/reference" / name).read_text()
     ]
     assert [] == stale, "run .venv/bin/python docs/generate.py"
+
+
+def test_superseded_events_stay_in_the_reference(generator: Any) -> None:
+    """
+    What is in the log from long ago is described, and who reads it is told what it becomes.
+    """
+
+    class Held(Event, frozen=True, tag="job.held/2"):
+        why: str
+
+    class HeldV1(Superseded, frozen=True, tag="job.held/1"):
+        reason: str
+
+        def upcast(self) -> Held:
+            return Held(why=self.reason)
+
+    page = generator.events_page(Codec[Event]([Held], [HeldV1]))
+    assert "## `job.held/1`, superseded\n\nNot written any more; readers get it as `job.held/2`." in page
+    assert "| `reason` | text | always there |" in page
+
+
+def test_the_generator_writes_over_no_promise(
+    generator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Where a published schema does not hold any more, nothing is written and the sentence says what to do.
+    """
+    monkeypatch.setattr(generator, "TOP", tmp_path)
+    monkeypatch.setattr(generator, "PAGES", tmp_path)
+    monkeypatch.setattr(generator, "SCHEMAS", tmp_path)
+    monkeypatch.setattr(generator, "pages", lambda: {"page.md": "text"})
+    monkeypatch.setattr("sys.argv", ["generate.py"])
+    assert 0 == generator.main()
+    made = (tmp_path / "page.md", tmp_path / "events/job.held.1.json")
+    assert all(path.is_file() for path in made)
+    promised = made[1].read_text().replace('"subcode"', '"detail"')
+    made[1].write_text(promised)
+    made[0].unlink()
+    capsys.readouterr()
+
+    assert 1 == generator.main()
+
+    assert "job.held/1: detail is gone; a published type is only superseded" in capsys.readouterr().out
+    assert (False, promised) == (made[0].exists(), made[1].read_text())
 
 
 def test_every_setting_says_what_it_means(generator: Any) -> None:

@@ -78,6 +78,7 @@ async def check(pool: ThrowawayPool, evidence: Evidence, watched: Watched, jobs:
     await verified(pool, evidence, watched.cluster, jobs)
 
 
+@pytest.mark.breaks_servers
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_every_part_is_killed_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
@@ -102,6 +103,7 @@ async def test_every_part_is_killed_once(
     assert [] == pool.left
 
 
+@pytest.mark.breaks_servers
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_all_parts_are_killed_at_once(
     tmp_path: Path, template: Path, evidence: Evidence, seed: int
@@ -143,6 +145,7 @@ async def test_the_whole_pool_is_killed(tmp_path: Path, template: Path, evidence
     assert [] == pool.left
 
 
+@pytest.mark.breaks_servers
 async def test_jetstream_lost(tmp_path: Path, template: Path, evidence: Evidence) -> None:
     """
     JetStream's directory is deleted while the pool works: the streams are made again, and nothing is lost.

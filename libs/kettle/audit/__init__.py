@@ -1,7 +1,7 @@
 """
 The auditor of the log: proves from the database and the bus that the laws of the log hold. It only reads.
 
-    report = await check(dsn, bus, full=True, folds={"schedd": lambda shard: Queue(...).changed})
+    report = await check(dsn, bus, subjects=subjects, wanted=Wanted(folds={"schedd": lambda shard: Queue(...).changed}))
     report.clean
 
 Errors:
@@ -9,8 +9,21 @@ Errors:
     AuditError   the audit could not be made: the database is away or is not a log
 """
 
-from kettle.audit.check import AuditError, Folds, check
+from kettle.audit.check import AuditError, check
 from kettle.audit.report import AuditReport, Check, Problem, ShardAudit
+from kettle.audit.shard import Told
+from kettle.audit.wanted import Folds, Wanted
 from kettle.audit.working_set import Fold
 
-__all__ = ["AuditError", "AuditReport", "Check", "Fold", "Folds", "Problem", "ShardAudit", "check"]
+__all__ = [
+    "AuditError",
+    "AuditReport",
+    "Check",
+    "Fold",
+    "Folds",
+    "Problem",
+    "ShardAudit",
+    "Told",
+    "Wanted",
+    "check",
+]

@@ -1,26 +1,17 @@
 """
-The checks that need only the events of one shard, in order: numbering, decoding, attempts. Pure.
+The checks that need only the events of one shard, in order: numbering, times, decoding, attempts and claims. Pure.
 """
-
-from typing import Final
 
 import msgspec
 
+from kettle.audit.attempts import Attempts, Claims
 from kettle.audit.report import AuditReport
-from kettle.wire.events import (
-    Event,
-    JobAssigned,
-    JobCompleted,
-    JobStarted,
-    JobVacated,
-    UnknownEventError,
-    decode,
-    tag_of,
-)
+from kettle.eventsourcing.shard import BACKWARDS_US
+from kettle.wire.events import Event, UnknownEventError, decode, recorded_tag
 from kettle.wire.frames import Entry, Frame
 
 
-class Stored(msgspec.Struct, frozen=True):
+class Recorded(msgspec.Struct, frozen=True):
     """
     A row of the log.
     """
@@ -48,14 +39,17 @@ class Walk:
         self._frames = report.check("frames")
         self._versions = report.check("versions")
         self._events = report.check("events")
+        self._times = report.check("times")
         self._attempts = Attempts(shard, report, whole=self._whole)
+        self._claims = Claims(shard, report, whole=self._whole)
         self._seen: dict[str, int] = {}
-        self._rows: list[Stored] = []
+        self._rows: list[Recorded] = []
         self.position = 0
         self.frame = after
         self.epoch = 0
+        self.at = 0
 
-    def feed(self, row: Stored) -> tuple[Frame, list[Event]] | None:
+    def feed(self, row: Recorded) -> tuple[Frame, list[Event]] | None:
         """
         Look at the next row; returns the frame before, if this row begins another.
         """
@@ -81,8 +75,9 @@ class Walk:
         events = [event for row in rows if (event := self._decoded(row)) is not None]
         return Frame(self._shard, first.epoch, first.frame, first.position, first.at, entries), events
 
-    def _new_frame(self, row: Stored) -> None:
+    def _new_frame(self, row: Recorded) -> None:
         self._frames.examined += 1
+        self._times.examined += 1
         if row.frame != self.frame + 1:
             self._frames.found(self._shard, row.position, f"frame {row.frame} follows frame {self.frame}")
         if row.epoch < self.epoch:
@@ -91,9 +86,15 @@ class Walk:
                 row.position,
                 f"frame {row.frame} of epoch {row.epoch} follows one of {self.epoch}",
             )
-        self.frame, self.epoch = row.frame, row.epoch
+        if 0 < (back := self.at - row.at) <= BACKWARDS_US:
+            self._times.found(
+                self._shard,
+                row.position,
+                f"frame {row.frame} is {back / 1_000_000:.6f} s earlier than the one before it",
+            )
+        self.frame, self.epoch, self.at = row.frame, row.epoch, row.at
 
-    def _number(self, row: Stored) -> None:
+    def _number(self, row: Recorded) -> None:
         self._positions.examined += 1
         if row.position != self.position + 1 and (self._whole or self.position):
             self._positions.found(
@@ -103,87 +104,27 @@ class Walk:
         self._versions.examined += 1
         stream, version = row.entry.stream, row.entry.version
         before = self._seen.get(stream)
-        if before is None and not self._whole:
-            before = version - 1
+        if before is None and (not self._whole or self._attempts.over(stream)):
+            before = version - 1  # of a job that is over: the check `attempts` says so
         if version != (before or 0) + 1:
             self._versions.found(
                 self._shard, row.position, f"version {version} of {stream} follows version {before or 0}"
             )
         self._seen[stream] = version
 
-    def _decoded(self, row: Stored) -> Event | None:
+    def _decoded(self, row: Recorded) -> Event | None:
         self._events.examined += 1
+        stream = row.entry.stream
         try:
             event = decode(row.entry.data)
         except UnknownEventError as error:
-            self._events.found(self._shard, row.position, f"{row.entry.stream}: {error}")
+            self._events.found(self._shard, row.position, f"{stream}: {error}")
             return None
-        if tag_of(event) != row.entry.type:
+        if (tag := recorded_tag(row.entry.data)) != row.entry.type:
             self._events.found(
-                self._shard,
-                row.position,
-                f"{row.entry.stream}: the type is {row.entry.type}, the event {tag_of(event)}",
+                self._shard, row.position, f"{stream}: the type is {row.entry.type}, the event {tag}"
             )
-        self._attempts.feed(row, event)
+        self._claims.feed(stream, row.position, event)
+        if self._attempts.feed(stream, row.position, event):
+            self._seen.pop(stream, None)
         return event
-
-
-_OVER: Final = -1
-
-
-class Attempts:
-    """
-    One attempt of a job at a time: assigned, perhaps started, ended; the next has the next number.
-    """
-
-    def __init__(self, shard: str, report: AuditReport, *, whole: bool) -> None:
-        self._shard = shard
-        self._whole = whole
-        self._check = report.check("attempts")
-        self._alive: dict[str, int] = {}
-        """The attempt that lives, 0 for none, by stream; `_OVER`: the job is done."""
-        self._last: dict[str, int] = {}
-
-    def feed(self, row: Stored, event: Event) -> None:
-        """
-        Look at the next event.
-        """
-        match event:
-            case JobAssigned():
-                self._assigned(row, event.attempt)
-            case JobStarted():
-                self._running(row, "starts", event.attempt)
-            case JobVacated():
-                self._running(row, "ends", event.attempt)
-                self._alive[row.entry.stream] = 0
-            case JobCompleted():
-                self._running(row, "completes", event.attempt)
-                self._alive[row.entry.stream] = _OVER
-            case _:
-                pass
-
-    def _assigned(self, row: Stored, attempt: int) -> None:
-        self._check.examined += 1
-        stream = row.entry.stream
-        alive = self._alive.get(stream, 0)
-        if alive == _OVER:
-            self._found(row, f"attempt {attempt} of {stream} begins after the job was done")
-        elif alive:
-            self._found(row, f"attempt {attempt} of {stream} begins while attempt {alive} lives")
-        known = self._last.get(stream)
-        if known is None and not self._whole:
-            known = attempt - 1
-        if attempt != (known or 0) + 1:
-            self._found(row, f"attempt {attempt} of {stream} follows attempt {known or 0}")
-        self._alive[stream] = self._last[stream] = attempt
-
-    def _running(self, row: Stored, what: str, attempt: int) -> None:
-        stream = row.entry.stream
-        alive = self._alive.get(stream)
-        if alive is None and not self._whole:
-            self._last[stream] = attempt
-        elif alive != attempt:
-            self._found(row, f"attempt {attempt} of {stream} {what} and does not live")
-
-    def _found(self, row: Stored, sentence: str) -> None:
-        self._check.found(self._shard, row.position, sentence)

@@ -5,6 +5,7 @@ The working set of a shard, beside a fresh fold of its events. Pure.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kettle.audit.report import AuditReport
+from kettle.audit.sampling import Sample
 from kettle.eventsourcing.log import Row
 from kettle.wire.events import Event
 from kettle.wire.frames import Frame
@@ -15,38 +16,65 @@ Fold = Callable[[str, Event, int], Iterable[tuple[str, bytes | None]]]
 
 class WorkingSetFold:
     """
-    Fed the frames up to the working set's cursor, it says how the rows differ.
+    Fed the frames up to the working set's cursor, it says how the stored rows differ.
     """
 
-    def __init__(self, shard: str, fold: Fold, *, cursor: int) -> None:
+    names: Sequence[str] = ("working_set",)
+
+    def __init__(
+        self,
+        shard: str,
+        fold: Fold,
+        report: AuditReport,
+        stored: Mapping[str, Row],
+        *,
+        cursor: int,
+        sample: Sample | None = None,
+    ) -> None:
         self._shard = shard
         self._fold = fold
+        self._check = report.check("working_set")
+        self._stored = stored
         self._cursor = cursor
+        self._sample = sample
         self._rows: dict[str, tuple[int, bytes, int]] = {}
         self._gone: dict[str, int] = {}
+        """Position at which a row went that is stored all the same."""
+        self._refused = False
 
-    def feed(self, frame: Frame, events: Sequence[Event]) -> None:
+    async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
         """
-        Fold the next frame, unless the working set has not seen it.
+        See `Follower.feed`: frames that the working set has not seen do not count.
         """
-        if frame.number > self._cursor:
+        if frame.number > self._cursor or self._refused:
             return
-        for index, (entry, event) in enumerate(zip(frame.entries, events, strict=True)):
-            for stream, state in self._fold(entry.stream, event, frame.at):
-                if state is None:
-                    self._rows.pop(stream, None)
-                    self._gone[stream] = frame.position + index
-                else:
-                    self._rows[stream] = (entry.version, state, frame.position + index)
+        for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):
+            if not self._takes(entry.stream):
+                continue
+            try:
+                changes = self._fold(entry.stream, event, frame.at)
+            except Exception as error:  # noqa: BLE001 - what a fold makes of a damaged log is what is looked for
+                self._check.found(
+                    self._shard, position, f"{entry.type} of {entry.stream} cannot be folded: {error!r}"
+                )
+                self._refused = True
+                return
+            for stream, state in changes:
+                self._change(stream, entry.version, state, position)
 
-    def compare(self, stored: Mapping[str, Row], report: AuditReport) -> None:
+    async def finish(self) -> None:
         """
         Note every row that is missing, too many or different, in the order of the events that made them.
         """
-        check = report.check("working_set")
+        if self._refused:
+            return
+        stored = {stream: row for stream, row in self._stored.items() if self._takes(stream)}
+        check = self._check
         check.examined += len(stored.keys() | self._rows.keys())
         problems: list[tuple[int, str]] = []
         for stream, (version, state, position) in self._rows.items():
+            if not self._takes(stream):
+                continue  # it depends on streams that were left out
             row = stored.get(stream)
             if row is None:
                 problems.append((position, f"the working set lacks {stream}"))
@@ -62,3 +90,14 @@ class WorkingSetFold:
         ]
         for position, sentence in sorted(problems):
             check.found(self._shard, position, sentence)
+
+    def _takes(self, stream: str) -> bool:
+        return self._sample is None or self._sample.takes(stream)
+
+    def _change(self, stream: str, version: int, state: bytes | None, position: int) -> None:
+        if state is not None:
+            self._rows[stream] = (version, state, position)
+            return
+        self._rows.pop(stream, None)
+        if stream in self._stored:
+            self._gone[stream] = position

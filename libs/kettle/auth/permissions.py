@@ -9,7 +9,7 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import accounting, collector, negotiator, schedd
+from kettle.wire.commands import accounting, collector, log, negotiator, schedd
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
@@ -33,6 +33,7 @@ _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "shadow": ("schedd",),
     "accounting": ("schedd", "collector", "negotiator"),
     "audit": ("schedd", "collector", "negotiator"),
+    "gateway": ("schedd", "collector", "negotiator", "accounting"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
@@ -40,6 +41,7 @@ _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "shadow": (("startd", "*"), ("schedd", "sync"), ("schedd", "report")),
     "startd": (("shadow", "fetch_input"),),
     "negotiator": (("schedd", "matched"),),
+    "gateway": (("schedd", "query_jobs"), ("schedd", "query_events")),
     "user": tuple(
         (endpoint.role, endpoint.verb)
         for endpoint in (
@@ -52,33 +54,47 @@ _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 }
 _API: Final = "$JS.API"
 
+MONITOR: Final = "monitor"
+"""The role of a program outside of the pool that may read the published events of everybody."""
+
 
 def permissions(
     role: str, subjects: Subjects, identity: Identity, *, shards: Mapping[str, Sequence[str]] = SHARDS
 ) -> tuple[list[str], list[str]]:
     """
-    Where `identity` may publish, and to what it may subscribe; `role` is a service's, or `user` for a person.
+    Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person, or `monitor`.
 
     `shards`: the names of the shards that each role owns.
     """
     publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
     subscribe = [f"_INBOX_{identity.token}.>"]
+    if role == MONITOR:
+        stream = subjects.monitor_stream
+        # Clients that filter nothing leave the filter out of the request's subject.
+        everything = [*_reads(stream, ">"), f"{_API}.CONSUMER.CREATE.{stream}.*"]
+        return everything, [*subscribe, subjects.tail_all]
     if identity.kind == "user":
         # Whoever may look at the queue may follow it: frames pass by live, their stream stays closed to people.
-        return publish, [*subscribe, subjects.events_all]
+        publish += _reads(subjects.monitor_stream, subjects.monitor(identity.name))
+        return publish, [*subscribe, subjects.events_all, subjects.tail_of(identity.name)]
     publish += [
         *_writes_ads(role, subjects),
         *_owns_shards(role, subjects, shards),
         *_moves_work(role, subjects),
+        *_publishes_events(role, subjects),
     ]
+    if role in _FOLLOWS_EVENTS_OF:  # what the bus left out is asked for; people have the live frames alone
+        publish.append(subjects.commands_by(identity.token, log.READ_FRAMES.role, log.READ_FRAMES.verb))
     for owner in _FOLLOWS_EVENTS_OF.get(role, ()):
         for shard in shards.get(owner, ()):
             publish += _reads(subjects.event_stream(shard), subjects.events(shard))
     if role in _FOLLOWS_ADS:
         publish += _reads(f"KV_{subjects.ads}", f"$KV.{subjects.ads}.>")
     publish.append(_notices(subjects, role))
-    subscribe += [subjects.commands_to(role), _notices(subjects, "*")]
-    subscribe += ["$SRV.*", f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
+    subscribe.append(_notices(subjects, "*"))
+    subscribe.append("$SRV.*")
+    for served in (role, log.READ_FRAMES.role) if shards.get(role) else (role,):
+        subscribe += [subjects.commands_to(served), f"$SRV.*.{served}", f"$SRV.*.{served}.*"]
     return publish, subscribe
 
 
@@ -113,6 +129,18 @@ def _moves_work(role: str, subjects: Subjects) -> list[str]:
             return [*_makes(subjects.work_stream), *_reads(subjects.work_stream, subjects.work_all)]
         case _:
             return []
+
+
+def _publishes_events(role: str, subjects: Subjects) -> list[str]:
+    if role != "gateway":
+        return []
+    stream = subjects.monitor_stream
+    return [
+        *_makes(stream),
+        f"{_API}.STREAM.MSG.GET.{stream}",
+        f"{_API}.STREAM.LIST",
+        subjects.tail_all,
+    ]
 
 
 def _makes(stream: str) -> list[str]:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import nats.errors
 from nats.aio.client import Client, Server
@@ -16,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from kettle.bus.backoff import Backoff
+from kettle.bus.chunks import HEADERS
 from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
@@ -31,6 +33,8 @@ CONNECT_S: Final = 5
 PING_S: Final = 20
 FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
+OVERRUN_S: Final = 0.5
+"""After messages were dropped, listeners are told once it may be over."""
 NO_RESPONDERS: Final = "503"
 
 _logger = logging.getLogger(__name__)
@@ -68,6 +72,8 @@ class Connection:
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         self._backoff = Backoff(0.02, LONGEST_RETRY_S)
         self._closing = False
+        self._overruns: WeakKeyDictionary[Subscription, Callable[[], None]] = WeakKeyDictionary()
+        self._overrun_told: asyncio.TimerHandle | None = None
 
     @classmethod
     @asynccontextmanager
@@ -87,7 +93,10 @@ class Connection:
             yield connection
         finally:
             connection._closing = True
-            with suppress(ConnectionError):  # the server went first: there is nothing left to flush
+            if connection._overrun_told is not None:
+                connection._overrun_told.cancel()
+            # The server went first: there is nothing left to flush, and uvloop says so by a RuntimeError.
+            with suppress(ConnectionError, RuntimeError):
                 await connection.client.close()
             connection.failed.cancel()
 
@@ -97,6 +106,13 @@ class Connection:
         Whether there is a server at the moment.
         """
         return self.client.is_connected
+
+    @property
+    def limit(self) -> int:
+        """
+        The most bytes of a message beside its headers, which the server counts too: beyond its limit it cuts us off.
+        """
+        return max(self.client.max_payload - HEADERS, 1)
 
     def watch(
         self, *, lost: Callable[[], None] | None = None, back: Callable[[], None] | None = None
@@ -131,16 +147,26 @@ class Connection:
         return self.client.new_inbox()
 
     async def subscribe(
-        self, subject: str, listener: Callable[[Msg], None], *, queue: str = ""
+        self,
+        subject: str,
+        listener: Callable[[Msg], None],
+        *,
+        queue: str = "",
+        overrun: Callable[[], None] | None = None,
     ) -> Subscription:
         """
         Call `listener` for each message; it must not block. Its errors are failures.
+
+        `overrun` is called if a message is dropped because more wait than are kept; otherwise that is told as a return.
         """
 
         async def deliver(message: Msg) -> None:
             listener(message)
 
-        return await self.client.subscribe(subject, queue=queue, cb=deliver)  # pyright: ignore[reportUnknownMemberType]
+        made = await self.client.subscribe(subject, queue=queue, cb=deliver)  # pyright: ignore[reportUnknownMemberType]
+        if overrun is not None:
+            self._overruns[made] = overrun
+        return made
 
     async def settle(self) -> None:
         """
@@ -160,10 +186,10 @@ class Connection:
         """
         Send without confirmation. Waits in memory while the connection is lost; raises BusUnavailableError when full.
         """
+        if len(data) > self.limit:
+            raise RefusedError("too_large", _too_large(subject, data, self.limit))
         try:
             await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
-        except nats.errors.MaxPayloadError as error:
-            raise RefusedError("too_large", _too_large(subject, data, self.client.max_payload)) from error
         except nats.errors.Error as error:
             raise BusUnavailableError(
                 f"the connection to NATS is lost, and too much waits for it: {error}"
@@ -207,7 +233,7 @@ class Connection:
         if credentials:
             options["nkeys_seed"] = credentials
         await self.client.connect(
-            url,
+            [server.strip() for server in url.split(",") if server.strip()],
             name=name,
             inbox_prefix=self.inbox,
             pending_size=PENDING_BYTES,
@@ -240,6 +266,8 @@ class Connection:
             self._not_permitted(text)
         elif "authorization violation" in text.lower() and not self._connected.is_set():
             raise BusUnavailableError("NATS does not accept our credentials") from error
+        elif isinstance(error, nats.errors.SlowConsumerError):
+            self._overrun(error)
         elif isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
             _logger.warning("NATS: %s", str(error) or type(error).__name__)
         else:
@@ -250,6 +278,24 @@ class Connection:
         for subject, future in self._waiting.values():
             if f'"{subject.lower()}"' in text and not future.done():
                 future.set_exception(RefusedError("not_permitted", f"we may not publish on {subject}"))
+
+    def _overrun(self, error: nats.errors.SlowConsumerError) -> None:
+        """
+        The client dropped a message because more wait than it keeps. What was missed is the same as in a lost connection;
+        it is told once for a whole series.
+        """
+        if (overrun := self._overruns.get(error.sub)) is not None:
+            overrun()
+            return
+        if self._overrun_told is not None:
+            return
+        _logger.warning("NATS: messages on %s come faster than they are taken; some are lost", error.subject)
+        self._overrun_told = asyncio.get_running_loop().call_later(OVERRUN_S, self._after_overrun)
+
+    def _after_overrun(self) -> None:
+        self._overrun_told = None
+        for listener in list(self._on_return):
+            listener()
 
     async def _on_disconnected(self) -> None:
         if self._closing:
@@ -277,4 +323,4 @@ class Connection:
 
 
 def _too_large(subject: str, data: bytes, limit: int) -> str:
-    return f"a message of {len(data)} bytes for {subject}; the server's max_payload is {limit}"
+    return f"a message of {len(data)} bytes for {subject}; the server's max_payload allows {limit}"

@@ -13,6 +13,7 @@ from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
     NoResponderError,
+    RefusedError,
     StreamSpec,
     WrongSequenceError,
 )
@@ -27,6 +28,20 @@ MARKER_S: Final = 60.0
 
 _STREAM_EXISTS: Final = 10058
 _WRONG_LAST: Final = (10071, 10164)
+_MESSAGE_TOO_LARGE: Final = 10054
+_NOT_NOW: Final = frozenset({
+    10005,  # no server that could take the stream: one of them is away
+    10007,  # the asset is not assigned to the server that was asked: it is being moved
+    10009,  # the server that was asked does not lead (any more)
+    10012,  # a consumer could not be made, in the words of a part that is being moved or stopped
+    10028,  # no memory left
+    10041,  # no agreement between the servers
+    10047,  # no room left on disk
+    10049,  # a stream could not be made
+    10118,  # the stream is not there at present
+    10119,  # the consumer is not there at present
+})  # fmt: skip
+"""Errors that pass, or that an operator mends while we wait: asking again is right, giving up is not."""
 
 
 class NotFoundError(BusError):
@@ -66,17 +81,42 @@ class StreamInfo(msgspec.Struct, frozen=True):
     config: dict[str, Any]
 
 
+class _Streams(msgspec.Struct, frozen=True):
+    total: int
+    streams: list[StreamInfo] | None = None
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    hdrs: bytes = b""
+
+
+class _Got(msgspec.Struct, frozen=True):
+    message: _Stored
+
+
 class _Floor(msgspec.Struct, frozen=True):
     stream_seq: int
 
 
+class _Begin(msgspec.Struct, frozen=True):
+    opt_start_seq: int = 0
+
+
 class ConsumerInfo(msgspec.Struct, frozen=True):
     """
-    A consumer: what is acknowledged, and how much waits.
+    A consumer: where it began, what is acknowledged, and how much waits.
     """
 
     ack_floor: _Floor
     num_pending: int
+    config: _Begin = _Begin()
+
+    @property
+    def floor(self) -> int:
+        """
+        The last message that need not come again. In a cluster nothing is acknowledged before the first that is.
+        """
+        return max(self.ack_floor.stream_seq, self.config.opt_start_seq - 1)
 
 
 class _Ack(msgspec.Struct, frozen=True):
@@ -91,6 +131,8 @@ class _Failed(msgspec.Struct, frozen=True):
 _ack = msgspec.json.Decoder(_Ack)
 _failed = msgspec.json.Decoder(_Failed)
 _stream = msgspec.json.Decoder(StreamInfo)
+_streams = msgspec.json.Decoder(_Streams)
+_stored = msgspec.json.Decoder(_Got)
 _consumer = msgspec.json.Decoder(ConsumerInfo)
 _encode = msgspec.json.Encoder().encode
 
@@ -101,13 +143,30 @@ def _raise(error: _Error, subject: str, expected: int = -1) -> NoReturn:
         raise WrongSequenceError(sentence, expected=expected)
     if error.err_code == _STREAM_EXISTS:
         raise _ExistsError(sentence)
+    if error.err_code == _MESSAGE_TOO_LARGE:
+        raise RefusedError("too_large", sentence)
+    if error.err_code in _NOT_NOW:
+        raise BusUnavailableError(sentence)
     match error.code:
         case 404:
             raise NotFoundError(sentence)
-        case 503:
+        case 503 | 429:
             raise BusUnavailableError(sentence)
         case _:
             raise BusError(sentence)
+
+
+def stored_at(reply: Msg, subject: str, expected: int) -> int:
+    """
+    The sequence under which a stream says that it stored a message; raises what it says instead.
+    """
+    try:
+        ack = _ack.decode(reply.data)
+    except msgspec.MsgspecError as error:
+        raise BusError(f"{subject}: what answers there is no stream") from error
+    if ack.error is not None:
+        _raise(ack.error, subject, expected)
+    return ack.seq
 
 
 class JetStream:
@@ -125,13 +184,7 @@ class JetStream:
         Store a message; returns its sequence. `expected` goes into the error if the guard in `headers` fails.
         """
         reply = await self._connection.request(subject, data, deadline=deadline, headers=headers)
-        try:
-            ack = _ack.decode(reply.data)
-        except msgspec.MsgspecError as error:
-            raise BusError(f"{subject}: what answers there is no stream") from error
-        if ack.error is not None:
-            _raise(ack.error, subject, expected)
-        return ack.seq
+        return stored_at(reply, subject, expected)
 
     async def stream(self, name: str) -> StreamInfo:
         """
@@ -152,6 +205,32 @@ class JetStream:
             return _stream.decode((await self._call(f"STREAM.CREATE.{name}", _encode(config))).data), True
         except _ExistsError:
             return await self.stream(name), False
+
+    async def streams(self, subject: str) -> list[dict[str, Any]]:
+        """
+        The configurations of the streams that take anything of a subject.
+        """
+        found: list[dict[str, Any]] = []
+        while True:
+            body = _encode({"subject": subject, "offset": len(found)})
+            page = _streams.decode((await self._call("STREAM.LIST", body)).data)
+            found += [info.config for info in page.streams or ()]
+            if not page.streams or len(found) >= page.total:
+                return found
+
+    async def header(self, stream: str, sequence: int, name: str) -> str:
+        """
+        A header of a stored message; empty if the message has none, or is not there any more.
+        """
+        try:
+            reply = await self._call(f"STREAM.MSG.GET.{stream}", _encode({"seq": sequence}))
+        except NotFoundError:
+            return ""
+        head = f"{name}: ".encode()
+        for line in _stored.decode(reply.data).message.hdrs.split(b"\r\n"):
+            if line.startswith(head):
+                return line.removeprefix(head).decode()
+        return ""
 
     async def delete_stream(self, name: str) -> None:
         """
@@ -191,20 +270,22 @@ class JetStream:
         return reply
 
 
-def pull_request(batch: int, *, expires: float, heartbeat: float) -> bytes:
+def pull_request(batch: int, *, most: int, expires: float, heartbeat: float) -> bytes:
     """
-    Ask for up to `batch` messages as they come, during `expires` seconds, with a sign of life each `heartbeat` seconds.
+    Ask for up to `batch` messages as they come, of up to `most` bytes together, during `expires` seconds, with a sign
+    of life each `heartbeat` seconds. `most` must be more than the largest message: the server delivers none otherwise.
     """
     return _encode(
         {
             "batch": batch,
+            "max_bytes": most,
             "expires": int(expires * NANOSECONDS),
             "idle_heartbeat": int(heartbeat * NANOSECONDS),
         }
     )
 
 
-def stream_config(spec: StreamSpec) -> dict[str, Any]:
+def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
     """
     The configuration of a stream that keeps the newest messages within its limits.
     """
@@ -215,10 +296,15 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
         "discard": "old",
         "storage": "memory" if spec.memory else "file",
         "max_bytes": spec.max_bytes,
+        "max_msgs": spec.max_messages,
         "max_age": int(spec.max_age * NANOSECONDS),
-        "num_replicas": 1,
+        "num_replicas": replicas,
         "allow_direct": True,
     }
+    if spec.transform:
+        config["subject_transform"] = dict(zip(("src", "dest"), spec.transform, strict=True))
+    if spec.together:
+        config["allow_atomic"] = True
     if spec.max_age:
         config["duplicate_window"] = int(min(spec.max_age, DUPLICATES_S) * NANOSECONDS)
     if spec.first_sequence > 1:
@@ -240,7 +326,7 @@ def entry_subject(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 
 
-def bucket_config(spec: BucketSpec) -> dict[str, Any]:
+def bucket_config(spec: BucketSpec, *, replicas: int = 1) -> dict[str, Any]:
     """
     The configuration of the stream behind a bucket; expiry leaves a marker, which is how watchers hear of it.
     """
@@ -254,7 +340,7 @@ def bucket_config(spec: BucketSpec) -> dict[str, Any]:
         "max_bytes": spec.max_bytes,
         "max_age": int(spec.ttl * NANOSECONDS),
         "duplicate_window": int(min(spec.ttl or DUPLICATES_S, DUPLICATES_S) * NANOSECONDS),
-        "num_replicas": 1,
+        "num_replicas": replicas,
         "allow_direct": True,
         "allow_rollup_hdrs": True,
         "deny_delete": True,

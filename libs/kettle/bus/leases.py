@@ -17,6 +17,7 @@ from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
     KeyChange,
+    NoResponderError,
     ReplyTimeoutError,
     WrongSequenceError,
 )
@@ -26,6 +27,9 @@ SHORTEST_S: Final = 1.0
 
 Gone = Callable[[str], Awaitable[None]]
 """Waits until it is proven that a holder is no more; for ever where nothing can be proven."""
+
+_NOT_NOW: Final = (BusUnavailableError, ReplyTimeoutError, NoResponderError)
+"""The last one is how a cluster answers whose bucket has no leader at the moment."""
 
 _logger = logging.getLogger(__name__)
 
@@ -80,7 +84,7 @@ class HeldLease:
         while True:
             try:
                 self._revision = await self._write(self._revision)
-            except (BusUnavailableError, ReplyTimeoutError):
+            except _NOT_NOW:
                 await backoff.wait()
             except WrongSequenceError:
                 # Ours was written and its answer lost, or the bucket was lost with everything in it.
@@ -128,7 +132,7 @@ class KeyLeases:
                         return await self._try(key, holder.encode(), present.revision if present else 0, ttl)
                     except WrongSequenceError:
                         present = await _entry(self._bus, self._bucket, key)
-                    except (BusUnavailableError, ReplyTimeoutError):
+                    except _NOT_NOW:
                         await backoff.wait()
         raise BusUnavailableError("the watch ended")
 

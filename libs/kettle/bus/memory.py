@@ -3,14 +3,15 @@ The bus in memory: the same promises as over NATS, without a server, for tests a
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from kettle.bus.memory_server import PAYLOAD_LIMIT, MemoryServer, matches
+from kettle.bus.chunks import Depot, Limits, Parcel, Whole, exchange
+from kettle.bus.memory_server import MemoryServer, matches
 from kettle.bus.ports import (
     Batch,
     BucketSpec,
@@ -19,6 +20,7 @@ from kettle.bus.ports import (
     KeyChange,
     Message,
     NoResponderError,
+    Post,
     RefusedError,
     Rep,
     ReplyTimeoutError,
@@ -26,6 +28,7 @@ from kettle.bus.ports import (
     Served,
     StreamSpec,
 )
+from kettle.bus.together import check_count
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
@@ -38,11 +41,19 @@ class MemoryBus:
     One identity's connection to a `MemoryServer`.
     """
 
-    def __init__(self, server: MemoryServer, *, subjects: Subjects, identity: Identity) -> None:
+    def __init__(
+        self,
+        server: MemoryServer,
+        *,
+        subjects: Subjects,
+        identity: Identity,
+        limits: Limits | None = None,
+    ) -> None:
         self.subjects = subjects
         self.identity = identity
         self._server = server
-        self._tasks: set[asyncio.Task[bytes]] = set()
+        self._tasks: set[asyncio.Task[Parcel]] = set()
+        self._depot = Depot(lambda: server.payload_limit, limits)
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._listeners: list[Callable[[], None]] = []
         self._closed = False
@@ -59,6 +70,7 @@ class MemoryBus:
         self._server.connections.remove(self)
         self._server.remade.remove(self._remake)
         self._services.clear()
+        self._depot.close()
         for task in self._tasks:
             task.cancel()
         self._failure.cancel()
@@ -75,7 +87,7 @@ class MemoryBus:
         """
         See `Bus.payload_limit`.
         """
-        return PAYLOAD_LIMIT
+        return self._server.payload_limit
 
     async def failure(self) -> None:
         """
@@ -95,17 +107,24 @@ class MemoryBus:
         """
         See `Bus.call`.
         """
-        subject = self.subjects.command(endpoint.role, name, endpoint.verb, self.identity.token)
-        data = _encode(request)
-        self._check(subject, data)
+
+        async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
+            subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
+            return await self._carry(subject, Parcel(data, headers), deadline)
+
+        reply = await exchange(carry, name, _encode(request), {}, limit=self.payload_limit)
+        return endpoint.decode_reply(reply)
+
+    async def _carry(self, subject: str, parcel: Parcel, deadline: float) -> Parcel:
+        self._check(subject, parcel.data)
         for connection in self._server.connections:
-            if (answer := connection.answer(subject, data)) is not None:
+            if (answer := connection.answer(subject, parcel)) is not None:
                 break
         else:
             raise NoResponderError(f"nobody answers {subject}")
         try:
             async with asyncio.timeout(deadline):
-                return endpoint.decode_reply(await asyncio.shield(answer))
+                return await asyncio.shield(answer)
         except TimeoutError as error:
             raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds") from error
 
@@ -116,18 +135,18 @@ class MemoryBus:
         for one in served:
             self._services[self.subjects.command(role, name, one.endpoint.verb, "*")] = one
 
-    def answer(self, subject: str, data: bytes) -> "asyncio.Future[bytes] | None":
+    def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
         """
-        What this connection answers to a command; None if it does not serve it.
+        What this connection answers to a command or to a part of one; None if it does not serve it.
         """
-        for pattern, served in self._services.items():
-            if matches(pattern, subject):
-                task = asyncio.create_task(_handle(served, Identity.from_subject(subject), data))
-                self._tasks.add(task)
-                reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-                task.add_done_callback(partial(self._answered, reply))
-                return reply
-        return None
+        served = next((one for pattern, one in self._services.items() if matches(pattern, subject)), None)
+        if served is None and not matches(self.subjects.command("*", self._depot.place, "*", "*"), subject):
+            return None
+        task = asyncio.create_task(self._handle(served, Identity.from_subject(subject), parcel))
+        self._tasks.add(task)
+        reply: asyncio.Future[Parcel] = asyncio.get_running_loop().create_future()
+        task.add_done_callback(partial(self._answered, reply))
+        return reply
 
     async def publish(self, subject: str, data: bytes) -> None:
         """
@@ -163,7 +182,31 @@ class MemoryBus:
         See `Bus.append`.
         """
         self._check(subject, data)
-        return self._server.stream_of(subject).append(subject, data, expect_last)
+        return self._server.append(subject, data, expect_last)
+
+    async def append_together(
+        self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
+    ) -> int:
+        """
+        See `Bus.append_together`.
+        """
+        check_count(posts)
+        for post in posts:
+            self._check(post.subject, post.data)
+        return self._server.append_together(posts, expect_last, note)
+
+    async def last_note(self, stream: str) -> tuple[int, str]:
+        """
+        See `Bus.last_note`.
+        """
+        return self._server.streams[stream].last_note
+
+    async def stored_subjects(self, subject: str) -> list[str]:
+        """
+        See `Bus.stored_subjects`.
+        """
+        taken = [one for stream in self._server.streams.values() for one in stream.spec.subjects]
+        return [one for one in taken if matches(subject, one)]
 
     async def consume(
         self,
@@ -173,6 +216,7 @@ class MemoryBus:
         subject: str,
         batch: int = 256,
         after: int = 0,
+        since: float = 0.0,
         ephemeral: bool = False,
     ) -> AsyncGenerator[Batch, None]:
         """
@@ -188,6 +232,7 @@ class MemoryBus:
                 position = (
                     after if reading is None else 0
                 )  # another stream of the same name: from its beginning
+                position = max(position, now.before(since)) if since and reading is None else position
                 position = position if ephemeral else now.acked.get(durable, position)
                 reading = now
             if messages := now.after(position, subject, batch):
@@ -195,6 +240,17 @@ class MemoryBus:
                 yield _Fetched(messages, now.acked, "" if ephemeral else durable)
             else:
                 await now.changed.wait()
+
+    async def read(
+        self, stream: str, *, subject: str, batch: int = 256, after: int = 0, since: float = 0.0
+    ) -> AsyncGenerator[Message, None]:
+        """
+        See `Bus.read`.
+        """
+        now = self._server.streams[stream]
+        last = now.last
+        for message in now.after(max(after, now.before(since)), subject, last):
+            yield message
 
     async def ensure_bucket(self, spec: BucketSpec) -> None:
         """
@@ -251,10 +307,24 @@ class MemoryBus:
     def _check(self, subject: str, data: bytes) -> None:
         if self._closed:
             raise BusUnavailableError("this connection was closed")
-        if len(data) > PAYLOAD_LIMIT:
+        if len(data) > self.payload_limit:
             raise RefusedError("too_large", f"a message of {len(data)} bytes for {subject}")
 
-    def _answered(self, reply: "asyncio.Future[bytes]", task: "asyncio.Task[bytes]") -> None:
+    async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:
+        received = self._depot.receive(caller.token, parcel, served)
+        if not isinstance(received, Whole):
+            return received
+        endpoint = received.served.endpoint
+        try:
+            request = endpoint.decode_request(received.data)
+            data = _encode(await received.served.handler(request, caller))
+        except msgspec.MsgspecError as error:
+            raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+        finally:
+            self._depot.answered(received)
+        return self._depot.reply(caller.token, data)
+
+    def _answered(self, reply: "asyncio.Future[Parcel]", task: "asyncio.Task[Parcel]") -> None:
         self._tasks.discard(task)
         if task.cancelled() or reply.done():
             return
@@ -278,15 +348,6 @@ class MemoryBus:
                 return
         for listener in self._listeners:
             listener()
-
-
-async def _handle(served: Served[Any, Any], caller: Identity, data: bytes) -> bytes:
-    endpoint = served.endpoint
-    try:
-        request = endpoint.decode_request(data)
-    except msgspec.MsgspecError as error:
-        raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
-    return _encode(await served.handler(request, caller))
 
 
 class _Fetched:

@@ -6,13 +6,23 @@ Its clock is injected. With a clock that does not tick by itself, call `expire` 
 
 import asyncio
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
+from kettle.bus.chunks import Parcel
 from kettle.bus.known import Known
-from kettle.bus.ports import BucketSpec, KeyChange, Message, NoResponderError, StreamSpec, WrongSequenceError
+from kettle.bus.ports import (
+    BucketSpec,
+    KeyChange,
+    Message,
+    NoResponderError,
+    Post,
+    StreamSpec,
+    WrongSequenceError,
+)
 
 PAYLOAD_LIMIT: Final = 8 * 1024 * 1024
 
@@ -30,6 +40,19 @@ def matches(pattern: str, subject: str) -> bool:
     return len(wanted) == len(tokens) and all(w in ("*", t) for w, t in zip(wanted, tokens, strict=True))
 
 
+def transformed(transform: tuple[str, str] | None, subject: str) -> str:
+    """
+    What a stream stores a subject as.
+    """
+    if transform is None or not matches(transform[0], subject):
+        return subject
+    wild = [t for w, t in zip(transform[0].split("."), subject.split("."), strict=True) if w == "*"]
+    stored = transform[1]
+    for number, text in enumerate(wild, start=1):
+        stored = stored.replace(f"{{{{wildcard({number})}}}}", text)
+    return stored
+
+
 class Stream:
     """
     The messages of a stream, and how far its durable consumers have acknowledged.
@@ -39,6 +62,8 @@ class Stream:
         self.spec = spec
         self.first = spec.first_sequence
         self.messages: list[Message] = []
+        self.times: list[float] = []
+        self.last_note = (self.last, "")
         self.acked: dict[str, int] = {}
         self.changed = asyncio.Event()
 
@@ -49,7 +74,7 @@ class Stream:
         """
         return self.first + len(self.messages) - 1
 
-    def append(self, subject: str, data: bytes, expect_last: int | None) -> int:
+    def append(self, subject: str, data: bytes, expect_last: int | None, *, at: float, note: str = "") -> int:
         """
         Add a message under the guard.
         """
@@ -57,9 +82,18 @@ class Stream:
             raise WrongSequenceError(
                 f"{self.spec.name}: the last sequence is {self.last}", expected=expect_last
             )
-        self.messages.append(Message(subject, self.last + 1, data))
+        stored = transformed(self.spec.transform, subject)
+        self.messages.append(Message(stored, self.last + 1, data))
+        self.times.append(at)
+        self.last_note = (self.last, note)
         self.notify()
         return self.last
+
+    def before(self, time: float) -> int:
+        """
+        The sequence of the last message that was stored before a time.
+        """
+        return self.first - 1 + bisect_left(self.times, time)
 
     def after(self, sequence: int, subject: str, limit: int) -> list[Message]:
         """
@@ -128,7 +162,7 @@ class Connection(Protocol):
     Somebody who may answer a command.
     """
 
-    def answer(self, subject: str, data: bytes) -> "asyncio.Future[bytes] | None":
+    def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
         """
         The reply to come; None: it is not for this one.
         """
@@ -140,8 +174,11 @@ class MemoryServer:
     Streams, buckets, listeners and services.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, payload_limit: int = PAYLOAD_LIMIT
+    ) -> None:
         self.clock = clock
+        self.payload_limit = payload_limit
         self.streams: dict[str, Stream] = {}
         self.buckets: dict[str, Bucket] = {}
         self.watchers: dict[str, list[Watcher]] = {}
@@ -168,6 +205,30 @@ class MemoryServer:
             if any(matches(pattern, subject) for pattern in stream.spec.subjects):
                 return stream
         raise NoResponderError(f"nobody answers {subject}")
+
+    def append(self, subject: str, data: bytes, expect_last: int | None) -> int:
+        """
+        Store one message under the guard.
+        """
+        return self.stream_of(subject).append(subject, data, expect_last, at=self.clock())
+
+    def append_together(self, posts: Sequence[Post], expect_last: int, note: str) -> int:
+        """
+        Store messages under the guard, the last one with the note.
+        """
+        for post in posts:
+            self.publish(post.subject, post.data)
+        stream = self.stream_of(posts[0].subject)
+        for number, post in enumerate(posts):
+            last = number == len(posts) - 1
+            stream.append(
+                post.subject,
+                post.data,
+                expect_last + number,
+                at=self.clock(),
+                note=note if last else "",
+            )
+        return stream.last
 
     def put(self, bucket: str, key: str, value: bytes | None, ttl: float | None, expect: int | None) -> int:
         """

@@ -3,7 +3,7 @@ The bus over NATS with JetStream.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from kettle.bus.backoff import Backoff
+from kettle.bus.chunks import Limits, Parcel, exchange
 from kettle.bus.connection import Connection
 from kettle.bus.entries import watch
 from kettle.bus.jetstream import (
@@ -29,6 +30,7 @@ from kettle.bus.ports import (
     BusUnavailableError,
     KeyChange,
     Message,
+    Post,
     RefusedError,
     Rep,
     ReplyTimeoutError,
@@ -38,6 +40,7 @@ from kettle.bus.ports import (
 )
 from kettle.bus.reader import Delivery, Reader, Source
 from kettle.bus.service import Around, Service, refusal_of
+from kettle.bus.together import NOTE, Together
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
@@ -47,6 +50,8 @@ Inject = Callable[[MutableMapping[str, str]], None]
 
 WATCH_BATCH: Final = 1_000
 MARKER_TTL: Final = "60s"
+ENSURE_S: Final = 15.0
+"""How long a stream or bucket is asked for before the caller is told that JetStream does not answer."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -63,13 +68,18 @@ class NatsBus:
         identity: Identity,
         inject: Inject | None,
         around: Around | None,
+        *,
+        replicas: int,
+        limits: Limits | None,
     ) -> None:
         self.subjects = subjects
         self.identity = identity
         self._connection = connection
         self._jetstream = JetStream(connection)
-        self._service = Service(connection, subjects, around)
+        self._together = Together(connection)
+        self._service = Service(connection, subjects, around, limits)
         self._inject = inject
+        self._replicas = replicas
         self._remakes: dict[str, dict[str, Any]] = {}
         self._returned = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
@@ -88,16 +98,21 @@ class NatsBus:
         patience: float | None = None,
         inject: Inject | None = None,
         extract: Around | None = None,
+        replicas: int = 1,
+        limits: Limits | None = None,
     ) -> AsyncGenerator["NatsBus", None]:
         """
         Connect with the NKey seed in the file `credentials` (empty: none), waiting up to `patience` seconds.
 
+        `url` may name several servers of one cluster, with commas between them; each of `replicas` many keeps a copy
+        of every stream and bucket that this connection makes.
         `inject` adds trace headers to commands; `extract` is entered around the handling of each.
+        `limits`: what is held for those who send large commands, and fetch large answers.
         """
         async with Connection.open(
             url, identity=identity, credentials=credentials, name=name or identity.token, patience=patience
         ) as connection:
-            bus = cls(connection, subjects, identity, inject, extract)
+            bus = cls(connection, subjects, identity, inject, extract, replicas=replicas, limits=limits)
             keeper = asyncio.create_task(bus._keep(), name="bus-keeper")
             keeper.add_done_callback(bus._kept)
             try:
@@ -118,7 +133,7 @@ class NatsBus:
         """
         See `Bus.payload_limit`.
         """
-        return self._connection.client.max_payload
+        return self._connection.limit
 
     async def failure(self) -> None:
         """
@@ -138,15 +153,20 @@ class NatsBus:
         """
         See `Bus.call`.
         """
-        subject = self.subjects.command(endpoint.role, name, endpoint.verb, self.identity.token)
         headers: dict[str, str] = {}
         if self._inject is not None:
             self._inject(headers)
-        reply = await self._connection.request(subject, _encode(request), deadline=deadline, headers=headers)
-        if refusal := refusal_of(reply.headers, reply.data):
-            raise refusal
+
+        async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:
+            subject = self.subjects.command(endpoint.role, place, endpoint.verb, self.identity.token)
+            message = await self._connection.request(subject, data, deadline=deadline, headers=headers)
+            if refusal := refusal_of(message.headers, message.data):
+                raise refusal
+            return Parcel(message.data, message.headers or {})
+
+        reply = await exchange(carry, name, _encode(request), headers, limit=self._connection.limit)
         try:
-            return endpoint.decode_reply(reply.data)
+            return endpoint.decode_reply(reply)
         except msgspec.MsgspecError as error:
             raise BusError(f"{endpoint!r} of {name} answered what we cannot read: {error}") from error
 
@@ -177,7 +197,7 @@ class NatsBus:
         """
         See `Bus.ensure_stream`.
         """
-        return await self._ensure(stream_config(spec), remake=spec.remake)
+        return await self._ensure(stream_config(spec, replicas=self._replicas), remake=spec.remake)
 
     async def last_sequence(self, stream: str) -> int | None:
         """
@@ -207,6 +227,27 @@ class NatsBus:
             subject, data, headers=headers, expected=expect_last, deadline=deadline
         )
 
+    async def append_together(
+        self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
+    ) -> int:
+        """
+        See `Bus.append_together`.
+        """
+        return await self._together.append(posts, expect_last=expect_last, note=note, deadline=deadline)
+
+    async def last_note(self, stream: str) -> tuple[int, str]:
+        """
+        See `Bus.last_note`.
+        """
+        last = (await self._jetstream.stream(stream)).state.last_seq
+        return last, (await self._jetstream.header(stream, last, NOTE)) if last else ""
+
+    async def stored_subjects(self, subject: str) -> list[str]:
+        """
+        See `Bus.stored_subjects`.
+        """
+        return [one for config in await self._jetstream.streams(subject) for one in config["subjects"]]
+
     async def consume(
         self,
         stream: str,
@@ -215,13 +256,19 @@ class NatsBus:
         subject: str,
         batch: int = 256,
         after: int = 0,
+        since: float = 0.0,
         ephemeral: bool = False,
     ) -> AsyncGenerator[Batch, None]:
         """
         See `Bus.consume`.
         """
         source = Source(
-            stream=stream, subject=subject, batch=batch, after=after, durable="" if ephemeral else durable
+            stream=stream,
+            subject=subject,
+            batch=batch,
+            after=after,
+            since=since,
+            durable="" if ephemeral else durable,
         )
         reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
         async with aclosing(reader.batches()) as batches:
@@ -229,11 +276,26 @@ class NatsBus:
                 if deliveries:
                     yield _Fetched(reader, deliveries)
 
+    async def read(
+        self, stream: str, *, subject: str, batch: int = 256, after: int = 0, since: float = 0.0
+    ) -> AsyncGenerator[Message, None]:
+        """
+        See `Bus.read`.
+        """
+        source = Source(stream=stream, subject=subject, batch=batch, after=after, since=since)
+        reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
+        async with aclosing(reader.batches()) as batches:
+            async for deliveries in batches:
+                for delivery in deliveries:
+                    yield Message(delivery.message.subject, delivery.sequence, delivery.message.data)
+                if not (deliveries[-1] if deliveries else reader).pending:
+                    return
+
     async def ensure_bucket(self, spec: BucketSpec) -> None:
         """
         See `Bus.ensure_bucket`.
         """
-        await self._ensure(bucket_config(spec), remake=True)
+        await self._ensure(bucket_config(spec, replicas=self._replicas), remake=True)
 
     async def put(self, bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
         """
@@ -289,10 +351,20 @@ class NatsBus:
                 yield change
 
     async def _ensure(self, config: dict[str, Any], *, remake: bool) -> int:
-        info, _ = await self._jetstream.make_stream(config)
-        if remake:
-            self._remakes[str(config["name"])] = config
-        return info.state.last_seq
+        backoff, loop = Backoff(), asyncio.get_running_loop()
+        until = loop.time() + ENSURE_S
+        while True:
+            try:
+                info, _ = await self._jetstream.make_stream(config)
+            except (BusUnavailableError, ReplyTimeoutError):
+                # Where a cluster has just lost a server, nobody may know for a while what streams there are.
+                if loop.time() > until:
+                    raise
+                await backoff.wait()
+            else:
+                if remake:
+                    self._remakes[str(config["name"])] = config
+                return info.state.last_seq
 
     async def _remake(self, name: str) -> None:
         if name in self._remakes:

@@ -37,11 +37,16 @@ class ReplyTimeoutError(BusError):
 
 
 class RefusedError(BusError):
-    """A service said no. `code` is stable, the message a sentence."""
+    """
+    A service said no. `code` is stable, the message a sentence.
 
-    def __init__(self, code: str, message: str) -> None:
+    `retry_after_ms`: after how long the same request may succeed; 0: nobody knows, or it never will.
+    """
+
+    def __init__(self, code: str, message: str, *, retry_after_ms: int = 0) -> None:
         super().__init__(message)
         self.code = code
+        self.retry_after_ms = retry_after_ms
 
 
 class WrongSequenceError(BusError):
@@ -72,8 +77,13 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     subjects: list[str]
     max_bytes: int = -1
+    max_messages: int = -1
     max_age: float = 0.0
     """Seconds; 0: no limit."""
+    transform: tuple[str, str] | None = None
+    """Store what matches the first subject under the second, where `{{wildcard(n)}}` is its n-th `*`."""
+    together: bool = False
+    """Take several messages as one: see `Bus.append_together`."""
     first_sequence: int = 1
     """Where a stream that has to be made starts counting."""
     memory: bool = False
@@ -96,6 +106,13 @@ class Message(msgspec.Struct, frozen=True):
 
     subject: str
     sequence: int
+    data: bytes
+
+
+class Post(msgspec.Struct, frozen=True):
+    """A message that is to be stored."""
+
+    subject: str
     data: bytes
 
 
@@ -135,7 +152,7 @@ class Bus(Protocol):
 
     @property
     def payload_limit(self) -> int:
-        """The most bytes that one message may have."""
+        """The most bytes that one message may have beside its headers. Commands and their answers may have more."""
         ...
 
     async def failure(self) -> None:
@@ -147,13 +164,21 @@ class Bus(Protocol):
         ...
 
     def on_return(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after the connection came back, or a lost bucket was made again: send anew what only the bus had."""
+        """
+        Call `listener` after something may have been missed: the connection came back, a lost bucket was made again, or
+        messages came faster than we took them. Send anew what only the bus had; look for what passed by.
+        """
         ...
 
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
     ) -> Rep:
-        """Ask one service; `deadline` in seconds. Raises NoResponderError, ReplyTimeoutError, RefusedError."""
+        """
+        Ask one service. Raises NoResponderError, ReplyTimeoutError, RefusedError.
+
+        What is larger than a message travels in parts, up to `kettle.bus.chunks.LARGEST` bytes each way; `deadline`, in
+        seconds, is then that of each part. Code `too_large`: it is larger than that; nothing happened, or the answer is.
+        """
         ...
 
     async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
@@ -165,7 +190,11 @@ class Bus(Protocol):
         ...
 
     async def listen(self, subject: str, listener: Callable[[str, bytes], None]) -> None:
-        """Call `listener(subject, data)` for every message from now on; it must not block."""
+        """
+        Call `listener(subject, data)` for every message from now on; it must not block.
+
+        Messages that come while we are not connected, or faster than we take them, are lost to us: `on_return` says so.
+        """
         ...
 
     async def ensure_stream(self, spec: StreamSpec) -> int:
@@ -182,6 +211,29 @@ class Bus(Protocol):
         """Store a message in the stream of `subject`; returns its sequence. WrongSequenceError if not after `expect_last`."""
         ...
 
+    async def append_together(
+        self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0
+    ) -> int:
+        """
+        Store up to 1,000 messages of one stream, all of them or none; returns the sequence of the last one.
+
+        It is stored with the `note` (printable ASCII), which is found again by `last_note`. Who listens live hears the
+        messages in any case. WrongSequenceError if they would not come right after `expect_last`.
+        """
+        ...
+
+    async def last_note(self, stream: str) -> tuple[int, str]:
+        """
+        The stream's last sequence, and the note that was stored with that message.
+
+        Empty: it has none, or the message has outlived its time.
+        """
+        ...
+
+    async def stored_subjects(self, subject: str) -> list[str]:
+        """What the streams take that take anything of `subject`, which may be a filter: one entry per subject."""
+        ...
+
     def consume(
         self,
         stream: str,
@@ -190,15 +242,24 @@ class Bus(Protocol):
         subject: str,
         batch: int = 256,
         after: int = 0,
+        since: float = 0.0,
         ephemeral: bool = False,
     ) -> AsyncGenerator[Batch, None]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
 
+        `since`: begin with what was stored at that time, seconds since the epoch, or later.
+
         A durable consumer goes on after its last acknowledged message; it has one reader at a time. If the stream or the
         consumer vanished they are waited for and made again; a stream that was made again is read from its beginning.
         `ephemeral` reads without a name and without acknowledging. Messages may come twice, never out of order.
         """
+        ...
+
+    def read(
+        self, stream: str, *, subject: str, batch: int = 256, after: int = 0, since: float = 0.0
+    ) -> AsyncGenerator[Message, None]:
+        """What a stream has now of `subject`, in order, from where `consume` would begin; then it ends."""
         ...
 
     async def ensure_bucket(self, spec: BucketSpec) -> None:

@@ -9,6 +9,7 @@ if it is durable, acknowledged. So nothing is skipped, order holds, and what com
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,8 @@ from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, Str
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
 
 PULL_S: Final = 30.0
+PULL_BYTES: Final = 16 * 1024 * 1024
+"""What may be on its way to us, or wait here, of one reading: however large the messages are."""
 HEARTBEAT_S: Final = 5.0
 SILENCE_S: Final = 2.5 * HEARTBEAT_S
 """Without a sign of life for so long, the consumer is taken for lost."""
@@ -32,6 +35,7 @@ ACK_WAIT_S: Final = 24 * 3600.0
 
 _HEARTBEAT: Final = "100"
 _EXPIRED: Final = "408"
+_FULL: Final = "Message Size Exceeds MaxBytes"
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -53,6 +57,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     batch: int
     after: int = 0
+    since: float = 0.0
+    """Begin with the first message at that time or later, seconds since the epoch."""
     durable: str = ""
     newest_per_subject: bool = False
     """Begin with the last message of each subject instead of those after `after`."""
@@ -144,7 +150,9 @@ class Reader:
         self._buffer, self._counted, self._wanted, self._doubtful = [], 0, 0, False
         self._wake.clear()
         self._inbox = self._connection.new_inbox()
-        self._subscription = await self._connection.subscribe(self._inbox, self._on_message)
+        self._subscription = await self._connection.subscribe(
+            self._inbox, self._on_message, overrun=self._doubt
+        )
         if not self._source.durable:
             self._name = self._inbox.rpartition(".")[2]
         made = await self._jetstream.make_consumer(self._source.stream, self._name, self._config(after))
@@ -174,11 +182,11 @@ class Reader:
         except NotFoundError:
             return self._floor
         ours = 0 if self.began is None else self._floor  # `after` is for a consumer that is new
-        return max(info.ack_floor.stream_seq, ours)
+        return max(info.floor, ours)
 
     def _config(self, after: int | None) -> dict[str, Any]:
         source = self._source
-        config: dict[str, Any] = {"name": self._name, "filter_subject": source.subject, "num_replicas": 1}
+        config: dict[str, Any] = {"name": self._name, "filter_subject": source.subject}
         if source.durable:
             config |= {
                 "durable_name": source.durable,
@@ -194,6 +202,9 @@ class Reader:
             }
         if after is None:
             return config | {"deliver_policy": "last_per_subject"}
+        if source.since and self._seen is None and after <= source.after:
+            start = datetime.fromtimestamp(source.since, UTC).isoformat().replace("+00:00", "Z")
+            return config | {"deliver_policy": "by_start_time", "opt_start_time": start}
         if after == 0:
             return config | {"deliver_policy": "all"}
         return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
@@ -201,7 +212,8 @@ class Reader:
     async def _pull(self) -> None:
         self._wanted = self._source.batch
         subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
-        request = pull_request(self._wanted, expires=PULL_S, heartbeat=HEARTBEAT_S)
+        most = max(PULL_BYTES, 2 * self._connection.client.max_payload)
+        request = pull_request(self._wanted, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
         await self._connection.publish(subject, request, reply=self._inbox)
 
     async def _next(self) -> list[Delivery]:
@@ -212,9 +224,10 @@ class Reader:
                 if self._wanted <= 0 and not self._doubtful:
                     await self._pull()
                 return batch
-            if self._doubtful:
+            # What came in order before the doubt is good; else one who is always too slow would never get on.
+            if self._doubtful and not self._arriving:
                 raise _DoubtError
-            if self._wanted <= 0:
+            if self._wanted <= 0 and not self._doubtful:
                 await self._pull()
             try:
                 async with asyncio.timeout(SILENCE_S):
@@ -224,16 +237,20 @@ class Reader:
             if not self._buffer and not self._doubtful:
                 return []
 
+    @property
+    def _arriving(self) -> bool:
+        return self._subscription is not None and self._subscription.pending_msgs > 0
+
     def _on_message(self, message: Msg) -> None:
         status = status_of(message)
         if status and not message.reply.startswith("$JS.ACK."):
-            self._on_status(status)
+            self._on_status(status, message)
             return
         # $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
         fields = message.reply.split(".")
         numbers = fields[4:] if len(fields) == 9 else fields[6:11]
         sequence, counted, pending = int(numbers[1]), int(numbers[2]), int(numbers[4])
-        if self._doubtful or counted != self._counted + 1:
+        if counted != self._counted + 1:
             self._doubt()
             return
         self._counted = counted
@@ -242,8 +259,9 @@ class Reader:
         self._buffer.append(Delivery(message, sequence, pending))
         self._wake.set()
 
-    def _on_status(self, status: str) -> None:
-        if status == _EXPIRED:
+    def _on_status(self, status: str, message: Msg) -> None:
+        full = (message.headers or {}).get("Description", "").startswith(_FULL)
+        if status == _EXPIRED or full:
             self._wanted = 0
         elif status != _HEARTBEAT:
             self._doubtful = True  # the consumer was deleted, or its server goes away

@@ -1,28 +1,41 @@
 """
 Answers commands: one endpoint per verb of the NATS services API, one task per request.
 
-The caller is who its subject says: the server lets nobody publish under another's name.
+The caller is who its subject says: the server lets nobody publish under another's name. Parts of large messages come to
+a place of their own (see `kettle.bus.chunks`), which is opened when there is a first one.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
 import nats.errors
 import nats.micro
+from nats.aio.msg import Msg
 from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 
+from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole
 from kettle.bus.connection import Connection
-from kettle.bus.ports import RefusedError, Served
+from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
 from kettle.wire.endpoint import Refusal
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
 CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""
+IN_HAND_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of them; the same."""
+
+BUSY_MS: Final = 200
+"""When to try again then."""
+SENTENCE: Final = 1000
+"""Characters of a refusal that stand in its header, too."""
+
+Respond = Callable[[Parcel], Awaitable[None]]
 
 Around = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
 """Entered around the handling of a request, with the endpoint's verb and the headers: a span, for example."""
@@ -36,11 +49,20 @@ class Service:
     Everything that one connection answers.
     """
 
-    def __init__(self, connection: Connection, subjects: Subjects, around: Around | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        subjects: Subjects,
+        around: Around | None,
+        limits: Limits | None = None,
+    ) -> None:
         self._connection = connection
         self._subjects = subjects
         self._around = around
+        self._depot = Depot(lambda: connection.limit, limits)
+        self._places: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._in_hand = 0
 
     async def add(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
         """
@@ -65,57 +87,112 @@ class Service:
         """
         Give up what is in hand: its callers repeat their commands.
         """
-        for task in self._tasks:
+        self._depot.close()
+        tasks = {*self._tasks, *self._places.values()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _handler(self, served: Served[Any, Any]) -> Callable[[Request], Any]:
         async def handle(request: Request) -> None:
-            if len(self._tasks) >= CONCURRENT:
-                await _refuse(request, "busy", "the service has too many requests in hand; try again later")
-                return
-            task = asyncio.create_task(self._answer(served, request), name=repr(served.endpoint))
-            self._tasks.add(task)
-            task.add_done_callback(self._done)
+            async def respond(parcel: Parcel) -> None:
+                await request.respond(parcel.data, dict(parcel.headers) or None)
+
+            parcel = Parcel(request.data, request.headers or {})
+            await self._take(served.endpoint.role, request.subject, parcel, served, respond)
 
         return handle
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    async def _take(
+        self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
+    ) -> None:
+        size = len(parcel.data)
+        if len(self._tasks) >= CONCURRENT or self._in_hand + size > IN_HAND_BYTES:
+            refusal = RefusedError(
+                "busy", "the service has too many requests in hand; try again later", retry_after_ms=BUSY_MS
+            )
+            await _send(respond, _refused(refusal))
+            return
+        name = repr(served.endpoint) if served is not None else f"part for {role}"
+        task = asyncio.create_task(self._answer(role, subject, parcel, served, respond), name=name)
+        self._tasks.add(task)
+        self._in_hand += size
+        task.add_done_callback(partial(self._done, size))
+
+    def _done(self, size: int, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._in_hand -= size
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("%s failed", task.get_name(), exc_info=error)
             self._connection.fail(error)
 
-    async def _answer(self, served: Served[Any, Any], request: Request) -> None:
-        headers = request.headers or {}
-        with self._around(served.endpoint.verb, headers) if self._around else nullcontext():
+    async def _answer(
+        self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
+    ) -> None:
+        try:
+            caller = _caller(subject)
+            received = self._depot.receive(caller.token, parcel, served)
+            if isinstance(received, Whole):
+                try:
+                    data = await self._ask(received, parcel.headers, caller)
+                finally:
+                    self._depot.answered(received)
+                received = self._depot.reply(caller.token, data)
+            if PLACE in received.headers:
+                await self._open(role)
+        except RefusedError as refusal:
+            received = _refused(refusal)
+        await _send(respond, received)
+
+    async def _ask(self, whole: Whole, headers: Mapping[str, str], caller: Identity) -> bytes:
+        endpoint = whole.served.endpoint
+        with self._around(endpoint.verb, headers) if self._around else nullcontext():
             try:
-                caller = Identity.from_subject(request.subject)
-                decoded = served.endpoint.decode_request(request.data)
+                request = endpoint.decode_request(whole.data)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                await _refuse(request, "malformed", f"{served.endpoint.role}.{served.endpoint.verb}: {error}")
-                return
-            try:
-                reply = await served.handler(decoded, caller)
-            except RefusedError as refusal:
-                await _refuse(request, refusal.code, str(refusal))
-                return
-            data = _encode(reply)
-            if len(data) > self._connection.client.max_payload:
-                await _refuse(
-                    request,
-                    "too_large",
-                    f"the answer has {len(data)} bytes, more than one message holds; ask for less",
-                )
-                return
-            with suppress(nats.errors.Error):  # who asked will ask again
-                await request.respond(data)
+                raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
+            return _encode(await whole.served.handler(request, caller))
+
+    async def _open(self, role: str) -> None:
+        """
+        Let parts come in, from when this returns.
+        """
+        if role not in self._places:
+            self._places[role] = asyncio.create_task(self._subscribe(role), name=f"parts for {role}")
+        try:
+            await asyncio.shield(self._places[role])
+        except BusUnavailableError as error:
+            raise RefusedError("unavailable", f"the bus went away: {error}") from error
+
+    async def _subscribe(self, role: str) -> None:
+        async def arrived(message: Msg) -> None:
+            async def respond(parcel: Parcel) -> None:
+                await self._connection.publish(message.reply, parcel.data, headers=parcel.headers)
+
+            parcel = Parcel(message.data, message.headers or {})
+            await self._take(role, message.subject, parcel, None, respond)
+
+        subject = self._subjects.command(role, self._depot.place, "*", "*")
+        await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]
+        await self._connection.settle()
 
 
-async def _refuse(request: Request, code: str, message: str) -> None:
+def _caller(subject: str) -> Identity:
+    try:
+        return Identity.from_subject(subject)
+    except ValueError as error:
+        raise RefusedError("malformed", f"{subject}: {error}") from error
+
+
+def _refused(refusal: RefusedError) -> Parcel:
     # The header is cut at line ends and read by any client of the services API; the body is exact.
-    with suppress(nats.errors.Error):
-        await request.respond_error(code, message, data=_encode(Refusal(code, message)))
+    body = _encode(Refusal(refusal.code, str(refusal), refusal.retry_after_ms))
+    return Parcel(body, {ERROR_HEADER: str(refusal)[:SENTENCE], ERROR_CODE_HEADER: refusal.code})
+
+
+async def _send(respond: Respond, parcel: Parcel) -> None:
+    with suppress(nats.errors.Error, BusError):  # who asked will ask again
+        await respond(parcel)
 
 
 def refusal_of(headers: Mapping[str, str] | None, data: bytes) -> RefusedError | None:
@@ -128,4 +205,4 @@ def refusal_of(headers: Mapping[str, str] | None, data: bytes) -> RefusedError |
         refusal = msgspec.msgpack.decode(data, type=Refusal)
     except msgspec.MsgspecError:
         return RefusedError(headers[ERROR_CODE_HEADER], headers.get(ERROR_HEADER, ""))
-    return RefusedError(refusal.code, refusal.message)
+    return RefusedError(refusal.code, refusal.message, retry_after_ms=refusal.retry_after)

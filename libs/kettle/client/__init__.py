@@ -14,6 +14,7 @@ from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundE
 from kettle.client.pool_file import PoolFile, home_directory
 from kettle.client.preparing import prepare
 from kettle.client.progress import JobState, Progress
+from kettle.client.published import Published, Wanted
 from kettle.client.selecting import job_id, select
 from kettle.client.sync import SyncClient
 from kettle.client.watching import JobEvent
@@ -34,10 +35,12 @@ __all__ = [
     "PoolNotFoundError",
     "PoolUnreachableError",
     "Progress",
+    "Published",
     "Select",
     "Submission",
     "SubmitError",
     "SyncClient",
+    "Wanted",
     "WhyReport",
     "home_directory",
     "job_id",

@@ -1,11 +1,13 @@
 """
 Asking a service until it answers: a restart in between is not the asker's business.
 
-Every command carries an id and every query changes nothing, so the same request may be sent again.
+Every command carries an id and every query changes nothing, so the same request may be sent again. A service that is
+busy says when that is worth while.
 """
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 import msgspec
@@ -20,14 +22,37 @@ PATIENCE_S: Final = 30.0
 _TRY_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.5
+_NOTED_S: Final = 1.0
+"""After so long somebody who waits at a terminal wants to know why."""
 _NOT_NOW: Final = frozenset({"busy", "draining", "unavailable"})
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
 
 
+Waiting = Callable[[str], None]
+"""Told, once, that an answer takes longer than one notices, and why."""
+
+
+def pause_for(retry_after_ms: int, usual: float) -> float:
+    """
+    How long to wait before asking again, seconds: about as long as the service said, else `usual` or somewhat less.
+
+    Never less than it said, and unevenly: a crowd that was refused together must not come back together.
+    """
+    if retry_after_ms:
+        return retry_after_ms / 1000 * random.uniform(1.0, 1.5)  # noqa: S311 - spreads load, guards nothing
+    return usual * random.uniform(0.5, 1.0)  # noqa: S311 - as above
+
+
 async def ask(
-    bus: Bus, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, patience: float = PATIENCE_S
+    bus: Bus,
+    endpoint: Endpoint[Req, Rep],
+    name: str,
+    request: Req,
+    *,
+    patience: float = PATIENCE_S,
+    waiting: Waiting | None = None,
 ) -> Rep:
     """
     The answer of one service; `patience` in seconds.
@@ -37,9 +62,11 @@ async def ask(
         PoolUnreachableError: it did not say anything in time.
     """
     loop = asyncio.get_running_loop()
-    until = loop.time() + patience
-    pause = _FIRST_PAUSE_S
+    began = loop.time()
+    until = began + patience
+    usual = _FIRST_PAUSE_S
     while True:
+        retry_after_ms = 0
         left = until - loop.time()
         try:
             return await bus.call(endpoint, name, request, deadline=max(0.1, min(_TRY_S, left)))
@@ -48,11 +75,16 @@ async def ask(
         except RefusedError as error:
             if error.code not in _NOT_NOW:
                 raise CommandRefusedError(error.code, str(error)) from error
-            last = error
-        if loop.time() + pause >= until:
+            last, retry_after_ms = error, error.retry_after_ms
+        pause = pause_for(retry_after_ms, usual)
+        now = loop.time()
+        if now + pause >= until:
             raise PoolUnreachableError(
                 f"the {endpoint.role} '{name}' did not answer within {patience:g} seconds ({last})"
             ) from last
-        # Nobody tells that a service is back, so we look again, at uneven intervals: a crowd of askers spreads out.
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
-        pause = min(pause * 2, _LONGEST_PAUSE_S)
+        if waiting is not None and now + pause - began >= _NOTED_S:
+            waiting(f"waiting for the {endpoint.role} '{name}': {last}")
+            waiting = None
+        # Nobody tells that a service is back, so we look again.
+        await asyncio.sleep(pause)
+        usual = min(usual * 2, _LONGEST_PAUSE_S)

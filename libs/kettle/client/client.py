@@ -5,7 +5,7 @@ The asynchronous client: a person's jobs in one pool.
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kettle.bus.ports import Bus, BusUnavailableError
-from kettle.client import watching
-from kettle.client.asking import PATIENCE_S, Rep, Req, ask
+from kettle.client import published, watching
+from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.feed import Feed
 from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
 from kettle.client.progress import Progress, id_of
+from kettle.client.published import Published, Wanted
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands import accounting, collector, negotiator, schedd
@@ -52,10 +53,7 @@ _SIDE_QUESTION_S = 3.0
 
 
 _TOO_LARGE = "too_large"
-"""The code of a refusal because an answer does not fit into a message."""
-
-_HEADERS_B = 4096
-"""Room for what travels beside a message."""
+"""The code of a refusal because an answer is larger than the bus carries at once."""
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +90,8 @@ class Client:
         self._subjects = Subjects(pool.pool)
         self._feeds: dict[str, Feed] = {}
         self._written: Position | None = None
+        self.waiting: Waiting | None = None
+        """Told when a command takes longer than one notices, and why: for a person at a terminal."""
 
     @classmethod
     @asynccontextmanager
@@ -165,18 +165,19 @@ class Client:
             id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
         )
         try:
-            length = len(msgspec.msgpack.encode(request))
+            reply = await self._ask_schedd(schedd.SUBMIT, request)
         except UnicodeEncodeError as error:
             text = repr(error.object)
             raise ClientError(
                 f"the jobs contain a text that cannot be sent, because it is not UTF-8: {text}"
             ) from error
-        if length > self._bus.payload_limit - _HEADERS_B:
-            raise ClientError(
-                f"the submission of {submission.count} jobs takes {length / 1e6:.1f} MB, but the pool's bus carries "
-                f"{self._bus.payload_limit / 1e6:.1f} MB at once; submit it in parts"
-            )
-        reply = await self._ask_schedd(schedd.SUBMIT, request)
+        except CommandRefusedError as error:
+            if error.code != _TOO_LARGE:
+                raise
+            raise CommandRefusedError(
+                error.code,
+                f"the submission of {submission.count} jobs is too large ({error}); submit it in parts",
+            ) from error
         self._wrote(reply.position)
         return reply
 
@@ -248,14 +249,23 @@ class Client:
                 found += await self._in_parts(part, constraint, projection)
         return found
 
-    async def history(self, select: Select | None = None, *, limit: int = 100) -> list[Ad]:
+    async def history(
+        self,
+        select: Select | None = None,
+        *,
+        limit: int = 100,
+        since: float | None = None,
+        until: float | None = None,
+        searched: Callable[[int, int], None] | None = None,
+    ) -> list[Ad]:
         """
-        The ads of jobs that have left the queue, newest first.
+        The ads of jobs that have left the queue, newest first; `limit` 0: all of them.
+
+        `since` and `until`: seconds since the epoch between which they left it. `searched` is told again and again how
+        many jobs were looked at and how many of them were found.
         """
-        select = select or Select()
-        if select.constraint:
-            raise ClientError("the history cannot be searched by constraint; name jobs, clusters or owners")
-        return await self._history(select, limit, self._patience)
+        request = _history_of(select or Select(), limit, self._written, since=since, until=until)
+        return await self._history(request, self._patience, searched)
 
     async def events(self, job: JobId) -> list[JobEvent]:
         """
@@ -269,6 +279,14 @@ class Client:
         """
         async with aclosing(watching.follow(self, job)) as followed:
             async for event in followed:
+                yield event
+
+    async def published(self, wanted: Wanted, *, follow: bool = True) -> AsyncGenerator[Published, None]:
+        """
+        Events of the whole pool as the gateway publishes them; with `follow` also those to come, for ever.
+        """
+        async with aclosing(published.read(self._bus, self._subjects, wanted, follow=follow)) as events:
+            async for event in events:
                 yield event
 
     async def watch(self, select: Select) -> AsyncGenerator[Progress, None]:
@@ -361,7 +379,7 @@ class Client:
         For `watch`: the history as far as it is known, nothing if accounting does not answer.
         """
         try:
-            return await self._history(select, limit, _SIDE_QUESTION_S)
+            return await self._history(_history_of(select, limit, self._written), _SIDE_QUESTION_S)
         except ClientError:
             return []
 
@@ -375,26 +393,62 @@ class Client:
             await self._bus.listen(self._subjects.events(shard), feed.deliver)
         return self._feeds[shard]
 
-    async def _history(self, select: Select, limit: int, patience: float) -> list[Ad]:
-        request = QueryHistory(
-            jobs=select.jobs,
-            clusters=select.clusters,
-            owners=select.owners,
-            limit=limit,
-            at_least=self._written,
-        )
-        return (
-            await ask(self._bus, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience)
-        ).jobs
+    async def _history(
+        self, request: QueryHistory, patience: float, searched: Callable[[int, int], None] | None = None
+    ) -> list[Ad]:
+        """
+        Answer after answer, until there are enough or no more.
+        """
+        found: list[Ad] = []
+        examined, limit = 0, request.limit
+        while True:
+            answer = await ask(
+                self._bus, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience
+            )
+            found += answer.jobs
+            examined += answer.examined
+            if searched is not None:
+                searched(examined, len(found))
+            if answer.more is None or (limit and len(found) >= limit):
+                return found
+            left = limit - len(found) if limit else 0
+            request = msgspec.structs.replace(request, after=answer.more, limit=left)
 
     async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        return await ask(self._bus, endpoint, self.pool.schedd, request, patience=self._patience)
+        return await ask(
+            self._bus,
+            endpoint,
+            self.pool.schedd,
+            request,
+            patience=self._patience,
+            waiting=self.waiting,
+        )
 
     def _wrote(self, position: Position) -> None:
         if self._written is None or position.frame > self._written.frame:
             self._written = position
 
 
+def _history_of(
+    select: Select,
+    limit: int,
+    written: Position | None,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+) -> QueryHistory:
+    return QueryHistory(
+        jobs=select.jobs,
+        clusters=select.clusters,
+        owners=select.owners,
+        constraint=select.constraint,
+        since=since,
+        until=until,
+        limit=limit,
+        at_least=written,
+    )
+
+
 def _shown(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+    parts = (server.partition("://") for server in url.split(","))
+    return ",".join(f"{scheme}{separator}{rest.rpartition('@')[2]}" for scheme, separator, rest in parts)

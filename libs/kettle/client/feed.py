@@ -13,9 +13,12 @@ from typing import Final
 import msgspec
 
 from kettle.wire import frames
-from kettle.wire.frames import Frame
+from kettle.wire.frames import Frame, Hollow
 
 _WAITING: Final = 2048
+"""Frames that wait for one reader."""
+_WAITING_EVENTS: Final = 50_000
+"""Events in them."""
 
 
 class Tail:
@@ -24,24 +27,27 @@ class Tail:
     """
 
     def __init__(self) -> None:
-        self._frames: asyncio.Queue[Frame | None] = asyncio.Queue(_WAITING)
+        self._frames: asyncio.Queue[Frame | Hollow | None] = asyncio.Queue(_WAITING)
+        self._events = 0
         self._last: int | None = None
         self._dropped = False
 
-    def put(self, frame: Frame | None) -> None:
+    def put(self, frame: Frame | Hollow | None) -> None:
         """
         Add a frame, or None where some may have been lost; a reader that is too slow will be told to look again.
         """
-        try:
-            self._frames.put_nowait(frame)
-        except asyncio.QueueFull:
+        events = len(frame.entries) if frame is not None else 0
+        if self._frames.full() or self._events + events > _WAITING_EVENTS:
             self._dropped = True
+            return
+        self._events += events
+        self._frames.put_nowait(frame)
 
     async def next(self, quiet: float) -> tuple[Frame | None, bool]:
         """
         The next frame, and whether the reader must look for itself what it has missed.
 
-        No frame within `quiet` seconds is such a case too.
+        No frame within `quiet` seconds is such a case too, and so is one that came without its entries.
         """
         try:
             async with asyncio.timeout(quiet):
@@ -50,10 +56,13 @@ class Tail:
             frame = None
         if frame is None:
             return None, True
+        self._events -= len(frame.entries)
         missed = self._dropped or (self._last is not None and frame.number > self._last + 1)
         self._last = frame.number
         if self._frames.empty():
             self._dropped = False
+        if isinstance(frame, Hollow):
+            return None, True
         return frame, missed
 
 

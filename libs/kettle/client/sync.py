@@ -5,7 +5,7 @@ The same client for programs without an event loop.
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -131,11 +131,21 @@ class SyncClient:
         """
         return self._run(self._connected.jobs(select, projection=projection, limit=limit))
 
-    def history(self, select: Select | None = None, *, limit: int = 100) -> list[Ad]:
+    def history(
+        self,
+        select: Select | None = None,
+        *,
+        limit: int = 100,
+        since: float | None = None,
+        until: float | None = None,
+        searched: Callable[[int, int], None] | None = None,
+    ) -> list[Ad]:
         """
         See `Client.history`.
         """
-        return self._run(self._connected.history(select, limit=limit))
+        return self._run(
+            self._connected.history(select, limit=limit, since=since, until=until, searched=searched)
+        )
 
     def events(self, job: JobId) -> list[JobEvent]:
         """

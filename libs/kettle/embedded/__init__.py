@@ -10,7 +10,7 @@ credentials, die with the process that started them, and come back at the same a
 
 from kettle.embedded.errors import AlreadySupervisedError, EmbeddedError, MissingBinaryError, StartError
 from kettle.embedded.nats import EmbeddedNats
-from kettle.embedded.nats_config import Limits, Permissions
+from kettle.embedded.nats_config import Limits, Member, Permissions
 from kettle.embedded.postgres import EmbeddedPostgres
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "EmbeddedNats",
     "EmbeddedPostgres",
     "Limits",
+    "Member",
     "MissingBinaryError",
     "Permissions",
     "StartError",

@@ -20,12 +20,14 @@ from kettle.embedded.account import NATS_UID, seen_by, server_account
 from kettle.embedded.binaries import nats_server
 from kettle.embedded.errors import EmbeddedError, StartError
 from kettle.embedded.files import private_directory, write_private
-from kettle.embedded.nats_config import Limits, Permissions, render
+from kettle.embedded.nats_config import Limits, Member, Permissions, render
 from kettle.embedded.ports import kept_port, listens
 from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orphan, log_tail
 
 START_S: Final = 30.0
 _STEP_S: Final = 0.005
+_ANSWER_S: Final = 0.5
+"""For an answer of JetStream in a cluster: one that has no leader yet leaves the question unanswered."""
 _STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
 _PROBE: Final = Permissions(publish=("$JS.API.INFO",), subscribe=("_PROBE.>",))
 
@@ -46,10 +48,12 @@ class EmbeddedNats:
         name: str = "kettle",
         port: int = 0,
         limits: Limits | None = None,
+        member: Member | None = None,
     ) -> None:
         """
         `permissions` says what each role may do; the seed of its key is in the directory `credentials`.
         `port` 0 is one that is free, and remembered.
+        `member` makes it one of a cluster: then JetStream answers, and `start` returns, once most of them are there.
         """
         self.directory = private_directory(directory.absolute())
         self._credentials = credentials.absolute()
@@ -58,6 +62,7 @@ class EmbeddedNats:
         self._fixed_port = port
         self._port = 0
         self._limits = limits or Limits()
+        self._member = member
         self._account = server_account(NATS_UID)
         self._data = self.directory / "data"
         self._log = self.directory / "nats.log"
@@ -162,6 +167,7 @@ class EmbeddedNats:
             pid_file="nats.pid",
             users=users,
             limits=self._limits,
+            member=self._member,
         )
         config = write_private(self._data / "nats.conf", text)
         self._account.own(self._data, config, self.store, below=False)
@@ -207,7 +213,7 @@ class EmbeddedNats:
                 connect_timeout=int(START_S),
                 error_cb=_quiet,
             )
-            await JetStreamContext(client, timeout=START_S).account_info()
+            await JetStreamContext(client, timeout=_ANSWER_S if self._member else START_S).account_info()
         except (OSError, Error):
             return False
         finally:

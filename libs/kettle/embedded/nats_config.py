@@ -34,8 +34,31 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     write_deadline: str = "10s"
 
 
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One server's place in a cluster on this machine: its ports on the loopback interface, and those of the others.
+    """
+
+    cluster: str
+    port: int
+    """Where the other servers connect to this one."""
+    others: Sequence[int]
+    """Where this one connects to the others."""
+    secret: str
+    """What they tell each other, so that nobody else on the machine joins; letters and digits."""
+    status_port: int
+    """Of the server's own pages over HTTP: `/healthz`, `/jsz`."""
+
+
 def render(
-    *, name: str, port: int, store: str, pid_file: str, users: Mapping[str, Permissions], limits: Limits
+    *,
+    name: str,
+    port: int,
+    store: str,
+    pid_file: str,
+    users: Mapping[str, Permissions],
+    limits: Limits,
+    member: Member | None = None,
 ) -> str:
     """
     The text of the file; `users` maps public keys to what their holders may do.
@@ -57,6 +80,19 @@ authorization {{
   users: [
 {entries}
   ]
+}}
+{_cluster(member) if member else ""}"""
+
+
+def _cluster(member: Member) -> str:
+    routes = ", ".join(_quoted(f"nats://route:{member.secret}@127.0.0.1:{port}") for port in member.others)
+    return f"""\
+http: "127.0.0.1:{member.status_port}"
+cluster {{
+  name: {_quoted(member.cluster)}
+  listen: "127.0.0.1:{member.port}"
+  authorization {{ user: "route", password: {_quoted(member.secret)} }}
+  routes: [{routes}]
 }}
 """
 

@@ -23,9 +23,27 @@ def kept_port(path: Path) -> int:
     except (FileNotFoundError, ValueError):
         port = 0
     if port not in _PORTS or not _free(port):
-        port = _free_port()
+        (port,) = free_ports(1)
         write_private(path, str(port))
     return port
+
+
+def free_ports(number: int) -> list[int]:
+    """
+    As many different ports on which nobody listens.
+
+    Raises:
+        EmbeddedError: there are not so many.
+    """
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, 200):
+        if len(found) == number:
+            break
+        if _free(port):
+            found.append(port)
+    if len(found) < number:
+        raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")
+    return found
 
 
 def listens(port: int) -> bool:
@@ -44,10 +62,3 @@ def _free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _free_port() -> int:
-    for port in random.SystemRandom().sample(_PORTS, 200):
-        if _free(port):
-            return port
-    raise EmbeddedError(f"No free port for NATS between {_PORTS.start} and {_PORTS.stop}.")

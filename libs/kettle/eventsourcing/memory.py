@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from kettle.eventsourcing.log import Answered, FencedError, Row, Tenure
-from kettle.wire.frames import Frame, decode, encode
+from kettle.wire.frames import Frame, encode, recorded
 
 
 class _Shard:
@@ -72,7 +72,7 @@ class MemoryLog:
         """
         mine = self._shards.get(shard)
         for data in mine.frames[after:until] if mine else ():
-            yield decode(data)
+            yield recorded(data)
 
     async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
         """

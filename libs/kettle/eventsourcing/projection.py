@@ -2,20 +2,31 @@
 Read models: rows that follow from frames, committed together with how far they follow.
 
 The cursor's guard makes redelivery harmless and two instances safe. Whatever the bus does not deliver is read from the
-log. A frame that cannot be decoded or applied stops the projection: it never skips.
+log. A frame that cannot be decoded or applied stops the projection in this shard: it never skips.
+
+Errors:
+
+    LogError
+    ├── OvertakenError    another instance moved the cursor
+    ├── SupersededError   the tables are of another version of the projection than this code
+    ├── UnreadableError   an event cannot be decoded
+    └── StoppedError      an event cannot be decoded or applied: the projection stands still
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
 
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
-from kettle.wire.events import Event, decode
-from kettle.wire.frames import Frame
+from kettle.faults import fault_point
+from kettle.wire.events import Event, UnknownEventError, decode
+from kettle.wire.frames import Frame, Hollow
 from kettle.wire.frames import decode as decode_frame
 from kettle.wire.subjects import Subjects
 
@@ -27,11 +38,37 @@ EVENTS: Final = 20_000
 
 _logger = logging.getLogger(__name__)
 
+Decoded: TypeAlias = tuple[Frame, list[Event]]
+"""A frame and its events."""
+
 
 class OvertakenError(LogError):
     """
     Another instance of the projection moved the cursor: read it again and go on from there.
     """
+
+
+class SupersededError(LogError):
+    """
+    The projection's tables were made by another version of the code: this one may neither read nor write them.
+    """
+
+
+class StoppedError(LogError):
+    """
+    The projection does not come further in a shard until its code or its tables are repaired.
+    """
+
+    def __init__(self, projection: str, shard: str, frame: int, position: int, why: str) -> None:
+        super().__init__(f"{projection} stopped in {shard} {why}")
+        self.projection = projection
+        self.shard = shard
+        self.frame = frame
+        """The last frame that it applied is the one before."""
+        self.position = position
+        """Of the event that it cannot take."""
+        self.why = why
+        """Frame, position, stream and error, as noted beside the cursor."""
 
 
 class Tx(Protocol):
@@ -65,7 +102,7 @@ class Cursors(Protocol):
 
     async def cursor(self, projection: str, version: int, shard: str) -> int:
         """
-        The number of the last frame that was applied; 0: none.
+        The number of the last frame that was applied; 0: none. SupersededError: the tables are of another version.
         """
         ...
 
@@ -79,10 +116,16 @@ class Cursors(Protocol):
         """
         ...
 
+    async def stop(self, projection: str, version: int, shard: str, *, at: int, why: str) -> None:
+        """
+        Note beside the cursor, if it is still at frame `at`, why it does not move; the next move takes the note away.
+        """
+        ...
+
 
 class Projection(Protocol):
     """
-    What frames imply. A new `version` has tables of its own and is filled from the first frame on.
+    What frames imply. The tables of a new `version` are filled from the first frame on.
     """
 
     @property
@@ -99,9 +142,11 @@ class Projection(Protocol):
         """
         ...
 
-    async def apply(self, tx: Tx, frames: Sequence[tuple[Frame, list[Event]]]) -> None:
+    async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
         """
-        Write the rows that frames imply, in order.
+        Write the rows that frames of one shard imply, in order.
+
+        How frames are grouped makes no difference to the rows. An error stops the projection in this shard.
         """
         ...
 
@@ -153,6 +198,10 @@ async def run_projection(
 ) -> None:
     """
     Apply the frames of one shard for ever: first what the log has, then what the bus brings.
+
+    Raises:
+        StoppedError: an event cannot be decoded or applied; what came before it is applied.
+        SupersededError: the tables are of another version.
     """
     runner = _Runner(projection, shard, log, cursors, progress or Progress())
     await runner.look()
@@ -170,6 +219,7 @@ async def run_projection(
             else:
                 await runner.take([decode_frame(message.data) for message in batch.messages])
                 await batch.ack()
+                fault_point("projection.acknowledged")
 
 
 async def _fetch(
@@ -204,15 +254,19 @@ class _Runner:
         Apply what the log has beyond the cursor.
         """
         self.frame = await self._cursors.cursor(self._projection.name, self._projection.version, self._shard)
-        async for frames in _groups(self._log.read(self._shard, after=self.frame)):
+        async for frames in grouped(self._log.read(self._shard, after=self.frame)):
             await self._apply(frames)
         await self._progress.move(self._shard, self.frame)
 
-    async def take(self, frames: Sequence[Frame]) -> None:
+    async def take(self, frames: Sequence[Frame | Hollow]) -> None:
         """
         Apply what came by the bus: what is known is left out, what is missing is read from the log.
         """
-        new = [frame for frame in frames if frame.number > self.frame]
+        known = self.frame
+        new = [frame for frame in frames if frame.number > known and isinstance(frame, Frame)]
+        if len(new) < sum(frame.number > known for frame in frames):
+            await self.look()  # one was too large for the bus, which has it without its entries
+            return
         if not new:
             return
         numbers = [frame.number for frame in new]
@@ -225,35 +279,130 @@ class _Runner:
         await self._apply(new)
 
     async def _apply(self, frames: Sequence[Frame]) -> None:
-        decoded = [(frame, _events(frame)) for frame in frames]
-        name, version, now = self._projection.name, self._projection.version, frames[-1].number
-        backoff = Backoff()
-        while self.frame < now:
-            due = [pair for pair in decoded if pair[0].number > self.frame]
+        decoded: list[Decoded] = []
+        for frame in frames:
             try:
-                async with self._cursors.advance(name, version, self._shard, was=self.frame, now=now) as tx:
+                decoded.append((frame, decoded_events(frame)))
+            except UnreadableError as error:
+                await self._commit(decoded)
+                raise await self._stopped(frame, error.index, error.cause) from error.cause
+        await self._commit(decoded)
+        await self._progress.move(self._shard, self.frame)
+
+    async def _commit(self, decoded: Sequence[Decoded]) -> None:
+        """
+        Apply in one transaction, or, if that fails, frame by frame up to the one that is to blame.
+        """
+        name, version = self._projection.name, self._projection.version
+        backoff = Backoff()
+        while due := [pair for pair in decoded if pair[0].number > self.frame]:
+            if due[0][0].number > self.frame + 1:
+                return  # the tables were made anew and have not come so far: the next look goes on from there
+            try:
+                async with self._cursors.advance(
+                    name, version, self._shard, was=self.frame, now=due[-1][0].number
+                ) as tx:
                     await self._projection.apply(tx, due)
-                self.frame = now
+                    fault_point("projection.before")
+                fault_point("projection.committed")
+                self.frame = due[-1][0].number
             except OvertakenError:
                 self.frame = await self._cursors.cursor(name, version, self._shard)
             except LogUnavailableError as error:
                 _logger.warning("%s waits for the database: %s", name, error)
                 await backoff.wait()
                 self.frame = await self._cursors.cursor(name, version, self._shard)
-        await self._progress.move(self._shard, self.frame)
+            except Exception as error:
+                if len(due) == 1:
+                    raise await self._stopped(due[0][0], await self._culprit(*due[0]), error) from error
+                for pair in due:
+                    await self._commit([pair])
+
+    async def _culprit(self, frame: Frame, events: list[Event]) -> int:
+        """
+        The index of the first entry without which the frame could be applied. Nothing is kept of the trials.
+        """
+        good, bad = 0, len(events)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            part = msgspec.structs.replace(frame, entries=frame.entries[:middle])
+            if await self._applies(part, events[:middle]):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    async def _applies(self, frame: Frame, events: list[Event]) -> bool:
+        try:
+            async with self._cursors.advance(
+                self._projection.name, self._projection.version, self._shard, was=self.frame, now=frame.number
+            ) as tx:
+                await self._projection.apply(tx, [(frame, events)])
+                raise _RollBackError  # noqa: TRY301 - the transaction, not we, has to see it
+        except _RollBackError:
+            return True
+        except LogError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, it is told by the caller, who has it too
+            return False
+
+    async def _stopped(self, frame: Frame, index: int, error: Exception) -> StoppedError:
+        name, position = self._projection.name, frame.position + index
+        why = (
+            f"at frame {frame.number}, position {position}, stream {frame.entries[index].stream}: "
+            f"{type(error).__name__}: {error}"
+        )
+        await self._cursors.stop(
+            name, self._projection.version, self._shard, at=self.frame, why=why.replace("\0", "")
+        )
+        return StoppedError(name, self._shard, frame.number, position, why)
 
 
-def _events(frame: Frame) -> list[Event]:
-    return [decode(entry.data) for entry in frame.entries]
+class _RollBackError(Exception):
+    """
+    Ends a transaction of which nothing is to stay.
+    """
 
 
-async def _groups(frames: AsyncIterator[Frame]) -> AsyncIterator[list[Frame]]:
+class UnreadableError(LogError):
+    """
+    The entry `index` of a frame is no event that this release knows.
+    """
+
+    def __init__(self, frame: Frame, index: int, cause: UnknownEventError) -> None:
+        super().__init__(
+            f"{frame.shard}: frame {frame.number}, position {frame.position + index}, stream "
+            f"{frame.entries[index].stream}: {cause}"
+        )
+        self.index = index
+        self.cause = cause
+
+
+def decoded_events(frame: Frame) -> list[Event]:
+    """
+    The events of a frame; raises UnreadableError.
+    """
+    events: list[Event] = []
+    for index, entry in enumerate(frame.entries):
+        try:
+            events.append(decode(entry.data))
+        except UnknownEventError as error:
+            raise UnreadableError(frame, index, error) from error
+    return events
+
+
+async def grouped(
+    frames: AsyncIterator[Frame], *, most_frames: int = FRAMES, most_events: int = EVENTS
+) -> AsyncIterator[list[Frame]]:
+    """
+    Frames in groups of at most so many frames, and of about so many events.
+    """
     group: list[Frame] = []
     events = 0
     async for frame in frames:
         group.append(frame)
         events += len(frame.entries)
-        if len(group) >= FRAMES or events >= EVENTS:
+        if len(group) >= most_frames or events >= most_events:
             yield group
             group, events = [], 0
     if group:

@@ -2,12 +2,14 @@
 Puts the frames of a shard on the bus, where stream sequence equals frame number.
 
 What was just committed is published from memory; whatever the bus lost is published again from the log. Every
-publication names the sequence that it expects, so a frame is never there twice, whoever else tries.
+publication names the sequence that it expects, so a frame is never there twice, whoever else tries. A frame that is too
+large for one message goes there hollow: whoever wants its entries reads them from the log, or asks us (`replay`).
 """
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from kettle.bus.backoff import Backoff
@@ -22,11 +24,14 @@ from kettle.bus.ports import (
 )
 from kettle.eventsourcing.log import Log, LogError
 from kettle.eventsourcing.shard import Shard
-from kettle.wire.frames import Frame, encode
+from kettle.faults import fault_point
+from kettle.wire.frames import Frame, encode, hollow
 from kettle.wire.subjects import Subjects
 
 IN_FLIGHT: Final = 64
-"""Frames published and not yet confirmed."""
+"""Frames published and not yet confirmed, or read from the log at once."""
+IN_FLIGHT_BYTES: Final = 16 * 1024 * 1024
+"""The same, about: a single frame may have more."""
 HELD_FRAMES: Final = 1_024
 HELD_EVENTS: Final = 50_000
 """Beyond either, committed frames are not held in memory but read again from the log."""
@@ -84,7 +89,8 @@ class _Outbox:
 
 async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill: int = REFILL_FRAMES) -> None:
     """
-    Publish for ever. Raises BusAheadError rather than let log and bus tell different stories.
+    Publish for ever. Raises BusAheadError rather than let log and bus tell different stories, and FencedError if it is
+    the bus that tells that somebody else owns the shard now.
     """
     outbox = _Outbox()
     shard.on_commit(outbox.put)
@@ -103,8 +109,8 @@ async def relay(bus: Bus, log: Log, shard: Shard, subjects: Subjects, *, refill:
             _logger.warning("the stream of %s is not what it was: %s", shard.name, error)
         except RefusedError as error:
             raise LogError(
-                f"the bus does not take a frame of {shard.name}: {error}. Frames have up to about 5 MB; "
-                f"set the NATS server's max_payload to 8MB."
+                f"the bus does not take a frame of {shard.name}: {error}. "
+                f"Raise max_msg_size of the stream {subjects.event_stream(shard.name)}, or delete the stream."
             ) from error
         await backoff.wait()
 
@@ -122,11 +128,28 @@ async def _stream(bus: Bus, shard: Shard, subjects: Subjects, refill: int) -> in
     )
     last = await bus.ensure_stream(spec)
     if last > shard.frame:
-        raise BusAheadError(
-            f"the stream {spec.name} has frame {last}, but the log of {shard.name} ends with frame {shard.frame}: the "
-            f"database was restored from an older copy. Restore a newer one, or accept the loss and delete the stream."
-        )
+        await shard.look()  # whoever took the shard from us has published more than we know of
+        raise _ahead(spec.name, last, shard)
     return last
+
+
+async def not_ahead(bus: Bus, shard: Shard, subjects: Subjects) -> None:
+    """
+    Look whether the bus knows more than the log, before anything is recorded that would contradict it.
+
+    Raises BusAheadError.
+    """
+    stream = subjects.event_stream(shard.name)
+    last = await bus.last_sequence(stream) or 0
+    if last > shard.frame:
+        raise _ahead(stream, last, shard)
+
+
+def _ahead(stream: str, last: int, shard: Shard) -> BusAheadError:
+    return BusAheadError(
+        f"the stream {stream} has frame {last}, but the log of {shard.name} ends with frame {shard.frame}: the "
+        f"database was restored from an older copy. Restore a newer one, or accept the loss and delete the stream."
+    )
 
 
 async def _due(log: Log, shard: Shard, outbox: _Outbox, last: int) -> list[Frame]:
@@ -137,8 +160,7 @@ async def _due(log: Log, shard: Shard, outbox: _Outbox, last: int) -> list[Frame
         if frames := outbox.after(last):
             return frames
         if shard.frame > last:
-            until = min(shard.frame, last + IN_FLIGHT)
-            return [frame async for frame in log.read(shard.name, after=last, until=until)]
+            return await _read(log, shard.name, after=last, until=min(shard.frame, last + IN_FLIGHT))
         try:
             async with asyncio.timeout(LOOK_S):
                 await outbox.filled.wait()
@@ -149,17 +171,46 @@ async def _due(log: Log, shard: Shard, outbox: _Outbox, last: int) -> list[Frame
             return []
 
 
+async def _read(log: Log, shard: str, *, after: int, until: int) -> list[Frame]:
+    frames: list[Frame] = []
+    size = 0
+    async for frame in log.read(shard, after=after, until=until):
+        frames.append(frame)
+        size += sum(len(entry.data) for entry in frame.entries)
+        if size >= IN_FLIGHT_BYTES:
+            break
+    return frames
+
+
 async def _send(bus: Bus, subject: str, frames: list[Frame], last: int) -> int:
     """
     Publish frames in order, several at once; returns the number of the last one that the bus has.
     """
-    for start in range(0, len(frames), IN_FLIGHT):
-        sent = [
-            bus.append(subject, encode(frame), expect_last=frame.number - 1)
-            for frame in frames[start : start + IN_FLIGHT]
-        ]
+    for messages in _groups(frames, bus.payload_limit):
+        fault_point("relay.before")
+        sent = [bus.append(subject, data, expect_last=number - 1) for number, data in messages]
         for outcome in await asyncio.gather(*sent, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
             last = outcome
+        fault_point("relay.published")
     return last
+
+
+def _groups(frames: list[Frame], limit: int) -> Iterator[list[tuple[int, bytes]]]:
+    """
+    The messages that are sent at once, each with its frame's number.
+    """
+    group: list[tuple[int, bytes]] = []
+    size = 0
+    for frame in frames:
+        data = encode(frame)
+        if len(data) > limit:
+            data = encode(hollow(frame))
+        if group and (len(group) >= IN_FLIGHT or size + len(data) > IN_FLIGHT_BYTES):
+            yield group
+            group, size = [], 0
+        group.append((frame.number, data))
+        size += len(data)
+    if group:
+        yield group

@@ -84,6 +84,7 @@ class Shard:
         self._work = asyncio.Event()
         self._failure: BaseException | None = None
         self._backlog = 0
+        self._backlog_bytes = 0
 
     @classmethod
     @asynccontextmanager
@@ -110,6 +111,13 @@ class Shard:
         Events that are recorded and not yet committed: a caller that sees many refuses new work.
         """
         return self._backlog
+
+    @property
+    def backlog_bytes(self) -> int:
+        """
+        The bytes of those events.
+        """
+        return self._backlog_bytes
 
     @property
     def open_at(self) -> int:
@@ -220,10 +228,16 @@ class Shard:
         """
         while True:
             await asyncio.sleep(interval)
-            now = await self._log.tenure(self.name)
-            if now is None or now.epoch != self.tenure.epoch:
-                owner = now.owner if now is not None else "nobody"
-                raise FencedError(f"{self.name} belongs to {owner} now")
+            await self.look()
+
+    async def look(self) -> None:
+        """
+        Raise FencedError if somebody else has taken the shard.
+        """
+        now = await self._log.tenure(self.name)
+        if now is None or now.epoch != self.tenure.epoch:
+            owner = now.owner if now is not None else "nobody"
+            raise FencedError(f"{self.name} belongs to {owner} now")
 
     def _entry(self, stream: str, event: Event, meta: bytes) -> Entry:
         version = self._versions.get(stream, 0) + 1
@@ -240,6 +254,7 @@ class Shard:
         self._open.entries.extend(entries)
         self._open.bytes += size
         self._backlog += len(entries)
+        self._backlog_bytes += size
 
     def _later(self, now_us: int) -> int:
         """
@@ -284,6 +299,7 @@ class Shard:
         self._in_flight = None
         self.frame, self._head = number, frame.head
         self._backlog -= len(frame.entries)
+        self._backlog_bytes -= batch.bytes
         if frame.entries:
             for sink in self._sinks:
                 sink(frame)

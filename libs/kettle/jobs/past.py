@@ -1,5 +1,6 @@
 """
-What remains of jobs: the ads of those that have left the queue, and what each owner has used.
+What becomes of jobs: those in the queue, the ads of those that have left it, what each owner has used and how deep
+each owner's queue was.
 
 Pure.  A fold over the frames of one schedd's shard that needs to know only of jobs that are still in the queue, so
 that it can go on from what was stored of them.  Sums are kept in whole microseconds: they come out the same however
@@ -7,6 +8,7 @@ the frames are grouped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Final, cast
 
 import msgspec
@@ -18,6 +20,7 @@ from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 
 US: Final = 1_000_000
+MINUTE: Final = 60 * US
 
 
 class Happened(msgspec.Struct, frozen=True, array_like=True):
@@ -67,15 +70,44 @@ class Spent(msgspec.Struct):
         self.cpu += other.cpu
 
 
+class Depth(msgspec.Struct):
+    """Jobs of one owner in the queue, or by how many these have changed."""
+
+    idle: int = 0
+    running: int = 0
+    removed: int = 0
+    """To be removed when their attempt has ended."""
+    held: int = 0
+
+    def move(self, status: int, count: int) -> None:
+        """Add to the jobs of a status."""
+        match status:
+            case Status.IDLE:
+                self.idle += count
+            case Status.RUNNING:
+                self.running += count
+            case Status.REMOVED:
+                self.removed += count
+            case Status.HELD:
+                self.held += count
+            case _:
+                raise ValueError(f"no job in the queue has status {status}")
+
+
 class Changes(msgspec.Struct):
     """What some frames change."""
 
     submitted: dict[int, Submission] = {}
+    """New clusters of which a job is still in the queue."""
+    present: dict[JobId, Ad] = {}
+    """How jobs that stay in the queue are now; the ads go on changing with the fold."""
     happened: dict[JobId, list[Happened]] = {}
     """What is new of jobs that stay in the queue."""
     departed: list[Departed] = []
     spent: dict[str, Spent] = {}
     """By owner."""
+    depth: dict[tuple[str, int], Depth] = {}
+    """By owner and minute since the epoch: all changes up to then, of these frames; in the order of recording."""
 
 
 class UnknownJobError(Exception):
@@ -93,6 +125,7 @@ class Past:
     The fold over frames of one shard.
 
     `clusters` and `jobs`: what is stored of the clusters and jobs that the frames speak of and that are in the queue.
+    A job that is not among them, of a cluster whose submission was not fed, has left.
     """
 
     def __init__(
@@ -106,15 +139,17 @@ class Past:
         self._live: dict[int, int] = {}
         self._ads: dict[JobId, Ad] = {}
         self._stored = dict(jobs or {})
+        self._depth: dict[str, Depth] = {}
         self.changes = Changes()
 
     def take(self) -> Changes:
         """The changes since the last time."""
-        changes, self.changes = self.changes, Changes()
+        changes, self.changes, self._depth = self.changes, Changes(), {}
         return changes
 
     def feed(self, frame: Frame, decoded: Sequence[Event]) -> None:
         """Fold one frame; `decoded` are its events. Raises UnknownJobError."""
+        moved: set[str] = set()
         for entry, event in zip(frame.entries, decoded, strict=True):
             match event:
                 case ClusterSubmitted():
@@ -122,25 +157,40 @@ class Past:
                     self._clusters[event.cluster] = submission
                     self._live[event.cluster] = len(event.rows)
                     self.changes.submitted[event.cluster] = submission
+                    self._depth.setdefault(event.owner, Depth()).idle += len(event.rows)
+                    moved.add(event.owner)
                 case _ if entry.stream.startswith("job/"):
-                    self._job(frame, entry, cast("JobEvent", event))
+                    moved.add(self._job(frame, entry, cast("JobEvent", event)))
                 case _:
                     pass
+        minute = frame.at // MINUTE
+        for owner in moved:
+            key = owner, minute
+            self.changes.depth.pop(
+                key, None
+            )  # to the end: what was recorded last counts, whatever the clock said
+            self.changes.depth[key] = copy(self._depth[owner])
 
-    def _job(self, frame: Frame, entry: Entry, event: JobEvent) -> None:
+    def _job(self, frame: Frame, entry: Entry, event: JobEvent) -> str:
+        """Apply an event of a job; its owner."""
         job = JobId.parse(entry.stream.removeprefix("job/"))
         ad = self._ad(job)
-        apply(ad, event, frame.at)
         owner = str(ad["Owner"])
+        depth = self._depth.setdefault(owner, Depth())
+        depth.move(cast("int", ad["JobStatus"]), -1)
+        apply(ad, event, frame.at)
         match event:
             case JobCompleted() | JobVacated():
                 self._spend(owner, _spent(ad, event.usage))
             case _:
                 pass
         if not ended(ad):
+            depth.move(cast("int", ad["JobStatus"]), 1)
             self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))
-            return
+            self.changes.present[job] = ad
+            return owner
         self.changes.happened.pop(job, None)
+        self.changes.present.pop(job, None)
         self.changes.departed.append(
             Departed(
                 job=job,
@@ -153,12 +203,14 @@ class Past:
             )
         )
         self._forget(job)
+        return owner
 
     def _ad(self, job: JobId) -> Ad:
         ad = self._ads.get(job)
         if ad is None:
             submission = self._clusters.get(job.cluster)
-            if submission is None or job.proc >= len(submission.event.rows):
+            known = job.cluster in self._live or job in self._stored
+            if submission is None or not known or job.proc >= len(submission.event.rows):
                 raise UnknownJobError(
                     f"{self._schedd}: an event of job {job}, which was never submitted or has left"
                 )
@@ -178,6 +230,7 @@ class Past:
             self._live[job.cluster] -= 1
             if not self._live[job.cluster]:
                 del self._live[job.cluster], self._clusters[job.cluster]
+                self.changes.submitted.pop(job.cluster, None)
 
 
 def _spent(ad: Ad, usage: Usage) -> Spent:

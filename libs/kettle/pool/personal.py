@@ -61,6 +61,7 @@ PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("sync_interval", 2.0, "default 5"),
         Line("ad_interval", 10.0, "default 300"),
     ),
+    "gateway": (Line("monitor_bytes", 256 << 20, "of published events that can be replayed; default 1 GiB"),),
     "startd": (
         Line("update_interval", 5.0, "default 300"),
         Line("kill_timeout", 10.0, "for a job to end when it is asked to, then it is killed; default 600"),

@@ -31,6 +31,7 @@ async def join_bus(rt: Runtime, settings: Settings, *, name: str = "") -> NatsBu
             name=name or rt.role,
             inject=rt.telemetry.inject,
             extract=_continue(rt),
+            replicas=settings.nats_replicas,
         )
     )
     rt.loop(bus.failure(), name="bus")
@@ -55,6 +56,7 @@ async def join_log(rt: Runtime, settings: Settings) -> "PgLog":
     """
     Connect to the event log, waiting for the database as long as it takes; closed with the service.
     """
+    from kettle.archive import FileArchives
     from kettle.storage import PgLog  # only services that own a shard or a projection pay for asyncpg
 
-    return await rt.enter(PgLog.connect(settings.database_url))
+    return await rt.enter(PgLog.connect(settings.database_url, archives=FileArchives(settings.archive_path)))

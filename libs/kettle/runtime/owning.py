@@ -13,8 +13,9 @@ import socket
 from typing import Final
 
 from kettle.bus.ports import Bus
+from kettle.eventsourcing import replay
 from kettle.eventsourcing.log import Log
-from kettle.eventsourcing.relay import relay
+from kettle.eventsourcing.relay import not_ahead, relay
 from kettle.eventsourcing.shard import Shard
 from kettle.faults import fault_point
 from kettle.runtime.candidacy import Candidacy
@@ -44,10 +45,12 @@ async def own(rt: Runtime, settings: OwnerSettings, bus: Bus, log: Log, name: st
     fault_point("takeover.elected")
     shard = await rt.enter(Shard.own(log, name, owner=f"{socket.gethostname()}:{os.getpid()}"))
     fault_point("takeover.fenced")
+    await not_ahead(bus, shard, Subjects(settings.pool))
     _log.info("owns %s", name, extra={"epoch": shard.tenure.epoch, "frame": shard.frame})
     rt.loop(shard.run(), name="commit")
     rt.loop(shard.guard(GUARD), name="guard")
     rt.loop(relay(bus, log, shard, Subjects(settings.pool)), name="relay")
+    await bus.serve(replay.ROLE, name, [replay.served_frames(log, name)], version=replay.VERSION)
     return shard
 
 

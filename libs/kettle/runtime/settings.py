@@ -72,6 +72,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_url: Secret = ""
     home: str = ""
     """Where the pool keeps its files on this machine; empty means `~/.kettle`."""
+    archive_directory: str = ""
+    """Where old events are as files, the same for all services that read the log; empty means `archive` in `home`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
     health_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
@@ -87,6 +89,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         The pool's directory on this machine, whether it exists or not.
         """
         return Path(self.home or "~/.kettle").expanduser()
+
+    @property
+    def archive_path(self) -> Path:
+        """
+        The directory of archived events, whether it exists or not.
+        """
+        if self.archive_directory:
+            return Path(self.archive_directory).expanduser()
+        return self.home_path / "archive"
 
     @classmethod
     def load(

@@ -12,13 +12,15 @@ import asyncpg
 from kettle.eventsourcing.log import Answered, FencedError, LogError, Row, Tenure
 from kettle.storage.database import Connection, Database
 from kettle.storage.migrate import migrate
+from kettle.storage.pieces import FRAME, POSITION, Archives, EventRow, NoArchives
 from kettle.storage.queries import QUERIES
+from kettle.storage.reading import PAGE_ROWS, ShardKey, events, stream_of
 from kettle.wire.frames import Entry, Frame
 
 PIECE: Final = 1 << 24
+"""Positions in a piece of a new shard's events."""
 AHEAD: Final = 1 << 22
-"""The next piece of a shard's events is made when the head is this near to it."""
-PAGE_ROWS: Final = 1_000
+"""The next piece is made when the head is this near to it; a quarter of a piece if that is less."""
 WORKING_SET_VERSION: Final = 1
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -30,20 +32,34 @@ class PgLog:
     Holds no state but the ids of shards; every guard is in the database.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, *, archives: Archives | None = None, piece_events: int = PIECE
+    ) -> None:
+        """
+        `archives` reads the pieces that are not in the database any more; `piece_events` is for shards yet to be made.
+        """
         self.database = database
-        self._ids: dict[str, int] = {}
+        self._archives = archives or NoArchives()
+        self._piece_events = piece_events
+        self._keys: dict[str, ShardKey] = {}
         self._pieces: dict[str, int] = {}
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, dsn: str, *, patience: float | None = None) -> AsyncGenerator["PgLog", None]:
+    async def connect(
+        cls,
+        dsn: str,
+        *,
+        patience: float | None = None,
+        archives: Archives | None = None,
+        piece_events: int = PIECE,
+    ) -> AsyncGenerator["PgLog", None]:
         """
         Connect and bring the schema up to date, waiting up to `patience` seconds (None: for ever).
         """
         async with Database.connect(dsn, patience=patience) as database:
             await database.run(migrate)
-            yield cls(database)
+            yield cls(database, archives=archives, piece_events=piece_events)
 
     async def take(self, shard: str, *, owner: str) -> Tenure:
         """
@@ -54,28 +70,35 @@ class PgLog:
             async with connection.transaction():
                 row = (
                     await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
-                    or await connection.fetchrow(QUERIES["make_shard"], shard, owner)
+                    or await connection.fetchrow(QUERIES["make_shard"], shard, owner, self._piece_events)
                     or await connection.fetchrow(QUERIES["raise_epoch"], shard, owner)
                 )
                 assert row is not None, "a shard is never deleted"
                 await connection.execute(
                     QUERIES["fence_working_set"], row["id"], row["epoch"], WORKING_SET_VERSION
                 )
-                await connection.execute(QUERIES["make_piece"], row["id"], (row["head"] + 1) // PIECE)
-                await connection.execute(QUERIES["make_piece"], row["id"], (row["head"] + AHEAD) // PIECE)
+                key = _key(row)
+                await connection.execute(
+                    QUERIES["make_pieces"],
+                    key.id,
+                    (row["head"] + 1) // key.piece_events,
+                    _ahead(key, row["head"]),
+                )
                 return row
 
         row = await self.database.run(attempt)
-        self._ids[shard] = row["id"]
-        self._pieces[shard] = (row["head"] + AHEAD) // PIECE
+        key = self._keys[shard] = _key(row)
+        self._pieces[shard] = _ahead(key, row["head"])
         return _tenure(row)
 
     async def append(self, frame: Frame, answers: Sequence[Answered] = ()) -> None:
         """
         See `Log.append`.
         """
-        shard = await self._id(frame.shard)
-        query, arguments = _statement(shard, frame, answers)
+        key = await self._key(frame.shard)
+        query, arguments = _statement(key.id, frame, answers)
+        if frame.head // key.piece_events > self._pieces.get(frame.shard, 0):
+            await self._make_room(key, frame)
         attempts = 0
 
         async def attempt(connection: Connection) -> Any:
@@ -86,7 +109,8 @@ class PgLog:
         written = await self.database.run(attempt)
         if not written and not (attempts > 1 and await self._is_committed(frame)):
             raise FencedError(await self._why(frame))
-        await self._make_room(shard, frame)
+        if _ahead(key, frame.head) > self._pieces.get(frame.shard, 0):
+            await self._make_room(key, frame)
 
     async def tenure(self, shard: str) -> Tenure | None:
         """
@@ -109,12 +133,11 @@ class PgLog:
         if tenure is None:
             return
         last = tenure.frame if until is None else min(until, tenure.frame)
-        at = (after, 1 << 62)
-        unfinished: list[asyncpg.Record] = []
-        while rows := await self._page(shard, at, last):
-            at = (rows[-1]["frame"], rows[-1]["pos"])
+        unfinished: list[EventRow] = []
+        key = await self._key(shard)
+        async for rows in events(self.database, self._archives, key, after=after, until=last):
             for row in rows:
-                if unfinished and unfinished[0]["frame"] != row["frame"]:
+                if unfinished and unfinished[0][FRAME] != row[FRAME]:
                     yield _frame(shard, unfinished)
                     unfinished = []
                 unfinished.append(row)
@@ -127,9 +150,8 @@ class PgLog:
         """
         if await self.tenure(shard) is None:
             return []
-        number = await self._id(shard)
-        rows = await self.database.run(lambda c: c.fetch(QUERIES["stream"], number, stream))
-        return [(_frame(shard, [row]), int(row["pos"])) for row in rows]
+        rows = await stream_of(self.database, self._archives, await self._key(shard), stream)
+        return [(_frame(shard, [row]), row[POSITION]) for row in rows]
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
         """
@@ -137,7 +159,7 @@ class PgLog:
         """
         if await self.tenure(shard) is None:
             return []
-        number = await self._id(shard)
+        number = (await self._key(shard)).id
         rows = await self.database.run(lambda c: c.fetch(QUERIES["answers"], number, newest))
         return [Answered(id=row["id"], frame=row["frame"], reply=row["reply"]) for row in reversed(rows)]
 
@@ -145,20 +167,16 @@ class PgLog:
         """
         See `Log.forget_answers`. Answers of the same frame are kept or dropped together.
         """
-        number = await self._id(shard)
+        number = (await self._key(shard)).id
         await self.database.run(lambda c: c.execute(QUERIES["forget_answers"], number, max(keep, 1)))
 
-    async def _page(self, shard: str, at: tuple[int, int], last: int) -> list[asyncpg.Record]:
-        number = await self._id(shard)
-        return await self.database.run(lambda c: c.fetch(QUERIES["read"], number, *at, last, PAGE_ROWS))
-
-    async def _id(self, shard: str) -> int:
-        if shard not in self._ids:
+    async def _key(self, shard: str) -> ShardKey:
+        if shard not in self._keys:
             row = await self.database.run(lambda c: c.fetchrow(QUERIES["shard"], shard))
             if row is None:
                 raise FencedError(f"there is no shard {shard}: nobody took it")
-            self._ids[shard] = row["id"]
-        return self._ids[shard]
+            self._keys[shard] = _key(row)
+        return self._keys[shard]
 
     async def _is_committed(self, frame: Frame) -> bool:
         """
@@ -175,11 +193,21 @@ class PgLog:
             f"does not follow what the database has: {now}"
         )
 
-    async def _make_room(self, shard: int, frame: Frame) -> None:
-        piece = (frame.head + AHEAD) // PIECE
-        if piece != self._pieces.get(frame.shard):
-            await self.database.run(lambda c: c.execute(QUERIES["make_piece"], shard, piece))
-            self._pieces[frame.shard] = piece
+    async def _make_room(self, key: ShardKey, frame: Frame) -> None:
+        first, last = frame.position // key.piece_events, _ahead(key, frame.head)
+        await self.database.run(lambda c: c.execute(QUERIES["make_pieces"], key.id, first, last))
+        self._pieces[frame.shard] = last
+
+
+def _key(row: asyncpg.Record) -> ShardKey:
+    return ShardKey(row["id"], row["name"], row["piece_events"])
+
+
+def _ahead(key: ShardKey, head: int) -> int:
+    """
+    The newest piece that is to be there when the head is where it is.
+    """
+    return (head + min(AHEAD, key.piece_events // 4)) // key.piece_events
 
 
 def _statement(shard: int, frame: Frame, answers: Sequence[Answered]) -> tuple[str, tuple[object, ...]]:
@@ -206,15 +234,15 @@ def _tenure(row: asyncpg.Record) -> Tenure:
     )
 
 
-def _frame(shard: str, rows: Sequence[asyncpg.Record]) -> Frame:
-    first = rows[0]
+def _frame(shard: str, rows: Sequence[EventRow]) -> Frame:
+    number, position, epoch, _, at, *_ = rows[0]
     return Frame(
         shard,
-        first["epoch"],
-        first["frame"],
-        first["pos"],
-        (first["at"] - _EPOCH) // _MICROSECOND,
-        [Entry(row["stream"], row["ver"], row["type"], row["data"], row["meta"]) for row in rows],
+        epoch,
+        number,
+        position,
+        (at - _EPOCH) // _MICROSECOND,
+        [Entry(stream, ver, kind, data, meta) for _, _, _, ver, _, stream, kind, data, meta in rows],
     )
 
 

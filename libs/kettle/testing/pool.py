@@ -27,6 +27,7 @@ from kettle.client import Client
 from kettle.pool import DaemonState, MasterState, processes
 from kettle.pool.personal import Tables, Value
 from kettle.runtime import Lifeline, make_lifeline
+from kettle.testing.lanes import pool_settings
 
 _WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.01
@@ -118,11 +119,20 @@ class ThrowawayPool:
             os.kill(pid, number)
         return pid
 
-    def kill_master(self) -> None:
+    @property
+    def lives(self) -> bool:
         """
-        SIGKILL for the master: everything dies with it.
+        Whether there is a master.
         """
-        os.kill(self.state.pid, signal.SIGKILL)
+        return pool.state(self.home) is not None
+
+    def kill_master(self) -> int:
+        """
+        SIGKILL for the master: everything dies with it; its process id.
+        """
+        pid = self.state.pid
+        os.kill(pid, signal.SIGKILL)
+        return pid
 
     async def restarted(self, name: str, *, after: int = 0, within_s: float = _WITHIN_S) -> int:
         """
@@ -169,24 +179,35 @@ class ThrowawayPool:
                 await process.wait()
         return process.returncode or 0, out.decode(), err.decode()
 
-    async def log_check(self) -> Audit:
+    async def log_check(self, *, within_s: float = _WITHIN_S) -> Audit:
         """
         Audit the event log: positions, versions, fences, and that bus and projections agree with it.
         """
-        status, out, err = await self.kettle("log", "check")
+        status, out, err = await self.kettle("log", "check", within_s=within_s)
         return Audit(status == 0, out + err)
+
+    def processes(self) -> list[str]:
+        """
+        The living processes of the pool, each with its command.
+        """
+        found = processes.of_pool(self._pool_id, self.home / "execute")
+        return [f"{each.pid} {each.command}" for each in found if each.pid != os.getpid()]
+
+    @property
+    def sandboxes(self) -> list[Path]:
+        """
+        The sandboxes of jobs, wherever they are.
+        """
+        places = [self.home / "execute", self.home / "startd" / "execute"]
+        return sorted(path for place in places if place.is_dir() for path in place.iterdir())
 
     def _leftovers(self) -> list[str]:
         """
         Processes of the pool, and files that only a running pool needs.
         """
-        execute = self.home / "execute"
-        alive = [
-            f"{p.pid} {p.command}" for p in processes.of_pool(self._pool_id, execute) if p.pid != os.getpid()
-        ]
         files = [self.home / name for name in ("run", "state.json", "pool.json")]
-        sandboxes = list(execute.iterdir()) if execute.is_dir() else []
-        return alive + [str(path) for path in (*files, *sandboxes, *self._elsewhere) if os.path.lexists(path)]
+        paths = (*files, *self.sandboxes, *self._elsewhere)
+        return self.processes() + [str(path) for path in paths if os.path.lexists(path)]
 
     async def start(self) -> None:
         """
@@ -220,32 +241,36 @@ async def throwaway_pool(
     settings: Mapping[str, Mapping[str, Value]] | None = None,
     template: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
 ) -> AsyncGenerator[ThrowawayPool]:
     """
-    A running pool below `directory`, with short leases; gone at the end, except for its log files.
+    A running pool below `directory`, or in `home`, with short leases; gone at the end, except for its log files.
 
+    Its servers are those of the lane of tests; the pool's own unless that says otherwise (see `kettle.testing.lanes`).
     `settings` replaces and adds single settings, by table.
     `template` (see `kettle.testing.embedded.postgres_template`) makes the start faster.
     """
-    tables = _merged(
-        SHORT,
-        {"startd": {"num_cpus": cpus, "memory": memory_mib}},
-        {"master": {"postgres_template": str(template)}} if template else {},
-        settings or {},
-    )
     inherited = dict(os.environ if environ is None else environ)
     clean = {k: v for k, v in inherited.items() if not k.startswith("KETTLE_") or k.endswith("_BIN")}
-    home = directory / f"pool-{secrets.token_hex(3)}"
-    lifeline = make_lifeline()
-    running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
-    try:
-        await running.start()
-        async with Client.connect(home=running.home) as running.client:
-            yield running
-    finally:
-        await running.stop()
-        lifeline.close()
-        await asyncio.to_thread(_keep_logs, running.home)
+    home = home or directory / f"pool-{secrets.token_hex(3)}"
+    async with pool_settings() as lane:
+        tables = _merged(
+            SHORT,
+            {"kettle": lane},
+            {"startd": {"num_cpus": cpus, "memory": memory_mib}},
+            {"master": {"postgres_template": str(template)}} if template else {},
+            settings or {},
+        )
+        lifeline = make_lifeline()
+        running = ThrowawayPool(home, environ=clean, settings=tables, lifeline=lifeline)
+        try:
+            await running.start()
+            async with Client.connect(home=running.home) as running.client:
+                yield running
+        finally:
+            await running.stop()
+            lifeline.close()
+            await asyncio.to_thread(_keep_logs, running.home)
 
 
 def _merged(*many: Tables) -> dict[str, dict[str, Any]]:

@@ -16,15 +16,14 @@ from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Runtime, Settings
 from kettle.runtime.service import S, Serve
 from kettle.storage import PgLog
-from kettle.storage.migrate import migrate
-from kettle.testing.embedded import Servers, servers
+from kettle.testing.embedded import Servers
+from kettle.testing.lanes import place as a_place
+from kettle.testing.places import Place
 from kettle.wire.events import Event
 from kettle.wire.identity import Identity, daemon
 from kettle.wire.subjects import Subjects
 
 T = TypeVar("T")
-
-POOL = "test"
 
 
 class Backend(msgspec.Struct, frozen=True):
@@ -32,27 +31,36 @@ class Backend(msgspec.Struct, frozen=True):
     Servers, a database with an empty log, and the log.
     """
 
-    servers: Servers
-    dsn: str
+    place: Place
     log: PgLog
+
+    @property
+    def dsn(self) -> str:
+        """
+        The URL of the database.
+        """
+        return self.place.addresses.database_url
+
+    @property
+    def servers(self) -> Servers:
+        """
+        The servers, to break them: for tests marked `breaks_servers`.
+        """
+        assert self.place.own is not None, "these servers are not this test's own: mark it `breaks_servers`"
+        return self.place.own
 
     @property
     def subjects(self) -> Subjects:
         """
         The names of this pool on the bus.
         """
-        return Subjects(POOL)
+        return self.place.subjects
 
     def settings(self, kind: type[S], **own: object) -> S:
         """
         Settings of a service that joins these servers.
         """
-        joined: dict[str, object] = {
-            "pool": POOL,
-            "nats_url": self.servers.nats.url,
-            "nats_credentials": str(self.servers.nats.credentials("test")),
-            "database_url": self.dsn,
-        }
+        joined = {"pool": self.place.pool, **msgspec.structs.asdict(self.place.addresses)}
         return msgspec.convert(joined | own, kind)
 
     @asynccontextmanager
@@ -66,6 +74,7 @@ class Backend(msgspec.Struct, frozen=True):
             subjects=self.subjects,
             identity=identity or daemon("test"),
             credentials=shared.nats_credentials,
+            replicas=shared.nats_replicas,
         ) as bus:
             yield bus
 
@@ -75,9 +84,11 @@ async def backend(directory: Path, *, template: Path | None = None) -> AsyncGene
     """
     Throw-away servers with an empty log while the context lasts.
     """
-    async with servers(directory, template=template) as pair, PgLog.connect(pair.postgres.dsn) as log:
-        await log.database.run(migrate)
-        yield Backend(pair, pair.postgres.dsn, log)
+    async with (
+        a_place(directory, template=template) as place,
+        PgLog.connect(place.addresses.database_url) as log,
+    ):
+        yield Backend(place, log)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@ The adapters of the bus behind one face: how to connect, let time pass, and take
 """
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,7 +13,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus
-from kettle.testing.embedded import Servers
+from kettle.testing.places import Place, forget
 from kettle.wire.identity import Identity, daemon
 from kettle.wire.subjects import Subjects
 
@@ -33,6 +34,12 @@ class World(Protocol):
     async def leave(self, bus: Bus) -> None:
         """
         The holder of a connection dies.
+        """
+        ...
+
+    def now(self) -> float:
+        """
+        The time on the clock of the bus, seconds.
         """
         ...
 
@@ -78,6 +85,12 @@ class MemoryWorld:
         assert isinstance(bus, MemoryBus)
         bus.close()
 
+    def now(self) -> float:
+        """
+        See `World.now`.
+        """
+        return self._now
+
     async def passes(self, seconds: float) -> None:
         """
         See `World.passes`.
@@ -103,9 +116,9 @@ class NatsWorld:
     A pool of its own on a real server.
     """
 
-    def __init__(self, servers: Servers, stack: AsyncExitStack) -> None:
+    def __init__(self, place: Place, stack: AsyncExitStack) -> None:
         self.subjects = Subjects(f"t{uuid.uuid4().hex[:8]}")
-        self._servers = servers
+        self._addresses = place.addresses
         self._stack = stack
         self._exits: dict[Bus, AsyncExitStack] = {}
 
@@ -116,10 +129,11 @@ class NatsWorld:
         own = await self._stack.enter_async_context(AsyncExitStack())
         bus = await own.enter_async_context(
             NatsBus.connect(
-                self._servers.nats.url,
+                self._addresses.nats_url,
                 subjects=self.subjects,
                 identity=identity,
-                credentials=str(self._servers.nats.credentials("test")),
+                credentials=self._addresses.nats_credentials,
+                replicas=self._addresses.nats_replicas,
                 patience=10,
             )
         )
@@ -131,6 +145,12 @@ class NatsWorld:
         See `World.leave`.
         """
         await self._exits[bus].aclose()
+
+    def now(self) -> float:
+        """
+        See `World.now`.
+        """
+        return time.time()
 
     async def passes(self, seconds: float) -> None:
         """
@@ -154,12 +174,14 @@ class NatsWorld:
 
 
 @asynccontextmanager
-async def world(kind: str, servers: Servers) -> AsyncGenerator[World, None]:
+async def world(kind: str, place: Place) -> AsyncGenerator[World, None]:
     """
     A world of one kind, cleaned up at the end.
     """
+    if kind == "memory":
+        yield MemoryWorld()
+        return
     async with AsyncExitStack() as stack:
-        if kind == "memory":
-            yield MemoryWorld()
-        else:
-            yield NatsWorld(servers, stack)
+        opened = NatsWorld(place, stack)
+        yield opened
+    await forget(place.addresses, opened.subjects.pool)

@@ -24,7 +24,7 @@ from kettle.userlog.events import (
     Terminated,
     Termination,
 )
-from kettle.userlog.follow import Checkpoint, Writer, follow
+from kettle.userlog.follow import Checkpoint, Missing, Writer, follow
 from kettle.userlog.parse import UserLogFormatError, parse
 from kettle.userlog.project import Line, UserLogProjector
 from kettle.userlog.render import render
@@ -41,6 +41,7 @@ __all__ = [
     "ImageSize",
     "Line",
     "LogEvent",
+    "Missing",
     "Other",
     "Released",
     "Resource",

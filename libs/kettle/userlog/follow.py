@@ -7,7 +7,7 @@ makes the lines come again; they are then compared with the end of each file.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from kettle.userlog.appender import Appender, UserLogError
 from kettle.userlog.project import Line, UserLogProjector
 from kettle.userlog.tail import Tail
 from kettle.wire import frames
+from kettle.wire.frames import Frame, Hollow
 
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
@@ -41,6 +42,10 @@ class Delivery(Protocol):
     async def ack(self) -> None:
         """Not to be delivered again."""
         ...
+
+
+Missing = Callable[[int, int], AsyncIterator[Frame]]
+"""The frames after one number and up to another, whole and without a gap, from whoever still has them."""
 
 
 class Checkpoint:
@@ -110,20 +115,21 @@ async def follow(
     projector: UserLogProjector,
     writer: Writer,
     checkpoint: Checkpoint,
+    missing: Missing,
 ) -> None:
     """
     Write what the frames say, until cancelled.
 
-    `deliveries` begin at or before the frame after `projector.frame`; what came before is passed over.  A delivery
-    is acknowledged when its lines are in the files.
+    What `deliveries` repeat is passed over; what they leave out, or bring without its entries, comes from `missing`.
+    A delivery is acknowledged when its lines are in the files.
     """
     since = 0
     try:
         async for delivery in deliveries:
             for message in delivery.messages:
-                frame = frames.decode(message.data)
-                if lines := projector.feed(frame):
-                    await _finish(writer.write, frame.number, lines)
+                async for frame in _whole(frames.decode(message.data), projector.frame, missing):
+                    if lines := projector.feed(frame):
+                        await _finish(writer.write, frame.number, lines)
             await delivery.ack()
             since += 1
             if since >= _SAVE_EVERY:
@@ -133,6 +139,16 @@ async def follow(
         # A failure saves nothing: it may have left the projector inside a frame.
         checkpoint.save(projector.snapshot())
         raise
+
+
+async def _whole(arrived: Frame | Hollow, known: int, missing: Missing) -> AsyncGenerator[Frame, None]:
+    """A frame, after those between it and the last one known that the bus no longer has."""
+    until = arrived.number if isinstance(arrived, Hollow) else arrived.number - 1
+    if until > known:
+        async for frame in missing(known, until):
+            yield frame
+    if isinstance(arrived, Frame):
+        yield arrived
 
 
 async def _finish(write: Callable[[int, Sequence[Line]], None], frame: int, lines: Sequence[Line]) -> None:

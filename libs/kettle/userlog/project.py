@@ -127,7 +127,7 @@ class UserLogProjector:
                 yield from self._completed(job, state, event, at)
             case JobHeld() | JobReleased() | JobRemoved():
                 if state.attempt:
-                    state.waiting.append(event)
+                    state.put_off(event)
                 else:
                     yield from self._said(job, event, at)
             case _:
@@ -145,13 +145,14 @@ class UserLogProjector:
 
     def _vacated(self, job: JobId, state: Job, event: JobVacated, at: int) -> Iterator[Line]:
         code, subcode, reason, usage = event.code, 0, event.reason, event.usage
-        for said in state.waiting:
+        waiting = state.put_off_so_far()
+        for said in waiting:
             match said:
                 case JobHeld():
                     code, subcode, reason = said.code, said.subcode, said.reason
                 case JobRemoved():
                     code, subcode, reason = _JOB_REMOVED, 0, said.reason
-                case JobReleased():
+                case _:
                     pass
         state.total = plus(state.total, usage)
         if state.started_at:
@@ -168,13 +169,12 @@ class UserLogProjector:
                     resources=table(self._ad(job), self._state.claims.get(state.claim, Allocation()), usage),
                 )
             )
-        waiting, state.waiting = state.waiting, []
-        state.attempt, state.started_at = 0, 0.0
+        state.waiting, state.attempt, state.started_at = [], 0, 0.0
         for said in waiting:
             yield from self._said(job, said, at)
 
     def _completed(self, job: JobId, state: Job, event: JobCompleted, at: int) -> Iterator[Line]:
-        if any(isinstance(said, JobRemoved) for said in state.waiting):
+        if any(isinstance(said, JobRemoved) for said in state.put_off_so_far()):
             # It ended while it was being removed. One terminal event, and removed is what was asked for.
             yield from self._vacated(
                 job,
@@ -211,7 +211,7 @@ class UserLogProjector:
         )
         self._gone(job)
 
-    def _said(self, job: JobId, event: JobHeld | JobReleased | JobRemoved, at: int) -> Iterator[Line]:
+    def _said(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
         match event:
             case JobHeld():
                 yield from self._line(
@@ -222,6 +222,8 @@ class UserLogProjector:
             case JobRemoved():
                 yield from self._line(Aborted(job=job, at=at, reason=event.reason))
                 self._gone(job)
+            case _:
+                pass
 
     def _gone(self, job: JobId) -> None:
         self._state.jobs.pop(str(job), None)

@@ -7,7 +7,7 @@ import msgspec
 
 from kettle.userlog.usage import Allocation
 from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, Usage
+from kettle.wire.events import ClusterSubmitted, Event, Usage, decode, encode
 
 _KEPT: Final = {
     name.lower(): name
@@ -65,9 +65,17 @@ class Job(msgspec.Struct):
     startd: str = ""
     started_at: float = 0.0
     """0: the executable of this attempt does not run (yet)."""
-    waiting: list[JobHeld | JobReleased | JobRemoved] = []
-    """Recorded while the attempt lives, written when it has ended."""
+    waiting: list[msgspec.Raw] = []
+    """Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded."""
     total: Usage = Usage()
+
+    def put_off(self, event: Event) -> None:
+        """Keep an event until the attempt has ended."""
+        self.waiting.append(msgspec.Raw(encode(event)))
+
+    def put_off_so_far(self) -> list[Event]:
+        """What was put off, in the order in which it happened."""
+        return [decode(bytes(event)) for event in self.waiting]
 
 
 class State(msgspec.Struct):

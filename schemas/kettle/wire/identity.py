@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.wire.subjects import token
+from kettle.wire.subjects import token, untoken
 
 _PREFIX: Final = {"daemon": "d-", "user": "u-"}
 
@@ -26,7 +26,7 @@ class Identity(msgspec.Struct, frozen=True):
         text = subject.rpartition(".")[2]
         for kind, prefix in _PREFIX.items():
             if text.startswith(prefix):
-                return cls("daemon" if kind == "daemon" else "user", _untoken(text.removeprefix(prefix)))
+                return cls("daemon" if kind == "daemon" else "user", untoken(text.removeprefix(prefix)))
         raise ValueError(f"the subject {subject} names no caller")
 
 
@@ -38,11 +38,3 @@ def daemon(role: str) -> Identity:
 def user(name: str) -> Identity:
     """The identity of a person."""
     return Identity("user", name)
-
-
-def _untoken(text: str) -> str:
-    head, *rest = text.split("%")
-    encoded = head.encode() + b"".join(
-        bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part
-    )
-    return encoded.decode()

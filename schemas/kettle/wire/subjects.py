@@ -6,16 +6,27 @@ NATS gives a meaning to, and `%` itself, become `%XX`. Job ids are never part of
 the number of subjects in a stream must not grow with the number of jobs.
 """
 
+from functools import lru_cache
 from typing import Final
 
 _SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
+@lru_cache(maxsize=4096)
 def token(name: str) -> str:
     """Encode any text as one subject token; an empty name becomes `%`."""
     if name and _SAFE.issuperset(name):
         return name
     return "".join(c if c in _SAFE else "".join(f"%{b:02X}" for b in c.encode()) for c in name) or "%"
+
+
+def untoken(text: str) -> str:
+    """Inverse of `token`; raises ValueError for what is no token."""
+    head, *rest = text.split("%")
+    encoded = head.encode() + b"".join(
+        bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part
+    )
+    return encoded.decode()
 
 
 def key(name: str) -> str:
@@ -62,6 +73,46 @@ class Subjects:
     def event_stream(self, shard: str) -> str:
         """The JetStream stream that holds `events(shard)`; its sequence is the frame number."""
         return f"{self._asset}_EVT_{key(shard).replace('=', '_')}"
+
+    def shard_of(self, subject: str) -> str:
+        """The shard whose frames are on a subject that `events` made."""
+        return untoken(subject.rpartition(".")[2])
+
+    def tail(self, owner: str, cluster: int, proc: int | None, event: str) -> str:
+        """
+        Live: one event `noun.verb` of a person's job, or of a whole cluster (no `proc`).
+
+        A stream stores it without the ids, as `monitor(owner, event)`.
+        """
+        return f"{self._prefix}.tail.{token(owner)}.{cluster}.{'-' if proc is None else proc}.{event}"
+
+    def tail_of(self, owner: str) -> str:
+        """Filter: the events of one person's jobs, live."""
+        return f"{self._prefix}.tail.{token(owner)}.*.*.*.*"
+
+    def tail_pool(self, event: str) -> str:
+        """One event `noun.verb` that is no job's: of a machine, a claim, a negotiation; live and stored alike."""
+        return f"{self._prefix}.tail.pool.{event}"
+
+    @property
+    def tail_all(self) -> str:
+        """Filter: single events of everything, live."""
+        return f"{self._prefix}.tail.>"
+
+    def monitor(self, owner: str | None, event: str = "*.*") -> str:
+        """Filter: how the events of a person's jobs are stored; None: of everybody's."""
+        return f"{self._prefix}.monitor.{'*' if owner is None else token(owner)}.{event}"
+
+    @property
+    def monitor_stream(self) -> str:
+        """The bounded JetStream stream that holds single events."""
+        return f"{self._asset}_MONITOR"
+
+    @property
+    def monitor_transform(self) -> tuple[str, str]:
+        """What the stream makes of a live subject before it stores it: no job ids, so that subjects do not pile up."""
+        stored = "{{wildcard(1)}}.{{wildcard(4)}}.{{wildcard(5)}}"
+        return f"{self._prefix}.tail.*.*.*.*.*", f"{self._prefix}.monitor.{stored}"
 
     def work(self, schedd: str, startd: str) -> str:
         """Reports of the workers on one machine about the jobs of one schedd."""

@@ -1,7 +1,7 @@
 """
-Accounting: the past of all queues of the pool.
+Accounting: fills the tables of all projections, and answers from them.
 
-Owns      tables in the schema `accounting`: history, usage
-Consumes  the frames of every shard `schedd.*`
+Owns      nothing in the log; the PostgreSQL schemas of the projections: jobs, machines, negotiation
+Consumes  the frames of every shard `schedd.*`, `collector*`, `negotiator*`, also of further databases
 Answers   query_history, query_usage (everybody)
 """

@@ -1,31 +1,40 @@
-"""What accounting answers, from its tables."""
+"""
+What accounting answers, from its tables.
+"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from kettle.accounting.searching import search
 from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.tables import QUERIES
 from kettle.bus.ports import RefusedError
+from kettle.classad import ClassAdError, Node, parse
+from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
 from kettle.jobs.past import US
+from kettle.projections import Trouble
 from kettle.storage import Database
-from kettle.wire.ads.types import Ad
+from kettle.storage.queries import load
 from kettle.wire.commands.accounting import History, OwnerUsage, QueryHistory, QueryUsage, UsageReport
 from kettle.wire.endpoint import Position
 from kettle.wire.identity import Identity
 
-_decode: Final = msgspec.msgpack.Decoder(Ad).decode
+QUERIES: Final[Mapping[str, str]] = load(Path(__file__).parent / "sql" / "queries.sql")
+
+_JOBS: Final = "jobs"
 
 
 class Answers:
-    """Answers to everybody: what was used and what has run is no secret inside a pool."""
+    """
+    Answers to everybody: what was used and what has run is no secret inside a pool.
+    """
 
     def __init__(
         self,
         database: Database,
         progress: Progress,
+        trouble: Trouble,
         settings: AccountingSettings,
         *,
         look: Callable[[], None],
@@ -33,35 +42,41 @@ class Answers:
         self._look = look
         self._database = database
         self._progress = progress
+        self._trouble = trouble
         self._patience = settings.patience
+        self._search_time = settings.search_time
 
     async def query_history(self, request: QueryHistory, caller: Identity) -> History:
-        """Ads of jobs that have left the queue; waits for what the asker names, and refuses if it does not come."""
+        """
+        Ads of jobs that have left the queue; waits for what the asker names, and refuses if it does not come.
+        """
         del caller
+        constraint = _parsed(request.constraint) if request.constraint else None
+        self._usable()
         if request.at_least is not None:
             await self._see(request.at_least)
-        limit = request.limit if request.limit > 0 else None
-        if not (request.jobs or request.clusters or request.owners):
-            rows = await self._database.run(
-                lambda c: c.fetch(QUERIES["newest"], limit), patience=self._patience
+        try:
+            return await self._database.run(
+                lambda c: search(c, request, constraint, most_seconds=self._search_time),
+                patience=self._patience + self._search_time,
             )
-        else:
-            rows = await self._database.run(
-                lambda c: c.fetch(
-                    QUERIES["newest_of"],
-                    limit,
-                    [job.cluster for job in request.jobs],
-                    [job.proc for job in request.jobs],
-                    request.clusters,
-                    request.owners,
-                ),
-                patience=self._patience,
-            )
-        return History(jobs=[_decode(row["ad"]) for row in rows])
+        except LogUnavailableError as error:
+            raise RefusedError(
+                "unavailable", f"the history did not answer: {error}; name a span of time"
+            ) from error
+
+    def _usable(self) -> None:
+        """
+        Tables that nobody has made, or that another release has, answer nothing.
+        """
+        if (why := self._trouble.of(_JOBS)) is not None:
+            raise RefusedError("unavailable", f"there is no history at the moment: {why}")
 
     async def _see(self, least: Position) -> None:
         if self._progress.frame(least.shard) < least.frame:
             self._look()  # a queue that nobody follows yet may be a new one
+        if (why := self._trouble.of(_JOBS, least.shard)) is not None:
+            raise RefusedError("unavailable", why)
         if not await self._progress.caught_up(least.shard, least.frame, deadline=self._patience):
             raise RefusedError(
                 "behind",
@@ -70,8 +85,11 @@ class Answers:
             )
 
     async def query_usage(self, request: QueryUsage, caller: Identity) -> UsageReport:
-        """Sums of all attempts by owner."""
+        """
+        Sums of all attempts by owner.
+        """
         del caller
+        self._usable()
         rows = await self._database.run(
             lambda c: c.fetch(QUERIES["usage"], request.owners), patience=self._patience
         )
@@ -88,3 +106,10 @@ class Answers:
                 for row in rows
             ]
         )
+
+
+def _parsed(constraint: str) -> Node:
+    try:
+        return parse(constraint)
+    except ClassAdError as error:
+        raise RefusedError("malformed", f"the constraint '{constraint}' cannot be read: {error}") from error

@@ -1,84 +1,115 @@
-"""How the parts of accounting hang together."""
+"""
+How the parts of accounting hang together.
+"""
 
 import asyncio
 import contextlib
-import logging
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.accounting.queries import Answers
 from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.tables import SQL, Tables
+from kettle.archive import FileArchives, keep_archived
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, Served
-from kettle.eventsourcing.log import LogUnavailableError
-from kettle.eventsourcing.projection import Progress, run_projection
+from kettle.eventsourcing.projection import Progress
+from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, prepared, shards_of
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
-from kettle.storage import PgCursors, PgLog
-from kettle.storage.migrate import migrate
+from kettle.storage import PgLog
 from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
-_log: Final = logging.getLogger(__name__)
-_QUEUES: Final = "schedd."
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:
-    """Follow all queues, answer, until the process is asked to stop."""
+    """
+    Fill the tables of all projections, answer, until the process is asked to stop.
+    """
     log = await join_log(rt, settings)
-    await log.database.run(lambda c: migrate(c, component="accounting", directory=SQL))
+    archives = FileArchives(settings.archive_path)
+    logs = [log, *[await rt.enter(PgLog.connect(dsn, archives=archives)) for dsn in settings.databases]]
     bus = await join_bus(rt, settings)
-    subjects = Subjects(settings.pool)
-    progress = Progress()
-    new = asyncio.Event()
-    answers = Answers(log.database, progress, settings, look=new.set)
-    await bus.listen(
-        subjects.notices("schedd"), lambda _subject, _data: new.set()
-    )  # perhaps with a new queue
-    rt.loop(_follow(log, bus, subjects, progress, settings, new), name="projection")
+    following = _Following(rt, logs, bus, settings)
+    rt.readiness("projections", lambda: not following.trouble)
+    for kind in sorted({kind for make in PROJECTIONS.values() for kind in make().kinds}):
+        await bus.listen(following.subjects.notices(kind), lambda _subject, _data: following.look())
+    for make in PROJECTIONS.values():
+        await following.begin(make())
+    answers = Answers(log.database, following.progress, following.trouble, settings, look=following.look)
     await bus.serve(
         "accounting",
         settings.name,
         [Served(QUERY_HISTORY, answers.query_history), Served(QUERY_USAGE, answers.query_usage)],
         version=VERSION,
     )
+    if settings.retention_days:
+        databases = [log.database for log in logs]
+        keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
+        rt.loop(keeping, name="retention")
     rt.ready()
     await rt.stopping.wait()
 
 
-async def _follow(
-    log: PgLog,
-    bus: Bus,
-    subjects: Subjects,
-    progress: Progress,
-    settings: AccountingSettings,
-    new: asyncio.Event,
-) -> None:
-    """One projection per queue, also of those that come later; for ever. An error in one of them ends all."""
-    tables = Tables()
-    cursors = PgCursors(log.database)
+class _Following:
+    """
+    All projections in all shards, also in those that come later.
+    """
 
-    async def follow(shard: str) -> None:
-        backoff = Backoff()
-        while True:
-            try:
-                await run_projection(
-                    tables, shard, log=log, bus=bus, cursors=cursors, subjects=subjects, progress=progress
-                )
-            except* LogUnavailableError as away:
-                # Whether the last frames were committed is unknown: the cursor, read again, knows.
-                _log.warning("the history of %s waits for the database: %s", shard, away.exceptions[0])
+    def __init__(self, rt: Runtime, logs: Sequence[PgLog], bus: Bus, settings: AccountingSettings) -> None:
+        self.subjects = Subjects(settings.pool)
+        self.progress = Progress()
+        self.trouble = Trouble()
+        self._rt = rt
+        self._logs = logs
+        self._bus = bus
+        self._poll = settings.shard_poll
+        self._news: list[asyncio.Event] = []
+
+    def look(self) -> None:
+        """
+        There may be a new shard.
+        """
+        for new in self._news:
+            new.set()
+
+    async def begin(self, projection: StoredProjection) -> None:
+        """
+        Have the tables, and fill them from now on; if that fails, try again in the background.
+        """
+        ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+        self._rt.loop(self._keep(projection, ready=ready), name=projection.name)
+
+    async def _keep(self, projection: StoredProjection, *, ready: bool) -> None:
+        backoff = Backoff(1.0, 30.0)
+        while not ready:
             await backoff.wait()
+            ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+        new = asyncio.Event()
+        self._news.append(new)
+        followed: set[str] = set()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                new.clear()
+                for shard, log in (await shards_of(projection, self._logs)).items():
+                    if shard not in followed:
+                        followed.add(shard)
+                        tasks.create_task(
+                            self._follow(projection, shard, log), name=f"{projection.name} {shard}"
+                        )
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._poll):
+                        await new.wait()
 
-    followed: set[str] = set()
-    async with asyncio.TaskGroup() as tasks:
-        while True:
-            new.clear()
-            for tenure in await log.shards():
-                if tenure.shard.startswith(_QUEUES) and tenure.shard not in followed:
-                    followed.add(tenure.shard)
-                    tasks.create_task(follow(tenure.shard), name=tenure.shard)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(settings.shard_poll):
-                    await new.wait()
+    async def _follow(self, projection: StoredProjection, shard: str, log: PgLog) -> None:
+        await follow(
+            projection,
+            shard,
+            database=self._logs[0].database,
+            log=log,
+            bus=self._bus,
+            subjects=self.subjects,
+            progress=self.progress,
+            trouble=self.trouble,
+        )

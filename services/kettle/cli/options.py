@@ -8,7 +8,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kettle.cli.errors import UsageError
 
@@ -25,7 +25,7 @@ class Arguments(Protocol):
     A parser, or a group of its arguments.
     """
 
-    def add_argument(self, *names: str, type: type, metavar: str, help: str) -> object:  # noqa: A002 - argparse's words
+    def add_argument(self, *names: str, **options: Any) -> object:
         """
         See argparse.
         """
@@ -62,14 +62,20 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
     """
     Which pool, and how long to wait for it.
     """
-    group = parser.add_argument_group("pool")
-    home_option(group)
-    group.add_argument(
+    reach_options(parser).add_argument(
         "--name",
         default="",
         metavar="SCHEDD",
         help="whose queue, if the pool has several schedds (default: schedd)",
     )
+
+
+def reach_options(parser: argparse.ArgumentParser) -> Arguments:
+    """
+    Where the pool is, and how long to wait for it; the group of these options, for more of them.
+    """
+    group = parser.add_argument_group("pool")
+    home_option(group)
     group.add_argument(
         "--patience",
         type=seconds,
@@ -77,6 +83,7 @@ def pool_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long to go on asking a pool that does not answer (default: 30)",
     )
+    return group
 
 
 def home_option(parser: Arguments) -> None:

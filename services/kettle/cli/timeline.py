@@ -1,5 +1,5 @@
 """
-What happened to a job, as sentences.
+What happened, to a job or to the pool, as sentences.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,10 @@ import msgspec
 from kettle.cli.spans import counted, duration, size
 from kettle.client import JobEvent
 from kettle.wire.events import (
+    ClaimEnded,
+    ClaimGranted,
     ClusterSubmitted,
+    CycleNegotiated,
     Event,
     JobAssigned,
     JobCompleted,
@@ -19,6 +22,8 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobVacated,
+    MachineJoined,
+    MachineLeft,
     Usage,
 )
 
@@ -32,6 +37,7 @@ _Told = (
     | JobReleased
     | JobRemoved
 )
+_Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -67,8 +73,12 @@ def _name(event: Event) -> str:
 
 
 def _sentence(event: Event, *, since_start: float | None) -> tuple[str, str]:
-    if not isinstance(event, _Told):
-        return type(event).__name__, ""
+    if isinstance(event, _Pools):
+        return _of_pool(event)
+    return _of_job(event, since_start) if isinstance(event, _Told) else (type(event).__name__, "")
+
+
+def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
     match event:
         case ClusterSubmitted(cluster=cluster, owner=owner, rows=rows):
             return f"{owner} submitted cluster {cluster} with {counted(len(rows), 'job')}", "strong"
@@ -92,6 +102,31 @@ def _sentence(event: Event, *, since_start: float | None) -> tuple[str, str]:
             return _said("removed", event.by, event.reason), "removed"
         case _:
             assert_never(event)
+
+
+def _of_pool(event: _Pools) -> tuple[str, str]:
+    match event:
+        case ClaimGranted():
+            return f"{event.startd} gave {event.slot} for jobs of {event.submitter} (claim {event.claim})", ""
+        case ClaimEnded():
+            return f"claim {event.claim} is over: {event.reason}", "dim"
+        case CycleNegotiated():
+            return _cycle(event), ""
+        case MachineJoined():
+            return f"{event.machine} joined with {counted(event.cpus, 'core')}, {event.memory} MiB", "good"
+        case MachineLeft():
+            return f"{event.machine} left: {event.reason}", "removed"
+        case _:
+            assert_never(event)
+
+
+def _cycle(event: CycleNegotiated) -> str:
+    given = sum(match.count for match in event.matches)
+    refused = sum(rejection.count for rejection in event.rejections)
+    return (
+        f"cycle {event.cycle}: {counted(given, 'job')} matched and {refused} refused, {event.slots} slots free, "
+        f"{duration(event.duration)}"
+    )
 
 
 def _completed(event: JobCompleted, since_start: float | None) -> tuple[str, str]:

@@ -4,9 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from kettle.collector.domain.machines import fold
+from kettle.collector.domain.machines import THERE, fold, row_of
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
@@ -15,8 +13,6 @@ from kettle.wire.frames import Frame
 
 SHARD: Final = "collector"
 _STREAM: Final = "machine/"
-_THERE: Final = msgspec.msgpack.encode(True)
-_GONE: Final = msgspec.msgpack.encode(False)
 
 
 class Record:
@@ -44,7 +40,7 @@ class Record:
 async def recall(log: Log, working_set: WorkingSet, shard: Shard) -> tuple[Checkpointer, set[str]]:
     """What keeps the working set, and the machines that are there, both as recorded so far."""
     cursor, rows = await working_set.load(shard.name)
-    joined = {row.stream.removeprefix(_STREAM) for row in rows if row.state == _THERE}
+    joined = {row.stream.removeprefix(_STREAM) for row in rows if row.state == THERE}
     checkpointer = Checkpointer(working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor)
     versions = {row.stream: row.version for row in rows}
     async for frame in log.read(shard.name, after=cursor):
@@ -57,7 +53,4 @@ async def recall(log: Log, working_set: WorkingSet, shard: Shard) -> tuple[Check
 
 
 def _rows(frame: Frame) -> dict[str, tuple[int, bytes]]:
-    return {
-        entry.stream: (entry.version, _THERE if isinstance(decode(entry.data), MachineJoined) else _GONE)
-        for entry in frame.entries
-    }
+    return {entry.stream: (entry.version, row_of(decode(entry.data))) for entry in frame.entries}

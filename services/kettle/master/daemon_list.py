@@ -3,8 +3,10 @@ Everything that one master keeps running: who is who, who is ready, and the orde
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,6 +18,10 @@ from kettle.pool.home import Home
 from kettle.pool.roster import MasterState, write_state
 from kettle.runtime import NotifyListener
 
+_AGAIN_S: Final = 1.0
+
+_log: Final = logging.getLogger(__name__)
+
 
 class Daemons:
     """
@@ -26,6 +32,7 @@ class Daemons:
         self._home = home
         self._settings = settings
         self._keepers: dict[str, Keeper] = {}
+        self._again: asyncio.TimerHandle | None = None
         self._state = MasterState(pool=settings.pool, pool_id=home.pool_id(), pid=pid, started=time.time())
 
     def keep(self, daemon: Daemon, group: asyncio.TaskGroup) -> Keeper:
@@ -73,11 +80,18 @@ class Daemons:
 
     def write(self) -> None:
         """
-        Say in the state file how everything stands.
+        Say in the state file how everything stands; later, if that is not possible now.
         """
+        if self._again is not None:
+            self._again.cancel()
         keepers = sorted(self._keepers.values(), key=self._place)
         states = tuple(keeper.state for keeper in keepers)
-        write_state(self._home, msgspec.structs.replace(self._state, daemons=states))
+        try:
+            write_state(self._home, msgspec.structs.replace(self._state, daemons=states))
+        except OSError as error:
+            # On a full disk.  The services need their keeper more than others need to know how they are.
+            _log.warning("the state file cannot be written: %s", error)
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self.write)
 
     def _place(self, keeper: Keeper) -> int:
         order = self._settings.daemon_list

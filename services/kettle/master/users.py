@@ -6,7 +6,7 @@ import os
 import pwd
 from collections.abc import Mapping, Sequence
 
-from kettle.auth.permissions import permissions
+from kettle.auth.permissions import MONITOR, permissions
 from kettle.embedded import Permissions
 from kettle.master.domain.order import role_of, shards
 from kettle.wire.identity import Identity, daemon, user
@@ -36,6 +36,7 @@ def bus_users(pool: str, daemons: Sequence[str]) -> dict[str, Permissions]:
     subjects = Subjects(pool)
     owned = shards(daemons)
     identities: dict[str, Identity] = {role: daemon(role) for role in (*map(role_of, daemons), AUDIT)}
+    identities[MONITOR] = daemon(MONITOR)
     identities[PERSON] = user(login_name())
     return {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
 
@@ -44,4 +45,7 @@ def _allowed(
     name: str, subjects: Subjects, identity: Identity, owned: Mapping[str, Sequence[str]]
 ) -> Permissions:
     publish, subscribe = permissions(name, subjects, identity, shards=owned)
+    if name == PERSON:  # the pool is theirs: nobody's events are closed to them
+        more = permissions(MONITOR, subjects, identity)
+        publish, subscribe = [*publish, *more[0]], [*subscribe, *more[1]]
     return Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")

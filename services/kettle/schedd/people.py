@@ -13,6 +13,7 @@ from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
 from kettle.schedd.domain import policy
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.ledger import Ledger
@@ -38,19 +39,20 @@ from kettle.wire.commands.schedd import (
 )
 from kettle.wire.endpoint import Position
 from kettle.wire.events import ClusterSubmitted, Event, encode
+from kettle.wire.frames import Frame
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
-SUBMISSION_BYTES: Final = 4 * 1024 * 1024
-"""A submission is one event, and what is committed must fit into one message of the bus (max_payload 8 MB)."""
+SUBMISSION_BYTES: Final = 16 * 1024 * 1024
+"""A submission is one event, which is decided, committed and read as a whole: while that lasts, others wait."""
+BACKLOG_BYTES: Final = 64 * 1024 * 1024
+"""What may wait for its commit, however few events it is."""
 LONGEST_ID: Final = 64
 SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
-ACTED_AT_ONCE: Final = 5_000
-"""Events in one frame: an action on more jobs takes several, the last of which holds the answer."""
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
 _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
@@ -69,6 +71,12 @@ class People:
         self._queue = ledger.queue
         self._shadows = shadows
         self._settings = settings
+        self._rate = CommitRate()
+        self._under_way: dict[str, asyncio.Task[Acted]] = {}
+        ledger.shard.on_commit(self._committed)
+
+    def _committed(self, frame: Frame) -> None:
+        self._rate.note(len(frame.entries), time.monotonic())
 
     @property
     def _shard(self) -> str:
@@ -114,8 +122,16 @@ class People:
             )
 
     def _not_too_busy(self) -> None:
-        if self._ledger.shard.backlog > self._settings.max_backlog:
-            raise RefusedError("busy", "the queue has more to record than it can; try again in a few seconds")
+        shard, limit = self._ledger.shard, self._settings.max_backlog
+        backlog = max(shard.backlog, limit * shard.backlog_bytes // BACKLOG_BYTES)
+        if backlog <= limit:
+            return
+        wait_ms = retry_after_ms(backlog, limit, self._rate.per_second(time.monotonic()))
+        raise RefusedError(
+            "busy",
+            f"the queue has more to record than it can; try again in {wait_ms / 1000:.1f} s",
+            retry_after_ms=wait_ms,
+        )
 
     async def act(self, request: Act, caller: Identity) -> Acted:
         """Hold, release or remove jobs, once per id."""
@@ -124,27 +140,36 @@ class People:
             return msgspec.msgpack.decode(await first, type=Acted)
         person = _person(caller)
         self._not_too_busy()
-        changes: list[tuple[str, Event]] = []
+        if command not in self._under_way:  # else it is repeated while we are at it
+            self._under_way[command] = asyncio.create_task(self._carry_out(request, command, person))
+            self._under_way[command].add_done_callback(lambda _: self._under_way.pop(command))
+        return await asyncio.shield(self._under_way[command])
+
+    async def _carry_out(self, request: Act, command: str, person: str) -> Acted:
+        """
+        Piece by piece, so that others get a word in; the last piece holds the answer.
+
+        Whoever dies in between leaves it half done and unanswered: a repeat does the rest.
+        """
         outcomes: list[JobOutcome] = []
         selected = await self._selected(request.select)
-        if (first := self._ledger.shard.answer(command)) is not None:  # it was repeated while we looked
-            return msgspec.msgpack.decode(await first, type=Acted)
-        for job in selected:
-            if job not in self._queue.jobs:
-                continue
-            events, result = self._act_on(job, request, person)
-            changes += [(job_stream(job), event) for event in events]
-            outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
+        changes: list[tuple[str, Event]] = []
+        for at, job in enumerate(selected):
+            if at and at % SLICE == 0:
+                self._ledger.record(changes)
+                changes = []
+                await asyncio.sleep(0)
+            if job in self._queue.jobs:
+                events, result = self._act_on(job, request, person)
+                changes += [(job_stream(job), event) for event in events]
+                outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
         found = {outcome.job for outcome in outcomes}
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame))
 
-        *others, last = _batched(changes)
-        for some in others:
-            self._ledger.record(some)
-        frame = await self._ledger.record(last, command=command, reply=lambda frame: _encode(reply(frame)))
+        frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
             if outcome.outcome == "done" and outcome.job in self._queue.jobs:
                 self._shadows.stop(outcome.job)
@@ -280,8 +305,3 @@ def _project(ad: Ad, names: list[str]) -> Ad:
         return ad
     wanted = {name.lower() for name in names}
     return {name: value for name, value in ad.items() if name.lower() in wanted}
-
-
-def _batched(changes: list[tuple[str, Event]]) -> list[list[tuple[str, Event]]]:
-    """The changes in pieces that fit into one frame each; one empty piece if there are none."""
-    return [changes[at : at + ACTED_AT_ONCE] for at in range(0, len(changes), ACTED_AT_ONCE)] or [[]]

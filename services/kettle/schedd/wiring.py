@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 from typing import Any, Final
 
-from kettle.bus.ports import Served
-from kettle.eventsourcing.log import Log
+from kettle.bus.ports import Handler, RefusedError, Rep, Req, Served
+from kettle.eventsourcing.log import Log, LogError
 from kettle.faults import fault_point
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
@@ -21,6 +21,7 @@ from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands import schedd as commands
+from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -99,12 +100,28 @@ def _answers(
     people = People(log, ledger, shadows, settings)
     partners = Partners(ledger, claims, shadows, max_failures=settings.max_failures)
     return [
-        Served(commands.SUBMIT, people.submit),
-        Served(commands.ACT, people.act),
-        Served(commands.QUERY_JOBS, people.query_jobs),
-        Served(commands.QUERY_EVENTS, people.query_events),
-        Served(commands.EXPLAIN, people.explain),
-        Served(commands.MATCHED, partners.matched),
-        Served(commands.SYNC, partners.sync),
-        Served(commands.REPORT, partners.report),
+        Served(commands.SUBMIT, _as_owner(people.submit)),
+        Served(commands.ACT, _as_owner(people.act)),
+        Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
+        Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
+        Served(commands.EXPLAIN, _as_owner(people.explain)),
+        Served(commands.MATCHED, _as_owner(partners.matched)),
+        Served(commands.SYNC, _as_owner(partners.sync)),
+        Served(commands.REPORT, _as_owner(partners.report)),
     ]
+
+
+def _as_owner(answer: Handler[Req, Rep]) -> Handler[Req, Rep]:
+    """
+    Whoever asks a schedd that has just lost its queue asks the next one: the command's id makes a repeat harmless.
+    """
+
+    async def answered(request: Req, caller: Identity) -> Rep:
+        try:
+            return await answer(request, caller)
+        except LogError as error:
+            raise RefusedError(
+                "unavailable", f"this schedd does not own its queue any more: {error}"
+            ) from error
+
+    return answered

@@ -11,8 +11,8 @@ from kettle.shadow.settings import ShadowSettings
 
 _log: Final = logging.getLogger(__name__)
 
-BUSY: Final = "busy"
-"""The code of a refusal that says only: later."""
+_NOT_NOW: Final = frozenset({"busy", "unavailable"})
+"""Refusals of whoever may answer the same question later, or whose successor will."""
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Peer:
             try:
                 return await self._unless_back(question)
             except RefusedError as refusal:
-                if refusal.code != BUSY:
+                if refusal.code not in _NOT_NOW:
                     raise
                 _log.info("busy: %s", what, extra={"cause": str(refusal)})
             except BusError as error:

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from kettle.bus.ports import Bus, Served, StreamSpec
+from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.shadow.places import Places
@@ -80,10 +82,12 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     shard = f"schedd.{settings.schedd}"
     stream = subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
-    redelivered = await bus.last_sequence(stream) or 0
+    redelivered = await bus.last_sequence(stream)
+    if redelivered is None:
+        redelivered = await head_frame(bus, shard)
     writer = Writer(JobAppender(Places(settings.home_path)), redelivered=redelivered, failed=_not_written)
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
-    await follow(frames, projector, writer, checkpoint)
+    await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 
 
 def _not_written(error: UserLogError) -> None:

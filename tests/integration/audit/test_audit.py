@@ -1,121 +1,46 @@
-from collections.abc import Iterable
+"""
+What an audit looks at, and what it leaves alone.
+"""
 
+import asyncio
+
+import msgspec
 import pytest
 
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
-from kettle.audit import AuditError, AuditReport, check
-from kettle.bus.nats import NatsBus
-from kettle.eventsourcing.working_set import Checkpointer
-from kettle.storage import PgWorkingSet
-from kettle.testing.services import Backend, eventually, hosted, owned
-from kettle.wire.commands.accounting import QUERY_HISTORY, QueryHistory
-from kettle.wire.endpoint import Position
+from kettle.audit import AuditError, Wanted, check
+from kettle.audit.sampling import Sample
+from kettle.bus.ports import StreamSpec
+from kettle.cli.log.folds import WORKING_SETS
+from kettle.collector.domain.machines import THERE
+from kettle.eventsourcing.shard import Shard
+from kettle.storage import PgLog
+from kettle.testing.embedded import fresh_database
+from kettle.testing.services import Backend, eventually, owned
 from kettle.wire.events import (
-    ClusterSubmitted,
-    Event,
-    JobAssigned,
-    JobCompleted,
-    JobRemoved,
-    JobStarted,
-    JobVacated,
-    MachineJoined,
-    Usage,
-    encode,
+    CycleNegotiated,
 )
+from kettle.wire.frames import encode as encode_frame
+from kettle.wire.frames import hollow
 
-SHARD = "schedd.ap"
-AT = 1_790_000_000_000_000
-USAGE = Usage(wall=2.0, user_cpu=0.5)
-SUBMITTED = ClusterSubmitted(cluster=1, owner="alice", ad={}, columns=[], rows=[[], [], []])
-FRAMES: list[list[tuple[str, Event]]] = [
-    [("cluster/1", SUBMITTED)],
-    [("job/1.0", JobAssigned(attempt=1, claim="c", slot="s", startd="d"))],
-    [
-        ("job/1.0", JobStarted(attempt=1)),
-        ("job/1.0", JobVacated(attempt=1, code=1004, reason="v", usage=USAGE)),
-    ],
-    [("job/1.0", JobAssigned(attempt=2, claim="c", slot="s", startd="d"))],
-    [
-        ("job/1.1", JobAssigned(attempt=1, claim="c", slot="s", startd="d")),
-        ("job/1.0", JobStarted(attempt=2)),
-    ],
-    [("job/1.0", JobCompleted(attempt=2, exit_code=0, usage=USAGE)), ("job/1.2", JobRemoved(reason="r"))],
-]
-"""Positions 1 | 2 | 3 4 | 5 | 6 7 | 8 9."""
-
-
-class Counting:
-    """A working set of how many events each live job has had."""
-
-    def __init__(self, shard: str) -> None:
-        self._counts: dict[str, int] = {}
-
-    def __call__(self, stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
-        self._counts[stream] = self._counts.get(stream, 0) + 1
-        over = isinstance(event, JobCompleted | JobRemoved)
-        return [(stream, None if over else str(self._counts[stream]).encode())]
-
-
-FOLDS = {"schedd": Counting}
+from .life import AT, SHARD, SUBMITTED, audit, damage, firsts, live_through, reached
 
 
 @pytest.fixture
 async def backend(backend: Backend) -> Backend:
-    """A log with a past that accounting has followed and a working set that is saved."""
-    settings = backend.settings(AccountingSettings, shard_poll=0.1)
-    fold = Counting(SHARD)
-    async with owned(backend, SHARD) as ap, owned(backend, "collector") as collector:
-        checkpointer = Checkpointer(
-            PgWorkingSet(backend.log.database), SHARD, epoch=ap.shard.tenure.epoch, frame=0
-        )
-        await collector.record(("machine/m", MachineJoined(machine="m", cpus=1, memory=1)), at_us=AT)
-        async with hosted("accounting", settings, serve), backend.bus() as bus:
-            for number, changes in enumerate(FRAMES, 1):
-                frame = await ap.record(*changes, at_us=AT + number)
-                puts: dict[str, tuple[int, bytes]] = {}
-                drops: set[str] = set()
-                for stream, event in changes:
-                    for name, state in fold(stream, event, AT + number):
-                        puts.pop(name, None)
-                        if state is None:
-                            drops.add(name)
-                        else:
-                            puts[name] = (ap.shard.version(stream), state)
-                checkpointer.mark(frame, puts, drops)
-            await checkpointer.flush()
-            await bus.call(QUERY_HISTORY, "accounting", QueryHistory(at_least=Position(SHARD, len(FRAMES))))
-            for shard, head in ((SHARD, len(FRAMES)), ("collector", 1)):
-                stream = backend.subjects.event_stream(shard)
-                await eventually(lambda stream=stream, head=head: _reached(bus, stream, head))  # type: ignore[misc]
-    return backend
-
-
-async def _reached(bus: NatsBus, stream: str, head: int) -> bool:
-    return await bus.last_sequence(stream) == head
-
-
-async def audit(backend: Backend, *, full: bool = True) -> AuditReport:
-    async with backend.bus() as bus:
-        return await check(backend.dsn, bus, subjects=backend.subjects, full=full, folds=FOLDS)
-
-
-async def damage(backend: Backend, *statements: str | tuple[str, bytes]) -> None:
-    for statement in statements:
-        text, *values = (statement,) if isinstance(statement, str) else statement
-        await backend.log.database.run(lambda c, t=text, v=values: c.execute(t, *v))  # type: ignore[misc]
+    return await live_through(backend)
 
 
 async def test_a_clean_log(backend: Backend) -> None:
     """Nothing is found in a log with all that belongs to it, and every check had something to look at."""
     report = await audit(backend)
-    assert [] == [c.first for c in report.checks if c.problems]
+    assert {} == firsts(report)
     assert report.clean
     assert {
-        "positions": 10, "frames": 7, "versions": 10, "events": 10, "attempts": 3, "head": 2, "bus": 7,
-        "working_set": 2, "history": 2, "usage": 1,
+        "positions": 15, "frames": 10, "versions": 15, "events": 15, "times": 10, "attempts": 3, "claims": 2,
+        "head": 2, "bus": 10, "working_set": 7, "usage": 1, "archives": 0, "projection.jobs": 12,
+        "projection.machines": 3,
     } == {c.name: c.examined for c in report.checks}  # fmt: skip
-    assert [("collector", 1, 1, 1), (SHARD, 6, 9, 6)] == [
+    assert [("collector", 3, 3, 3), (SHARD, 7, 12, 7)] == [
         (s.shard, s.frames, s.events, s.on_bus) for s in report.shards
     ]
 
@@ -124,10 +49,19 @@ async def test_without_a_bus_and_not_full(backend: Backend) -> None:
     """An audit that is not full folds nothing; one without a bus compares nothing with it."""
     report = await audit(backend, full=False)
     assert report.clean
-    assert (0, 0, 7) == tuple(report.check(name).examined for name in ("history", "working_set", "bus"))
-    report = await check(backend.dsn, full=True)
+    assert (0, 10) == tuple(report.check(name).examined for name in ("working_set", "bus"))
+    report = await check(backend.dsn, wanted=Wanted(folds=WORKING_SETS))
     assert report.clean
-    assert (2, 0, 0) == tuple(report.check(name).examined for name in ("history", "working_set", "bus"))
+    assert (7, 0) == tuple(report.check(name).examined for name in ("working_set", "bus"))
+
+
+async def test_one_shard(backend: Backend) -> None:
+    """Only what was asked for is looked at, and what is not there is an error."""
+    report = await audit(backend, shards=["collector"])
+    assert ["collector"] == [shard.shard for shard in report.shards]
+    assert report.clean
+    with pytest.raises(AuditError, match=r"there is no shard schedd\.other"):
+        await audit(backend, shards=["schedd.other"])
 
 
 async def test_no_log(backend: Backend) -> None:
@@ -137,114 +71,101 @@ async def test_no_log(backend: Backend) -> None:
         await audit(backend)
 
 
-EVENT = (
-    "UPDATE log.event SET {} WHERE pos = {} AND shard = (SELECT id FROM log.shard WHERE name = 'schedd.ap')"
-)
-DELETE = "DELETE FROM log.event WHERE {} AND shard = (SELECT id FROM log.shard WHERE name = 'schedd.ap')"
+OF_AP = "shard = (SELECT id FROM log.shard WHERE name = 'schedd.ap')"
+DELETE = f"DELETE FROM log.event WHERE {{}} AND {OF_AP}"
 
 
-STRANGER = """
-INSERT INTO accounting.history_1
-SELECT shard, 9, proc, owner, status, submitted_at, left_at, frame, ad FROM accounting.history_1 WHERE proc = 2
-"""
+async def test_the_collectors_working_set(backend: Backend) -> None:
+    """A machine that the collector took for present when it was gone is found."""
+    await damage(backend, ("UPDATE log.working_set SET state = $1 WHERE stream = 'machine/m'", THERE))
+    assert {"working_set": ("collector", 3)} == firsts(await audit(backend))
 
 
-@pytest.mark.parametrize(
-    ("statement", "name", "position", "sentence"),
-    [
-        (DELETE.format("pos = 3"), "positions", 4, "position 4 follows position 2"),
-        (DELETE.format("frame = 3"), "frames", 5, "frame 4 follows frame 2"),
-        (EVENT.format("epoch = 0", 5), "frames", 5, "frame 4 of epoch 0 follows one of 1"),
-        (EVENT.format("at = at + interval '1 s'", 4), "frames", 4, "frame 3 has two times or two epochs"),
-        (EVENT.format("ver = ver + 3", 7), "versions", 7, "version 8 of job/1.0 follows version 4"),
-        (EVENT.format("data = 'x'", 7), "events", 7, "job/1.0: cannot read a recorded event"),
-        (
-            EVENT.format("type = 'job.held/1'", 7),
-            "events",
-            7,
-            "the type is job.held/1, the event job.started/1",
-        ),
-        (
-            (EVENT.format("data = $1", 5), encode(JobAssigned(attempt=3, claim="c", slot="s", startd="d"))),
-            "attempts",
-            5,
-            "attempt 3 of job/1.0 follows attempt 1",
-        ),
-        (
-            (EVENT.format("data = $1, type = 'job.started/1'", 4), encode(JobStarted(attempt=1))),
-            "attempts",
-            5,
-            "attempt 2 of job/1.0 begins while attempt 1 lives",
-        ),
-        (
-            (EVENT.format("data = $1", 7), encode(JobStarted(attempt=9))),
-            "attempts",
-            7,
-            "attempt 9 of job/1.0 starts and does not live",
-        ),
-        (
-            "UPDATE log.shard SET head = head + 1 WHERE name = 'schedd.ap'",
-            "head",
-            9,
-            "the shard is at frame 6, position 10; its last event is in frame 6 at position 9",
-        ),
-        (EVENT.format("meta = 'm'", 5), "bus", 4, "frame 4 is "),
-        (DELETE.format("frame = 6"), "bus", 6, "the bus has frame 6, the database has not"),
-        ("UPDATE log.working_set SET state = '7'", "working_set", 1, "the state of cluster/1 is not"),
-        (
-            "UPDATE log.working_set SET ver = 7 WHERE stream = 'job/1.1'",
-            "working_set",
-            6,
-            "job/1.1 has version 7",
-        ),
-        ("DELETE FROM log.working_set WHERE stream = 'job/1.1'", "working_set", 6, "lacks job/1.1"),
-        (
-            "UPDATE log.working_set SET stream = 'job/1.0' WHERE stream = 'job/1.1'",
-            "working_set",
-            6,
-            "lacks job/1.1",
-        ),
-        ("DELETE FROM accounting.history_1 WHERE proc = 0", "history", 9, "the history lacks job 1.0"),
-        ("UPDATE accounting.history_1 SET owner = 'eve'", "history", 9, "job 1.0 has another owner"),
-        (
-            "UPDATE accounting.history_1 SET ad = decode('80', 'hex') WHERE proc = 2",
-            "history",
-            9,
-            "job 1.2 has another ad (ClusterId, CompletionDate",
-        ),
-        (
-            STRANGER,
-            "history",
-            0,
-            "1 jobs that never left the queue",
-        ),
-        ("UPDATE accounting.usage_1 SET wall = wall + 1", "usage", 0, "alice has used"),
-        ("DELETE FROM accounting.usage_1", "usage", 0, "alice has used"),
-    ],
-)
-async def test_damage_is_found(
-    backend: Backend, statement: str | tuple[str, bytes], name: str, position: int, sentence: str
-) -> None:
-    """Each kind of damage is found by the check whose claim it breaks, at its place."""
-    await damage(backend, statement)
-    found = (await audit(backend)).check(name)
-    assert found.first is not None
-    assert (SHARD, position) == (found.first.shard, found.first.position)
-    assert sentence in found.first.sentence
+async def test_the_table_of_machines(backend: Backend) -> None:
+    """So is one that its table forgot, and a passage that never was."""
+    await damage(backend, "DELETE FROM machines.machine WHERE machine = 'n'")
+    assert {"projection.machines": ("collector", 2)} == firsts(await audit(backend))
+    await damage(
+        backend, "INSERT INTO machines.passage VALUES ('collector', 1000, now(), 'ghost', true, NULL)"
+    )
+    problems = (await audit(backend)).check("projection.machines")
+    assert 2 == problems.problems
+
+
+async def test_tables_of_another_release(backend: Backend) -> None:
+    """Tables that another release made are not compared, and the report says so."""
+    await damage(backend, "UPDATE log.projected SET version = version + 1 WHERE name = 'jobs'")
+    report = await audit(backend)
+    assert report.clean
+    (skipped,) = report.check("projection.jobs").skipped
+    assert skipped.startswith(f"{SHARD}: its tables are of version")
+
+
+@pytest.mark.parametrize(("seed", "found"), [(0, {}), (7, {"projection.jobs": (SHARD, 10)})])
+async def test_a_sample(backend: Backend, seed: int, found: dict[str, tuple[str, int]]) -> None:
+    """A sampled audit folds and compares some streams alone; which ones, its seed says."""
+    await damage(backend, "DELETE FROM jobs.history WHERE proc = 0")
+    wanted = Wanted(folds=WORKING_SETS, sample=1, seed=seed)
+    report = await check(backend.dsn, wanted=wanted)
+    assert found == firsts(report)
+    assert 15 == report.check("versions").examined
+    assert (1 if found else 0) == sum(Sample(1, 3, seed=seed).takes(stream) for stream in ("cluster/1",))
+
+
+async def test_folds_of_a_damaged_log_are_not_compared(backend: Backend) -> None:
+    """What a damaged log comes to is no reason to doubt what is stored; the report says that it was left out."""
+    await damage(backend, DELETE.format("pos = 4"))
+    working_set = (await audit(backend)).check("working_set")
+    assert [f"{SHARD}: what the log says of it is damaged"] == working_set.skipped
+    assert 0 == working_set.problems
 
 
 async def test_a_bus_that_knows_more(backend: Backend) -> None:
     """A bus that is ahead of the database is found: the database was restored from an older copy."""
     async with backend.bus() as bus:
-        await bus.append(backend.subjects.events(SHARD), b"frame 7", expect_last=6)
-    found = (await audit(backend)).check("bus")
-    assert found.first is not None
-    assert "the bus has frame 7, the database ends with frame 6" == found.first.sentence
+        await bus.append(backend.subjects.events(SHARD), b"frame 8", expect_last=7)
+    report = await audit(backend)
+    assert {"bus": (SHARD, 8)} == firsts(report)
+    assert "the bus has frame 8, the database ends with frame 7" in str(report.check("bus").first)
+
+
+async def test_a_forged_message(backend: Backend) -> None:
+    """A frame on the bus that nobody committed is found at its number, hollow or whole."""
+    async with owned(backend, "negotiator") as negotiator, backend.bus() as bus:
+        stream = backend.subjects.event_stream("negotiator")
+        event = CycleNegotiated(cycle=1, started=1.0, duration=1.0, slots=1, idle=1)
+        await negotiator.record(("cycle/1", event), at_us=AT)
+        await eventually(lambda: reached(bus, stream, 1))
+    async with backend.bus() as bus:
+        frame = await anext(backend.log.read("negotiator"))
+        forged = msgspec.structs.replace(frame, at=frame.at + 1)
+        for message in (encode_frame(forged), encode_frame(hollow(forged))):
+            await bus.delete_stream(stream)
+            await bus.ensure_stream(
+                StreamSpec(name=stream, subjects=[backend.subjects.events("negotiator")], remake=False)
+            )
+            await bus.append(backend.subjects.events("negotiator"), message, expect_last=0)
+            assert {"bus": ("negotiator", 1)} == firsts(await audit(backend))
 
 
 async def test_a_bus_that_forgot(backend: Backend) -> None:
     """A bus without the frames is no problem: it may forget."""
+    wanted = Wanted(folds=WORKING_SETS)
     async with backend.bus() as bus:
-        found = await check(backend.dsn, bus, subjects=type(backend.subjects)("another"), folds=FOLDS)
+        found = await check(backend.dsn, bus, subjects=type(backend.subjects)("another"), wanted=wanted)
     assert found.clean
     assert 0 == found.check("bus").examined
+
+
+async def test_several_databases(backend: Backend) -> None:
+    """An audit goes over the shards of all databases of a pool, and each shard's problem is told."""
+    async with fresh_database(backend.dsn) as other:
+        async with PgLog.connect(other) as log, Shard.own(log, "schedd.far", owner="test") as shard:
+            loop = asyncio.ensure_future(shard.run())
+            await shard.record([("cluster/1", SUBMITTED)], now_us=AT)
+            loop.cancel()
+            await log.database.run(lambda c: c.execute("UPDATE log.shard SET head = 5"))
+        await damage(backend, "UPDATE log.shard SET head = 99 WHERE name = 'schedd.ap'")
+        report = await check([backend.dsn, other], wanted=Wanted(folds=WORKING_SETS))
+    assert [(SHARD, 12), ("schedd.far", 1)] == [(p.shard, p.position) for p in report.check("head").firsts]
+    assert ["collector", SHARD, "schedd.far"] == [shard.shard for shard in report.shards]

@@ -26,9 +26,9 @@ from kettle.bus.ports import (
     StreamSpec,
 )
 from kettle.embedded import EmbeddedNats
-from kettle.eventsourcing.log import Log
+from kettle.eventsourcing.log import FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
-from kettle.eventsourcing.relay import BusAheadError, relay
+from kettle.eventsourcing.relay import BusAheadError, not_ahead, relay
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.embedded import EVERYTHING
 from kettle.wire import frames
@@ -254,6 +254,32 @@ async def test_a_bus_that_is_ahead_of_the_log_stops_the_owner(nats: EmbeddedNats
                 await asyncio.sleep(PATIENCE_S)
         assert "restored from an older copy" in str(stopped.value.exceptions[0])
         assert isinstance(stopped.value.exceptions[0], BusAheadError)
+
+
+async def test_an_overtaken_owner_is_told_just_that(nats: EmbeddedNats) -> None:
+    """
+    If its successor has published more than it knows of, no truth was lost: it is fenced.
+    """
+    log = MemoryLog()
+    async with connected(nats) as bus, Shard.own(log, "schedd.a", owner="paused") as paused:
+        async with owned(log, bus) as shard:
+            await record(shard, 5)
+            await on_the_bus(bus, 5)
+        with pytest.raises(FencedError):
+            await relay(bus, log, paused, SUBJECTS)
+
+
+async def test_an_owner_does_not_begin_on_a_log_that_the_bus_is_ahead_of(nats: EmbeddedNats) -> None:
+    """
+    It refuses before it has recorded anything that would contradict what others have seen.
+    """
+    async with connected(nats) as bus:
+        async with owned(MemoryLog(), bus) as shard:
+            await record(shard, 5)
+            await on_the_bus(bus, 5)
+        async with Shard.own(MemoryLog(), "schedd.a", owner="restored") as shard:
+            with pytest.raises(BusAheadError, match="restored from an older copy"):
+                await not_ahead(bus, shard, SUBJECTS)
 
 
 async def test_two_owners_never_publish_a_frame_twice(nats: EmbeddedNats) -> None:

@@ -122,7 +122,10 @@ class FakePool:
             self._fold(stream, event, at)
         frame = Frame(SHARD, 1, self._frame, len(self.recorded) - len(entries) + 1, at, entries)
         if not self.silent:
-            await self._bus.publish(self._subjects.events(SHARD), frames.encode(frame))
+            data = frames.encode(frame)
+            if len(data) > self._bus.payload_limit:
+                data = frames.encode(frames.hollow(frame))
+            await self._bus.publish(self._subjects.events(SHARD), data)
         return Position(SHARD, self._frame)
 
     def _fold(self, stream: str, event: Event, at: int) -> None:

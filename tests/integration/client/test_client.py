@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.bus.chunks import LARGEST
 from kettle.client import (
     Client,
     ClientError,
@@ -60,13 +61,14 @@ async def test_a_refused_description_is_not_sent(world: World, client: Client) -
 
 async def test_a_submission_that_does_not_fit_the_bus(world: World, client: Client) -> None:
     """
-    It is refused with both sizes before it is sent.
+    What is larger than a message goes in parts; what is larger than all that is carried is refused before it is sent.
     """
-    text = f"executable = /bin/sleep\narguments = $(Process) {'x' * 1000}\nqueue {{}}\n"
-    limit = world.pool.payload_limit
+    text = f"executable = /bin/sleep\narguments = $(Process) {'x' * 1_000_000}\nqueue {{}}\n"
+    assert world.pool.payload_limit < 12_000_000 < LARGEST
     with pytest.raises(ClientError, match="submit it in parts"):
-        await client.submit(text.format(limit // 1000 + 1))
+        await client.submit(text.format(LARGEST // 1_000_000 + 1))
     assert {} == world.pool.commands
+    assert 12 == (await client.submit(text.format(12))).count
 
 
 async def test_a_queue_that_does_not_fit_the_bus(world: World, client: Client) -> None:

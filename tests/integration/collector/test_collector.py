@@ -111,6 +111,7 @@ async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
     assert MachineLeft(machine="a", reason="expired") == (await recorded(backend))[1]
 
 
+@pytest.mark.breaks_servers
 @pytest.mark.parametrize("server", ["nats", "postgres"])
 async def test_servers_that_restart(backend: Backend, server: str) -> None:
     """The collector goes on answering and recording after either server was killed and came back."""

@@ -45,7 +45,7 @@ async def test_tests_do_not_see_each_other(directory: Path, template: Path) -> N
     Each fresh database is empty, and gone afterwards even if somebody is still connected.
     """
     async with EmbeddedPostgres(directory / "p", throwaway=True, template=template) as postgres:
-        async with fresh_database(postgres) as first, fresh_database(postgres) as second:
+        async with fresh_database(postgres.dsn) as first, fresh_database(postgres.dsn) as second:
             one, other = await asyncpg.connect(first), await asyncpg.connect(second)
             await one.execute("CREATE TABLE mine (n int)")
             assert await other.fetchval("SELECT to_regclass('mine')") is None

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.embedded import EmbeddedPostgres
 from kettle.testing.embedded import fresh_database, server_directory
+from kettle.testing.lanes import database_server
 
 
 @pytest.fixture
@@ -18,17 +18,17 @@ def directory() -> Generator[Path]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def postgres() -> AsyncIterator[EmbeddedPostgres]:
+async def postgres() -> AsyncIterator[str]:
     """
     One server for all tests that do not hurt it.
     """
     with server_directory() as path:
-        async with EmbeddedPostgres(path / "postgres", throwaway=True) as server:
-            yield server
+        async with database_server(path) as url:
+            yield url
 
 
 @pytest_asyncio.fixture
-async def dsn(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
+async def dsn(postgres: str) -> AsyncIterator[str]:
     """
     An empty database.
     """

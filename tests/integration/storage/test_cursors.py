@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.eventsourcing.projection import OvertakenError, Progress, Tx, run_projection
+from kettle.eventsourcing.projection import OvertakenError, Progress, SupersededError, Tx, run_projection
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgCursors, PgLog
@@ -20,18 +20,23 @@ from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
 
 PATIENCE_S = 20.0
+TABLES = """
+CREATE SCHEMA {name}; CREATE TABLE {name}.removed (stream text);
+INSERT INTO log.projected (name, version) VALUES ('{name}', 1);
+"""
 
 
 @pytest_asyncio.fixture
 async def log(dsn: str) -> AsyncIterator[PgLog]:
     async with PgLog.connect(dsn, patience=PATIENCE_S) as log:
         await log.take("s", owner="me")
-        await log.database.run(lambda c: c.execute("CREATE TABLE removed (stream text)"))
+        tables = "".join(TABLES.format(name=name) for name in ("p", "removed"))
+        await log.database.run(lambda c: c.execute(tables))
         yield log
 
 
-async def removed(log: PgLog) -> int:
-    return int(await log.database.run(lambda c: c.fetchval("SELECT count(*) FROM removed")))
+async def removed(log: PgLog, schema: str = "p") -> int:
+    return int(await log.database.run(lambda c: c.fetchval(f"SELECT count(*) FROM {schema}.removed")))
 
 
 async def test_rows_and_cursor_are_committed_together(log: PgLog) -> None:
@@ -64,17 +69,36 @@ async def test_the_guard_lets_one_of_two_instances_through(log: PgLog) -> None:
     assert (5, 1) == (await cursors.cursor("p", 1, "s"), await removed(log))
 
 
-async def test_versions_of_a_projection_are_independent(log: PgLog) -> None:
+async def test_tables_of_another_version_are_not_touched(log: PgLog) -> None:
     """
-    A new version begins at the first frame beside the old one.
+    Code of another version neither moves a cursor nor begins one, and is told.
     """
     cursors = PgCursors(log.database)
     async with cursors.advance("p", 1, "s", was=0, now=5):
         pass
-    assert 0 == await cursors.cursor("p", 2, "s")
-    async with cursors.advance("p", 2, "s", was=0, now=1):
+    for was in (0, 5):
+        with pytest.raises(OvertakenError):
+            async with cursors.advance("p", 2, "s", was=was, now=6):
+                pass
+    with pytest.raises(SupersededError, match="of version 1, this release has version 2"):
+        await cursors.cursor("p", 2, "s")
+    with pytest.raises(SupersededError, match="of version none"):
+        await cursors.cursor("q", 1, "s")
+    assert 5 == await cursors.cursor("p", 1, "s")
+
+
+async def test_why_a_projection_stopped_is_kept_until_it_moves(log: PgLog) -> None:
+    """
+    The note stands beside the cursor that it is about, also at the very beginning, and nowhere else.
+    """
+    cursors = PgCursors(log.database)
+    await cursors.stop("p", 1, "s", at=0, why="broken")
+    assert ("broken", 0) == (await cursors.stopped("p", 1, "s"), await cursors.cursor("p", 1, "s"))
+    await cursors.stop("p", 1, "s", at=7, why="of another frame")
+    assert "broken" == await cursors.stopped("p", 1, "s")
+    async with cursors.advance("p", 1, "s", was=0, now=1):
         pass
-    assert (5, 1) == (await cursors.cursor("p", 1, "s"), await cursors.cursor("p", 2, "s"))
+    assert await cursors.stopped("p", 1, "s") is None
 
 
 class Removed:
@@ -118,4 +142,4 @@ async def test_a_projection_sees_every_event_once(log: PgLog) -> None:
             await asyncio.gather(running, return_exceptions=True)
         for task in tasks:
             task.cancel()
-    assert 300 == await removed(log)
+    assert 300 == await removed(log, "removed")

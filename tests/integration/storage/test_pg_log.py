@@ -89,7 +89,10 @@ async def test_a_save_whose_answer_was_lost_is_not_a_refusal(dsn: str) -> None:
         assert (3, [Row("a", 1, b"x")]) == await PgWorkingSet(log.database).load("s")
 
 
-async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(directory: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGQUIT], ids=["killed", "immediate shutdown"])
+async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(
+    directory: Path, how: signal.Signals
+) -> None:
     """
     Callers wait while the server is away; every event that was answered is there, once, in order.
     """
@@ -111,7 +114,7 @@ async def test_nothing_is_lost_or_doubled_when_the_server_is_killed(directory: P
             await asyncio.sleep(0.2)
             before = len(acknowledged)
             assert before
-            os.kill(server.pid, signal.SIGKILL)
+            os.kill(server.pid, how)
             await server.wait()
             await server.start()
             async with asyncio.timeout(PATIENCE_S):

@@ -13,10 +13,10 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.memory import MemoryLog
-from kettle.eventsourcing.projection import OvertakenError, Progress, Tx, run_projection
+from kettle.eventsourcing.projection import OvertakenError, Progress, StoppedError, Tx, run_projection
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
-from kettle.wire.events import Event, JobRemoved, UnknownEventError
+from kettle.wire.events import Event, JobRemoved, encode, tag_of
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
@@ -45,6 +45,7 @@ class MemoryCursors:
         self.frame = 0
         self.fail_before = 0
         self.fail_after = 0
+        self.why = ""
 
     async def cursor(self, projection: str, version: int, shard: str) -> int:
         return self.frame
@@ -59,10 +60,14 @@ class MemoryCursors:
         if self.fail_before:
             self.fail_before -= 1
             raise LogUnavailableError("away")
-        self.frame = now
+        self.frame, self.why = now, ""
         if self.fail_after:
             self.fail_after -= 1
             raise LogUnavailableError("answer lost")
+
+    async def stop(self, projection: str, version: int, shard: str, *, at: int, why: str) -> None:
+        if at == self.frame:
+            self.why = why
 
 
 class Numbers:
@@ -76,9 +81,12 @@ class Numbers:
     def __init__(self, cursors: MemoryCursors) -> None:
         self._cursors = cursors
         self.applied: dict[int, int] = {}
+        self.poison = "job/6.6"
 
     async def apply(self, tx: Tx, frames: Sequence[tuple[Frame, list[Event]]]) -> None:
         assert self._cursors.frame + 1 == frames[0][0].number
+        if self.poison in {entry.stream for frame, _ in frames for entry in frame.entries}:
+            raise ZeroDivisionError("poison")
         for frame, events in frames:
             self.applied[frame.number] = len(events)
 
@@ -199,15 +207,43 @@ async def test_one_that_was_overtaken_goes_on_from_there() -> None:
 
 async def test_an_event_that_cannot_be_read_stops_the_projection() -> None:
     """
-    It never skips.
+    It never skips: what came before is applied, and frame, position and stream are noted.
     """
     world = World()
     tenure = await world.log.take("s", owner="me")
-    bad = Frame("s", tenure.epoch, 1, 1, 1, [Entry("a", 1, "no.such/1", b"\xc1")])
-    await world.log.append(bad)
-    with pytest.raises(UnknownEventError):
+    good = Entry("a", 1, tag_of(JobRemoved()), encode(JobRemoved()))
+    bad = Entry("job/1.0", 1, "no.such/1", b"\xc1")
+    await world.log.append(Frame("s", tenure.epoch, 1, 1, 1, [good]))
+    await world.log.append(Frame("s", tenure.epoch, 2, 2, 1, [good, bad]))
+    with pytest.raises(
+        StoppedError, match=r"at frame 2, position 3, stream job/1\.0: UnknownEvent"
+    ) as stopped:
         await asyncio.wait_for(world.project(), PATIENCE_S)
-    assert 0 == world.cursors.frame
+    assert (2, 3, 1) == (stopped.value.frame, stopped.value.position, world.cursors.frame)
+    assert stopped.value.why == world.cursors.why
+
+
+async def test_an_event_that_cannot_be_applied_stops_the_projection() -> None:
+    """
+    The one that is to blame is found among many frames and inside its own; when that is repaired it goes on.
+    """
+    world = World()
+    async with world.shard(relayed=False) as shard:
+        await record(shard, 3)
+        streams = ["a", "b", "c", "d", world.projection.poison, "e", "f"]
+        await shard.record([(stream, JobRemoved()) for stream in streams], now_us=1)
+        await record(shard, 2)
+        with pytest.raises(
+            StoppedError, match=r"frame 4, position 8, stream job/6\.6: ZeroDivisionError: poison"
+        ):
+            await asyncio.wait_for(world.project(), PATIENCE_S)
+        assert 3 == world.cursors.frame
+        assert [1, 2, 3] == sorted(n for n in world.projection.applied if n <= world.cursors.frame)
+        world.projection.poison = ""
+        world.project()
+        assert await world.progress.caught_up("s", 6, deadline=PATIENCE_S)
+    assert {1: 1, 2: 1, 3: 1, 4: 7, 5: 1, 6: 1} == world.projection.applied
+    assert not world.cursors.why
 
 
 async def test_waiting_to_read_ones_write_is_bounded() -> None:

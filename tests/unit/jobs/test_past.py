@@ -91,6 +91,8 @@ def test_going_on_from_what_was_stored() -> None:
         changes = piece.take()
         departed += changes.departed
         clusters |= changes.submitted
+        for cluster, submission in changes.submitted.items():
+            jobs |= {JobId(cluster, proc): [] for proc in range(len(submission.event.rows))}
         for job, happened in changes.happened.items():
             jobs.setdefault(job, []).extend(happened)
     assert whole.take().departed == departed

@@ -13,9 +13,12 @@ def test_work_ends_before_what_records_it() -> None:
     """
     The machine stops first, then the submit side, then the queue, then everybody else in reverse order.
     """
-    assert [["startd"], ["shadow"], ["schedd"], ["accounting", "negotiator", "collector"]] == stop_stages(
-        DAEMON_LIST
-    )
+    assert [
+        ["startd"],
+        ["shadow"],
+        ["schedd"],
+        ["gateway", "accounting", "negotiator", "collector"],
+    ] == stop_stages(DAEMON_LIST)
 
 
 @given(st.lists(st.sampled_from([*DAEMON_LIST, "gateway", "scaler"]), unique=True))

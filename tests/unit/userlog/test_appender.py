@@ -1,17 +1,17 @@
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
+from kettle.userlog import Appender, Checkpoint, Missing, UserLogError, UserLogProjector, Writer, follow
 from kettle.wire import frames
 from kettle.wire.events import ClusterSubmitted, JobRemoved, encode, tag_of
-from kettle.wire.frames import Entry, Frame
+from kettle.wire.frames import Entry, Frame, Hollow, hollow
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ class Stored(msgspec.Struct):
 class OneDelivery:
     """Frames in one delivery, then silence."""
 
-    def __init__(self, *contents: Frame) -> None:
+    def __init__(self, *contents: Frame | Hollow) -> None:
         self.messages = [Stored(frames.encode(frame)) for frame in contents]
         self.acked = asyncio.Event()
 
@@ -110,9 +110,17 @@ def two_frames(log: Path) -> tuple[Frame, Frame]:
     )
 
 
-async def follow_until_acked(delivery: OneDelivery, checkpoint: Checkpoint, writer: Writer) -> None:
+async def nothing(after: int, until: int) -> AsyncGenerator[Frame, None]:
+    """Nobody has anything that the bus left out."""
+    raise AssertionError(f"frames {after + 1} to {until} were asked for")
+    yield
+
+
+async def follow_until_acked(
+    delivery: OneDelivery, checkpoint: Checkpoint, writer: Writer, missing: Missing = nothing
+) -> None:
     projector = UserLogProjector("ap", zone=UTC, snapshot=checkpoint.load())
-    following = asyncio.ensure_future(follow(delivery.forever(), projector, writer, checkpoint))
+    following = asyncio.ensure_future(follow(delivery.forever(), projector, writer, checkpoint, missing))
     async with asyncio.timeout(5):
         await delivery.acked.wait()
     following.cancel()
@@ -151,3 +159,22 @@ async def test_a_bad_file_stops_nobody(tmp_path: Path) -> None:
     delivery = OneDelivery(first)
     await follow_until_acked(delivery, Checkpoint(tmp_path / "c"), Writer(Appender(), failed=failures.append))
     assert [tmp_path / "no" / "l"] == [failure.path for failure in failures]
+
+
+async def test_what_the_bus_left_out_is_asked_for(tmp_path: Path) -> None:
+    """Frames that it no longer has, and those that it has without their entries, are written in their order."""
+    log = tmp_path / "l"
+    first, second = two_frames(log)
+    asked: list[tuple[int, int]] = []
+
+    async def missing(after: int, until: int) -> AsyncGenerator[Frame, None]:
+        asked.append((after, until))
+        for frame in (first, second)[after:until]:
+            yield frame
+
+    for number, delivery in enumerate([OneDelivery(second), OneDelivery(hollow(first), hollow(second))]):
+        checkpoint, writer = Checkpoint(tmp_path / str(number)), Writer(Appender(), failed=unexpected)
+        await follow_until_acked(delivery, checkpoint, writer, missing)
+        assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
+        log.unlink()
+    assert [(0, 1), (0, 1), (1, 2)] == asked

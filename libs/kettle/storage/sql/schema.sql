@@ -11,7 +11,9 @@ CREATE TABLE log.shard (
     epoch integer NOT NULL,             -- raised by every change of the owner
     head  bigint  NOT NULL DEFAULT 0,   -- position of the last event
     frame bigint  NOT NULL DEFAULT 0,   -- number of the last frame
-    owner text    NOT NULL
+    owner text    NOT NULL,
+    -- how many positions a piece of its events holds; never changed
+    piece_events bigint NOT NULL DEFAULT 16777216 CHECK (piece_events > 1)
 );
 
 -- Every event. The owner numbers positions and frames without gaps, and frames rise with positions: that the primary
@@ -45,15 +47,22 @@ CREATE TABLE log.command (
 
 CREATE INDEX command_age ON log.command (shard, frame);
 
--- How far each projection has come in each shard. `epoch` is that of the only owner who may move the cursor,
--- 0 where any instance of the projection may.
+-- How far each projection has come in each shard, which may be one of another database: hence the name. `epoch` is that
+-- of the only owner who may move the cursor, 0 where any instance of the projection may.
 CREATE TABLE log.projection (
     name    text    NOT NULL,
     version integer NOT NULL,
-    shard   integer NOT NULL,
+    shard   text    NOT NULL,
     frame   bigint  NOT NULL DEFAULT 0,
     epoch   integer NOT NULL DEFAULT 0,
+    error   text,                       -- why it stopped at this frame; NULL: it did not
     PRIMARY KEY (name, version, shard)
+);
+
+-- Which version of a projection's tables the schema of its name holds.
+CREATE TABLE log.projected (
+    name    text    PRIMARY KEY,
+    version integer NOT NULL
 );
 
 -- The live streams of each shard, folded up to the cursor of the projection `working_set`.
@@ -65,17 +74,40 @@ CREATE TABLE log.working_set (
     PRIMARY KEY (shard, stream)
 ) WITH (fillfactor = 70);  -- rows are rewritten in place all the time
 
--- A piece of a shard's events holds 2^24 positions, so that retention drops whole tables. Pieces are built beside the
+-- The pieces of events that are in files alone: an event is in log.event or in a piece that is named here, never in both,
+-- because one transaction drops the one and adds the other. Always the oldest ones, without a gap.
+CREATE TABLE log.archive (
+    shard          integer     NOT NULL,
+    piece          bigint      NOT NULL,
+    first_pos      bigint      NOT NULL,
+    last_pos       bigint      NOT NULL,
+    first_frame    bigint      NOT NULL,
+    last_frame     bigint      NOT NULL,
+    first_at       timestamptz NOT NULL,
+    last_at        timestamptz NOT NULL,
+    rows_sha256    text        NOT NULL,  -- of the msgpack of every row, in order
+    events_file    text        NOT NULL,  -- below the archive directory
+    events_bytes   bigint      NOT NULL,
+    events_sha256  text        NOT NULL,
+    streams_file   text        NOT NULL,  -- which stream is where in the other one
+    streams_bytes  bigint      NOT NULL,
+    streams_sha256 text        NOT NULL,
+    archived_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (shard, piece)
+);
+
+-- A piece of a shard's events is a table of its own, so that retention drops whole tables. Pieces are built beside the
 -- log and then attached, which does not wait for readers or writers of other shards.
 CREATE FUNCTION log.make_piece(the_shard integer, piece bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     events text := format('event_%s', the_shard);
     part   text := format('event_%s_%s', the_shard, piece);
-    size   constant bigint := 16777216;
+    size   bigint;
 BEGIN
     IF to_regclass('log.' || part) IS NOT NULL THEN
         RETURN;
     END IF;
+    SELECT piece_events INTO STRICT size FROM log.shard WHERE id = the_shard;
     PERFORM pg_advisory_xact_lock(hashtext('kettle.log.make_piece'));
     IF to_regclass('log.' || events) IS NULL THEN
         EXECUTE format('CREATE TABLE log.%I (LIKE log.event) PARTITION BY RANGE (pos)', events);
@@ -86,4 +118,15 @@ BEGIN
         EXECUTE format('ALTER TABLE log.%I ATTACH PARTITION log.%I FOR VALUES FROM (%s) TO (%s)',
                        events, part, piece * size, (piece + 1) * size);
     END IF;
+END $$;
+
+-- Waits until nobody reads or writes the shard; a reader who comes later sees what the caller committed with it.
+CREATE FUNCTION log.drop_piece(the_shard integer, piece bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    events text := format('event_%s', the_shard);
+    part   text := format('event_%s_%s', the_shard, piece);
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('kettle.log.make_piece'));
+    EXECUTE format('ALTER TABLE log.%I DETACH PARTITION log.%I', events, part);
+    EXECUTE format('DROP TABLE log.%I', part);
 END $$;

@@ -29,7 +29,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "for those who run a pool": {
         "run": "be one service of a pool",
-        "log": "audit the event log",
+        "log": "read, prove and repair the event log",
+        "schema": "schemas of events and commands, for programs",
         "version": "which Kettle this is",
     },
 }

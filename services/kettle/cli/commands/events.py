@@ -1,37 +1,70 @@
 """
-`kettle events`: what happened to a job, from the record.
+`kettle events`: what happened to a job, from the record; or what happens in the pool, as it is published.
 """
 
 import argparse
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from kettle.cli.errors import UsageError
+from kettle.cli.log.times import FORMS, span
+from kettle.cli.log.times import moment as time_of
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
-from kettle.cli.spans import day, duration, moment
+from kettle.cli.spans import counted, day, duration, moment
 from kettle.cli.timeline import Line, lines
-from kettle.client import Client, ClientError, JobEvent, job_id
+from kettle.client import Client, ClientError, CommandRefusedError, JobEvent, Published, Wanted, job_id
+from kettle.wire import monitoring
 
 HELP: Final = """\
 What happened to a job, from the event log: each event with its time and how long after the one before it came.
+Without a job, what happens in the whole pool, as the gateway publishes it: until Ctrl-C, or with --since and without -f
+up to now.
 
 examples:
   kettle events 12.3
   kettle events 12.3 -f            go on as it happens, until the job has ended
   kettle events 12 --json          one JSON object per event; 12 means job 12.0
+  kettle events -f                 everything that happens in the pool
+  kettle events --since 10m        what happened in the last ten minutes
+  kettle events -f --owner alice --type 'job.*'
+  kettle events --job 12 --since 1041 --json
+                                   what was published of cluster 12 after place 1041 of the stream, as CloudEvents
 """
+
+_POOL_WIDE: Final = ("owner", "type", "job_wanted", "since")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """
     What the command takes.
     """
-    parser.add_argument("job", metavar="JOB", help="CLUSTER.PROC, as in 12.3")
+    parser.add_argument(
+        "job", metavar="JOB", nargs="?", default="", help="CLUSTER.PROC, as in 12.3; left out: the whole pool"
+    )
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on as it happens, until the job has ended"
+    )
+    group = parser.add_argument_group("without a job")
+    group.add_argument("--owner", default="", metavar="NAME", help="only what happens to this person's jobs")
+    group.add_argument(
+        "--type", default="", metavar="GLOB", help="only events of this type, as in job.held or 'machine.*'"
+    )
+    group.add_argument(
+        "--job",
+        dest="job_wanted",
+        default="",
+        metavar="ID",
+        help="only this cluster or job, as in 12 or 12.3",
+    )
+    group.add_argument(
+        "--since",
+        default="",
+        metavar="WHEN",
+        help=f"begin in the past: 10m, 2h30m; a time {FORMS}; or after a place in the stream, as in 1041",
     )
     json_option(parser)
     pool_options(parser)
@@ -41,6 +74,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     Show the events.
     """
+    if not arguments.job:
+        return _pool(arguments, screen)
+    if given := [name for name in _POOL_WIDE if getattr(arguments, name)]:
+        option = given[0].removesuffix("_wanted")
+        raise UsageError(f"--{option} chooses events of the whole pool; leave out the job {arguments.job}")
     try:
         job = job_id(arguments.job)
     except ClientError as error:
@@ -58,6 +96,58 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 async def _all(events: list[JobEvent]) -> AsyncIterator[JobEvent]:
     for event in events:
         yield event
+
+
+def _pool(arguments: argparse.Namespace, screen: Screen) -> int:
+    wanted = _wanted(arguments)
+    follow = arguments.follow or not arguments.since
+
+    async def show(pool: Client) -> None:
+        shown = Broadcast(screen)
+        mine = msgspec.structs.replace(wanted, owner=pool.pool.user)
+        try:
+            async for event in pool.published(wanted, follow=follow):
+                shown.add(event)
+        except CommandRefusedError as error:
+            if error.code != "not_permitted" or wanted.owner:
+                raise
+            screen.note(f"showing the events of {mine.owner}: those of others are not yours to read")
+            async for event in pool.published(mine, follow=follow):
+                shown.add(event)
+
+    with_pool(arguments, show)
+    return 0
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    cluster: int | None = None
+    proc: int | None = None
+    if arguments.job_wanted:
+        try:
+            job = job_id(arguments.job_wanted)
+        except ClientError as error:
+            raise UsageError(f"--job: {error}") from error
+        cluster, proc = job.cluster, job.proc if "." in arguments.job_wanted else None
+    wanted = Wanted(owner=arguments.owner, kind=arguments.type or "*", cluster=cluster, proc=proc)
+    since = arguments.since
+    if since.isdecimal():
+        return msgspec.structs.replace(wanted, after=int(since))
+    return msgspec.structs.replace(wanted, since=_since(since)) if since else wanted
+
+
+def _since(text: str) -> float:
+    """
+    Seconds since the epoch of a time, or of so long ago.
+    """
+    now = datetime.now(UTC)
+    try:
+        return now.timestamp() - span(text)
+    except ValueError:
+        pass
+    try:
+        return time_of(text, now=now) / 1e6
+    except ValueError as error:
+        raise UsageError(f"--since: {error}; or 10m, or a place in the stream") from error
 
 
 class Timeline:
@@ -85,6 +175,41 @@ class Timeline:
             self._screen.say(self._screen.paint(date, "dim"))
         self._screen.say(_row(line, self._screen))
         self._screen.flush()
+
+
+class Broadcast:
+    """
+    Prints published events as they are added: for programs the messages themselves.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._day = ""
+
+    def add(self, published: Published) -> None:
+        """
+        Print one more.
+        """
+        screen, envelope = self._screen, published.envelope
+        if screen.as_json:
+            screen.octets(published.data + b"\n")
+            screen.flush()
+            return
+        at = datetime.fromisoformat(envelope.time).timestamp()
+        if (date := day(at)) != self._day:
+            self._day = date
+            screen.say(screen.paint(date, "dim"))
+        kind = monitoring.kind_of_type(envelope.type)
+        event = monitoring.event_of(envelope)
+        if event is None:
+            of = f" of {counted(envelope.jobs, 'job')}" if envelope.jobs else ""
+            sentence, style = f"too large to be published{of}; see {envelope.stream} in the log", ""
+        else:
+            [line] = lines([JobEvent(envelope.stream, envelope.version, int(envelope.frame), at, event)])
+            sentence, style = line.sentence, line.style
+        about = f"{envelope.owner} {envelope.subject}" if envelope.owner else envelope.subject
+        screen.say(f"{moment(at)}  {screen.paint(f'{kind:<17}', style)}  {about:<18}  {sentence}")
+        screen.flush()
 
 
 def _row(line: Line, screen: Screen) -> str:

@@ -3,11 +3,15 @@
 """
 
 import argparse
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
 from kettle.cli.commands.q import show_long
 from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
+from kettle.cli.log.times import moment_argument, span
 from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
@@ -22,7 +26,17 @@ examples:
   kettle history 12                  cluster 12
   kettle history --owner ada --limit 10
   kettle history 12.3 --long         everything that is known of a job
+  kettle history --since 2d          that left the queue in the last two days
+  kettle history --since 2026-11-20T08:00 --until 2026-11-20T20:00 --limit 0
+  kettle history --constraint 'ExitCode != 0 && RemoteWallClockTime > 3600'
+
+A constraint is a ClassAd expression (see the reference of the language). Comparisons of ExitCode, RemoteWallClockTime,
+MemoryUsage, QDate, JobStartDate and CompletionDate with a value, and of any attribute for equality (JobPrio == 5,
+JobBatchName == "sweep"), joined by && and ||, find their jobs by an index; the rest is evaluated job by job.
 """
+
+
+_FORMS: Final = "2h or 3d ago, 2026-11-20, 2026-11-20T14:00 (local time), or 14:00 (today)"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +54,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the jobs of this person; may be repeated",
     )
     parser.add_argument(
-        "--limit", type=at_least(1), default=100, metavar="N", help="at most so many jobs (default: 100)"
+        "--constraint", default="", metavar="EXPRESSION", help="only jobs whose ads make this true"
+    )
+    parser.add_argument(
+        "--since", type=_moment, metavar="TIME", help=f"only jobs that left the queue then or later; {_FORMS}"
+    )
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="only jobs that left it before then")
+    parser.add_argument(
+        "--limit",
+        type=at_least(0),
+        default=100,
+        metavar="N",
+        help="at most so many jobs (default: 100; 0: all)",
     )
     parser.add_argument("--long", action="store_true", help="whole job ads")
     json_option(parser)
@@ -52,10 +77,14 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     Show the jobs; finding none is no failure.
     """
     try:
-        chosen = select(*arguments.ids, owners=arguments.owner)
+        chosen = select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
     except ClientError as error:
         raise UsageError(str(error)) from error
-    ads = with_pool(arguments, lambda pool: pool.history(chosen, limit=arguments.limit))
+    times = {"since": arguments.since, "until": arguments.until}
+    with _searching(screen) as searched:
+        ads = with_pool(
+            arguments, lambda pool: pool.history(chosen, limit=arguments.limit, searched=searched, **times)
+        )
     if screen.as_json:
         screen.json([plain(ad) for ad in ads])
     elif arguments.long:
@@ -63,6 +92,30 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         styles = [status_of(ad) for ad in ads]
         screen.table(HISTORY_TITLES, [history_row(ad) for ad in ads], styles=styles, right=RIGHT)
-        if len(ads) == arguments.limit:
+        if arguments.limit and len(ads) == arguments.limit:
             screen.note(f"This is only the newest {counted(arguments.limit, 'job')}; more with --limit.")
     return 0
+
+
+def _moment(text: str) -> float:
+    """
+    Seconds since the epoch.
+    """
+    try:
+        return time.time() - span(text.removesuffix(" ago"))
+    except ValueError:
+        return moment_argument(text) / 1_000_000
+
+
+@contextmanager
+def _searching(screen: Screen) -> Generator[Callable[[int, int], None] | None]:
+    """
+    Tell a person how far a long search has come.
+    """
+    if screen.as_json or not screen.err.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(file=screen.err).status("searching") as status:
+        yield lambda examined, found: status.update(f"looked at {counted(examined, 'job')}, {found} found")

@@ -25,6 +25,7 @@ roles:
   collector    answers questions about the pool
   negotiator   matches jobs with slots
   accounting   what was used, by whom, and the history
+  gateway      events for monitoring, as JSON
 
 A schedd, a negotiator or a collector may run several times under one name, on one machine or on several: one of them does
 the work, the others stand by and take over when it is gone.
@@ -34,7 +35,17 @@ examples:
   KETTLE_NATS_URL=nats://bus.example.org:4222 kettle run startd
 """
 
-ROLES: Final = ("master", "schedd", "shadow", "startd", "starter", "collector", "negotiator", "accounting")
+ROLES: Final = (
+    "master",
+    "schedd",
+    "shadow",
+    "startd",
+    "starter",
+    "collector",
+    "negotiator",
+    "accounting",
+    "gateway",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

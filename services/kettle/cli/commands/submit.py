@@ -5,7 +5,7 @@
 import argparse
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.inputs import standard_input
@@ -14,6 +14,9 @@ from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
 from kettle.client import Submission, SubmitError, prepare
 from kettle.wire.commands.schedd import Submitted
+
+if TYPE_CHECKING:
+    from kettle.client import Client
 
 HELP: Final = """\
 Send jobs to the pool.  What a submit file says is checked here, before anything is recorded; when the command returns,
@@ -81,7 +84,12 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.dry_run:
         return _show(submission, screen)
 
-    submitted: Submitted = with_pool(arguments, lambda pool: pool.submit(submission))
+    async def send(pool: "Client") -> Submitted:
+        if screen.err.isatty():
+            pool.waiting = screen.note
+        return await pool.submit(submission)
+
+    submitted = with_pool(arguments, send)
     if screen.as_json:
         screen.json({"cluster": submitted.cluster, "count": submitted.count})
     else:

@@ -120,6 +120,15 @@ def fold(joined: set[str], event: object) -> None:
             pass
 
 
+THERE: Final = msgspec.msgpack.encode(True)
+GONE: Final = msgspec.msgpack.encode(False)
+
+
+def row_of(event: object) -> bytes:
+    """The row of the working set of the machine that an event is of, after it."""
+    return THERE if isinstance(event, MachineJoined) else GONE
+
+
 def _whole(ad: ClassAd, *keys: str) -> int:
     for key in keys:
         value = ad.find(key)

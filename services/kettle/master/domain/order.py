@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting")
+DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
 NEEDS_DATABASE: Final = frozenset({"accounting", "collector", "negotiator", "schedd"})

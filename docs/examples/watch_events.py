@@ -1,0 +1,30 @@
+"""Print the events of a pool, those after a place in the stream (0: all there are), and go on as they happen."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import nats
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+
+async def main(place: int = 0) -> None:
+    home = Path(os.environ.get("KETTLE_HOME", "~/.kettle")).expanduser()
+    pool = json.loads((home / "pool.json").read_text())
+    stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX_u-{pool['user']}".encode()
+    bus = await nats.connect(pool["nats_url"], nkeys_seed=pool["credentials"] or None, inbox_prefix=inbox)
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, ack_policy=AckPolicy.NONE)
+    while True:
+        config.opt_start_seq = place + 1
+        events = await bus.jetstream().pull_subscribe(">", stream=stream, config=config)
+        try:
+            while message := (await events.fetch(1, timeout=10))[0]:
+                event, place = json.loads(message.data), message.metadata.sequence.stream
+                print(place, event["time"], event["type"], event["subject"], event.get("owner"), flush=True)
+        except TimeoutError:  # nothing happened, or the bus was away: begin again after the last one
+            await events.unsubscribe()
+
+
+asyncio.run(main(*map(int, sys.argv[1:2])))

@@ -1,0 +1,45 @@
+"""
+Old events: whole pieces of the log as Parquet files, written, checked by hash, dropped from the database, and read back.
+
+    report = await archive(database, directory, older_than=moment)           what `kettle log archive` does
+    found = await verify(database, directory)                                what `kettle log archive --verify` does
+    await keep_archived(databases, directory, retention_days=90)             a service's loop
+    log = PgLog(database, archives=FileArchives(directory))                  the whole log, wherever its events are
+
+A piece that is named in the table log.archive is in files alone; one transaction puts it there and drops its table.
+pyarrow (`kettle[archive]`) is imported when a file is written or read.
+
+Errors: see `kettle.archive.errors`.
+"""
+
+from kettle.archive.archiver import archive
+from kettle.archive.errors import ArchiveError, ArchiverBusyError, DamagedArchiveError
+from kettle.archive.reader import FileArchives
+from kettle.archive.report import (
+    ArchivedPiece,
+    Problem,
+    Progress,
+    Report,
+    ShardReport,
+    SlowestCursor,
+    Verification,
+)
+from kettle.archive.retention import keep_archived
+from kettle.archive.verify import verify
+
+__all__ = [
+    "ArchiveError",
+    "ArchivedPiece",
+    "ArchiverBusyError",
+    "DamagedArchiveError",
+    "FileArchives",
+    "Problem",
+    "Progress",
+    "Report",
+    "ShardReport",
+    "SlowestCursor",
+    "Verification",
+    "archive",
+    "keep_archived",
+    "verify",
+]

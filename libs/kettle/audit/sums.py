@@ -1,0 +1,89 @@
+"""
+Usage added up from the attempts, by other code than that which fills the tables. Pure.
+
+It reads the events alone, never a job ad: the owner of a cluster, the cores that its jobs ask for, and what each attempt
+that ended has used.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kettle.wire.ads.types import Scalar
+from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobVacated, Usage
+from kettle.wire.jobs import JobId
+
+_PREFIX: Final = "job/"
+_US: Final = 1_000_000
+
+
+class Sum(msgspec.Struct):
+    """
+    What the attempts of one owner have used; times in whole microseconds.
+    """
+
+    jobs_completed: int = 0
+    attempts: int = 0
+    wall: int = 0
+    slot_time: int = 0
+    cpu: int = 0
+
+
+class _Cluster(msgspec.Struct, frozen=True):
+    owner: str
+    cores: Scalar
+    """What all its jobs ask for; an expression counts as one core, as nobody can tell afterwards what it was."""
+    column: list[Scalar] | None
+    """What each of its jobs asks for."""
+
+
+class Sums:
+    """
+    Fed the events of one shard from the first one on.
+    """
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Sum] = {}
+        self._clusters: dict[int, _Cluster] = {}
+        self._removed: set[str] = set()
+
+    def feed(self, stream: str, event: Event) -> str:
+        """
+        Look at the next event; returns whose sum it changed, empty: nobody's.
+        """
+        match event:
+            case ClusterSubmitted():
+                self._clusters[event.cluster] = _cluster(event)
+            case JobRemoved():
+                self._removed.add(stream)
+            case JobVacated(usage=usage):
+                return self._add(stream, usage, completed=False)
+            case JobCompleted(usage=usage):
+                return self._add(stream, usage, completed=stream not in self._removed)
+            case _:
+                pass
+        return ""
+
+    def _add(self, stream: str, usage: Usage, *, completed: bool) -> str:
+        job = JobId.parse(stream.removeprefix(_PREFIX))
+        cluster = self._clusters.get(job.cluster)
+        self._removed.discard(stream)
+        if cluster is None:
+            return ""  # never submitted: every other check says so
+        cores = cluster.cores if cluster.column is None else cluster.column[job.proc]
+        wall = round(usage.wall * _US)
+        total = self.owners.setdefault(cluster.owner, Sum())
+        total.jobs_completed += completed
+        total.attempts += 1
+        total.wall += wall
+        total.slot_time += round(wall * cores) if isinstance(cores, int | float) else wall
+        total.cpu += round(usage.user_cpu * _US) + round(usage.system_cpu * _US)
+        return cluster.owner
+
+
+def _cluster(event: ClusterSubmitted) -> _Cluster:
+    for index, name in enumerate(event.columns):
+        if name.lower() == "requestcpus":
+            return _Cluster(event.owner, 1, [row[index] for row in event.rows])
+    cores = next((value for name, value in event.ad.items() if name.lower() == "requestcpus"), 1)
+    return _Cluster(event.owner, cores, None)

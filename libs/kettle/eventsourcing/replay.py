@@ -1,0 +1,109 @@
+"""
+Frames of a shard for readers that have no database, from the owner of the shard, who has.
+
+The bus keeps the newest frames, and those that are too large for a message without their entries. Whoever follows a
+shard by the bus alone and finds that something is missing asks for it here.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import (
+    Bus,
+    BusError,
+    BusUnavailableError,
+    NoResponderError,
+    RefusedError,
+    ReplyTimeoutError,
+    Served,
+)
+from kettle.eventsourcing.log import Log, LogUnavailableError
+from kettle.wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
+from kettle.wire.frames import Frame, encode, recorded
+from kettle.wire.identity import Identity
+
+ROLE: Final = "log"
+"""Under which an owner answers for its shard, by the shard's name."""
+VERSION: Final = "0.1.0"
+AT_ONCE: Final = 4
+"""Answers that are put together at the same time: each may hold as much as was asked for."""
+PART_BYTES: Final = 4 * 1024 * 1024
+DEADLINE_S: Final = 10.0
+
+_logger = logging.getLogger(__name__)
+
+
+def served_frames(log: Log, shard: str) -> Served[Any, Any]:
+    """
+    What the owner of a shard answers beside its own commands: `bus.serve(ROLE, shard, [served_frames(log, shard)], ...)`.
+    """
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def answer(request: ReadFrames, _caller: Identity) -> Frames:
+        try:
+            async with gate:
+                return await _frames(log, shard, request)
+        except LogUnavailableError as error:
+            raise RefusedError("unavailable", f"the log of {shard} cannot be read now: {error}") from error
+
+    return Served(READ_FRAMES, answer)
+
+
+async def _frames(log: Log, shard: str, request: ReadFrames) -> Frames:
+    tenure = await log.tenure(shard)
+    head = tenure.frame if tenure is not None else 0
+    until = min(request.until or head, head)
+    frames: list[bytes] = []
+    size = 0
+    if until > request.after:
+        async for frame in log.read(shard, after=request.after, until=until):
+            data = encode(frame)
+            if frames and size + len(data) > request.max_bytes:
+                break
+            frames.append(data)
+            size += len(data)
+    return Frames(frames=frames, head=head)
+
+
+async def missing_frames(bus: Bus, shard: str, after: int, until: int) -> AsyncGenerator[Frame, None]:
+    """
+    The frames with `after < number <= until`, in order and without a gap, from the owner of the shard.
+
+    Waits for an owner as long as it takes. Raises BusError if the owner does not have them.
+    """
+    while after < until:
+        answer = await _asked(bus, shard, ReadFrames(after=after, until=until, max_bytes=PART_BYTES))
+        if not answer.frames:
+            raise BusError(f"the log of {shard} ends with frame {answer.head}: it has no frame {after + 1}")
+        for data in answer.frames:
+            frame = recorded(data)
+            if frame.number != after + 1:
+                raise BusError(
+                    f"the owner of {shard} answered with frame {frame.number} instead of {after + 1}"
+                )
+            yield frame
+            after = frame.number
+
+
+async def head_frame(bus: Bus, shard: str) -> int:
+    """
+    The number of the last frame in the log of a shard, from its owner, who is waited for as long as it takes.
+    """
+    return (await _asked(bus, shard, ReadFrames(after=LARGEST_NUMBER))).head
+
+
+async def _asked(bus: Bus, shard: str, request: ReadFrames) -> Frames:
+    backoff = Backoff()
+    while True:
+        try:
+            return await bus.call(READ_FRAMES, shard, request, deadline=DEADLINE_S)
+        except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
+            _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
+        except RefusedError as error:
+            if error.code not in {"busy", "unavailable"}:
+                raise
+            _logger.info("frames of %s are missing here and cannot be had yet: %s", shard, error)
+        await backoff.wait()

@@ -1,0 +1,107 @@
+-- The statements that fill the tables, by name. The first argument is the shard.
+
+-- name: clusters
+-- Submissions of clusters in the queue.
+SELECT cluster, submitted_at, event FROM cluster WHERE shard = $1 AND cluster = ANY ($2::integer[]);
+
+-- name: jobs
+-- What happened to jobs in the queue.
+SELECT l.cluster, l.proc, l.happened
+  FROM unnest($2::integer[], $3::integer[]) AS w (cluster, proc)
+  JOIN live l ON l.shard = $1 AND l.cluster = w.cluster AND l.proc = w.proc;
+
+-- name: submit
+-- Keep new clusters, and every job of them.
+WITH c AS (
+    SELECT * FROM unnest($2::integer[], $3::text[], $4::timestamptz[], $5::integer[], $6::bytea[])
+               AS c (cluster, owner, at, jobs, event)
+), kept AS (
+    INSERT INTO cluster (shard, cluster, owner, submitted_at, jobs, event)
+    SELECT $1, cluster, owner, at, jobs, event FROM c
+)
+INSERT INTO live (shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, happened)
+SELECT $1, c.cluster, p.proc, c.owner, 1, c.at, date_trunc('second', c.at), 0, ''
+  FROM c, generate_series(0, c.jobs - 1) AS p (proc);
+
+-- name: happen
+-- Add to what happened to jobs, and say how they are now.
+UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason) =
+       (l.happened || n.happened, n.status, n.entered_at, n.attempts, n.slot, n.claim, n.assigned_at, n.executing_at,
+        n.hold_reason)
+  FROM unnest($2::integer[], $3::integer[], $4::bytea[], $5::integer[], $6::timestamptz[], $7::integer[], $8::text[],
+              $9::text[], $10::timestamptz[], $11::timestamptz[], $12::text[])
+    AS n (cluster, proc, happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason)
+ WHERE l.shard = $1 AND l.cluster = n.cluster AND l.proc = n.proc;
+
+-- name: depart
+-- Move jobs from the queue into the history.
+WITH d AS (
+    SELECT * FROM unnest($2::integer[], $3::integer[], $4::text[], $5::integer[], $6::timestamptz[],
+                         $7::timestamptz[], $8::bigint[], $9::bigint[], $10::double precision[], $11::bigint[],
+                         $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::bytea[])
+             AS d (cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued,
+                   started, completed, search, ad)
+), gone AS (
+    DELETE FROM live l USING d WHERE l.shard = $1 AND l.cluster = d.cluster AND l.proc = d.proc
+)
+INSERT INTO history (shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory,
+                     queued, started, completed, search, ad)
+SELECT $1, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued, started,
+       completed, search::jsonb, ad FROM d;
+
+-- name: forget
+-- Drop those clusters that have no job in the queue.
+DELETE FROM cluster c WHERE c.shard = $1 AND c.cluster = ANY ($2::integer[])
+   AND NOT EXISTS (SELECT FROM live l WHERE l.shard = c.shard AND l.cluster = c.cluster);
+
+-- name: spend
+-- Add to what owners have used.
+INSERT INTO usage AS u (shard, owner, jobs_completed, attempts, wall, slot_time, cpu)
+SELECT $1, s.owner, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu
+  FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+    AS s (owner, jobs_completed, attempts, wall, slot_time, cpu)
+    ON CONFLICT (shard, owner) DO UPDATE SET
+       jobs_completed = u.jobs_completed + excluded.jobs_completed,
+       attempts = u.attempts + excluded.attempts,
+       wall = u.wall + excluded.wall,
+       slot_time = u.slot_time + excluded.slot_time,
+       cpu = u.cpu + excluded.cpu;
+
+-- name: deepen
+-- Changes of the depth up to some minutes, each counted from the present depth; `last` marks those up to the end.
+WITH n AS (
+    SELECT d.owner, d.minute, d.last, coalesce(p.idle, 0) + d.idle AS idle, coalesce(p.running, 0) + d.running AS running,
+           coalesce(p.removed, 0) + d.removed AS removed, coalesce(p.held, 0) + d.held AS held
+      FROM unnest($2::text[], $3::timestamptz[], $4::boolean[], $5::integer[], $6::integer[], $7::integer[],
+                  $8::integer[]) AS d (owner, minute, last, idle, running, removed, held)
+      LEFT JOIN depth p ON p.shard = $1 AND p.owner = d.owner
+), now AS (
+    INSERT INTO depth (shard, owner, idle, running, removed, held)
+    SELECT $1, owner, idle, running, removed, held FROM n WHERE last
+        ON CONFLICT (shard, owner) DO UPDATE SET idle = excluded.idle, running = excluded.running,
+           removed = excluded.removed, held = excluded.held
+)
+INSERT INTO depth_by_minute (shard, owner, minute, idle, running, removed, held)
+SELECT $1, owner, minute, idle, running, removed, held FROM n
+    ON CONFLICT (shard, owner, minute) DO UPDATE SET idle = excluded.idle, running = excluded.running,
+       removed = excluded.removed, held = excluded.held;
+
+-- name: grant
+-- Keep new claims.
+INSERT INTO claim (shard, claim, startd, slot, submitter, autocluster, lease, granted_at)
+SELECT $1, c.* FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::double precision[],
+                           $8::timestamptz[]) AS c;
+
+-- name: end
+-- Claims are over. One that was never granted is not noted: its startd refused it.
+UPDATE claim c SET ended_at = n.at, reason = n.reason
+  FROM unnest($2::text[], $3::timestamptz[], $4::text[]) AS n (claim, at, reason)
+ WHERE c.shard = $1 AND c.claim = n.claim;
+
+-- name: forget_minutes
+-- Drop the depths before a day.
+DELETE FROM depth_by_minute WHERE shard = $1 AND minute < $2;
+
+-- name: forget_claims
+-- Drop the claims that ended before a day.
+DELETE FROM claim WHERE shard = $1 AND ended_at < $2;

@@ -1,0 +1,155 @@
+"""
+What a fold has changed, as the columns that statements take.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kettle.eventsourcing.projection import Decoded
+from kettle.jobs.ad import Status
+from kettle.jobs.past import MINUTE, US, Changes, Departed, Happened
+from kettle.projections.jobs.search import searchable
+from kettle.projections.stored import instant, storable
+from kettle.wire import events
+from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.events import ClaimEnded, ClaimGranted
+
+Statement: TypeAlias = tuple[str, list[list[object]]]
+"""The name of a statement and its columns, after the shard."""
+
+_YEAR_10000: Final = 253_402_300_800
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Happened).decode
+
+
+def of_jobs(changes: Changes) -> list[Statement]:
+    """
+    What became of jobs; statements that have nothing to do are left out.
+    """
+    gone = {departed.job.cluster for departed in changes.departed}
+    spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
+    return _wanted(
+        ("submit", columns(_submissions(changes))),
+        ("happen", columns(_live(changes))),
+        ("depart", columns(map(_departed, changes.departed))),
+        ("forget", columns((cluster,) for cluster in gone)),
+        ("spend", columns(spent)),
+        ("deepen", columns(_depths(changes))),
+    )
+
+
+def of_claims(frames: Iterable[Decoded]) -> list[Statement]:
+    """
+    Claims that were granted or ended.
+    """
+    granted: list[tuple[object, ...]] = []
+    ended: list[tuple[object, ...]] = []
+    for frame, decoded in frames:
+        for event in decoded:
+            match event:
+                case ClaimGranted():
+                    names = map(storable, (event.claim, event.startd, event.slot, event.submitter))
+                    granted.append((*names, event.autocluster, event.lease, instant(frame.at)))
+                case ClaimEnded():
+                    ended.append((storable(event.claim), instant(frame.at), storable(event.reason)))
+                case _:
+                    pass
+    return _wanted(("grant", columns(granted)), ("end", columns(ended)))
+
+
+def columns(rows: Iterable[tuple[object, ...]]) -> list[list[object]]:
+    """
+    Rows as the arrays that one statement takes; nothing for no rows.
+    """
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def unpacked(packed: bytes) -> list[Happened]:
+    """
+    What happened to a job, as it was stored: each with its length, so that more can be added without reading it.
+    """
+    found: list[Happened] = []
+    at = 0
+    while at < len(packed):
+        end = at + 4 + int.from_bytes(packed[at : at + 4], "big")
+        found.append(_decode(packed[at + 4 : end]))
+        at = end
+    return found
+
+
+def _packed(happened: Iterable[Happened]) -> bytes:
+    return b"".join(len(data).to_bytes(4, "big") + data for data in map(_encode, happened))
+
+
+def _wanted(*statements: Statement) -> list[Statement]:
+    return [(name, values) for name, values in statements if values]
+
+
+def _submissions(changes: Changes) -> Iterator[tuple[object, ...]]:
+    for cluster, submission in changes.submitted.items():
+        event = submission.event
+        yield cluster, event.owner, instant(submission.at), len(event.rows), events.encode(event)
+
+
+def _live(changes: Changes) -> Iterator[tuple[object, ...]]:
+    for job, happened in changes.happened.items():
+        ad = changes.present[job]
+        runs = bool(ad["CurrentHosts"])
+        yield (
+            job.cluster,
+            job.proc,
+            _packed(happened),
+            ad["JobStatus"],
+            _seconds(ad["EnteredCurrentStatus"]),
+            ad["NumShadowStarts"],
+            _text(ad.get("RemoteHost")),
+            _text(ad.get("PublicClaimId")),
+            _seconds(ad["JobCurrentStartDate"]) if runs else None,
+            _executing(ad) if runs else None,
+            _text(ad["HoldReason"]) if ad["JobStatus"] == Status.HELD else None,
+        )
+
+
+def _text(value: Scalar | None) -> str | None:
+    return storable(value) if isinstance(value, str) else None
+
+
+def _seconds(value: Scalar | None) -> object:
+    """
+    NULL also for a time that no calendar has: machines report what they like.
+    """
+    return instant(value * US) if isinstance(value, int) and 0 <= value < _YEAR_10000 else None
+
+
+def _executing(ad: Ad) -> object:
+    """
+    NULL also as long as the ad tells of an earlier attempt.
+    """
+    return _seconds(ad.get("JobCurrentStartExecutingDate")) if "JobPid" in ad else None
+
+
+def _departed(departed: Departed) -> tuple[object, ...]:
+    numbers, search = searchable(departed.ad)
+    return (
+        departed.job.cluster,
+        departed.job.proc,
+        departed.owner,
+        departed.status,
+        instant(departed.submitted_at),
+        instant(departed.left_at),
+        departed.frame,
+        *numbers,
+        search,
+        _encode(departed.ad),
+    )
+
+
+def _depths(changes: Changes) -> Sequence[tuple[object, ...]]:
+    last = dict(changes.depth.keys())  # of the minutes of an owner the one that was recorded last
+    return [
+        (owner, instant(minute * MINUTE), last[owner] == minute, d.idle, d.running, d.removed, d.held)
+        for (owner, minute), d in changes.depth.items()
+    ]

@@ -1,0 +1,128 @@
+"""
+One session of the fan-out: from where the stream ends until the first doubt.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import Bus, BusError
+from kettle.faults import fault_point
+from kettle.gateway.domain.batch import Mark, Piece, note_of
+from kettle.gateway.domain.publication import Publisher
+from kettle.gateway.follower import Done, Follower
+from kettle.gateway.outbox import Load, Outbox
+from kettle.gateway.ownership import Registry
+from kettle.gateway.tally import Tally
+from kettle.wire.subjects import Subjects
+
+IN_FLIGHT: Final = 4
+"""Batches that are sent and not yet confirmed."""
+STORED_S: Final = 10.0
+"""Deadline of a batch; after as long the server, too, gives up one that was begun and not ended."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """
+    What all sessions of one gateway share.
+    """
+
+    bus: Bus
+    subjects: Subjects
+    registry: Registry
+    publisher: Publisher
+    tally: Tally
+    discovery: float
+    """Seconds between looks for new shards."""
+
+
+class Session:
+    """
+    Begins after sequence `last` of the stream, which has told each shard up to its mark.
+    """
+
+    def __init__(self, parts: Parts, last: int, marks: Mapping[str, Mark]) -> None:
+        self._parts = parts
+        self._bus = parts.bus
+        self._last = last
+        self._sent = dict(marks)
+        self._handed = dict(marks)
+        """How far each shard has been handed on by its follower, which begins there again after trouble of its own."""
+        self._outbox = Outbox()
+        self._in_flight: asyncio.Queue[tuple[Awaitable[int] | None, Load]] = asyncio.Queue(IN_FLIGHT)
+
+    async def run(self, began: Callable[[], None]) -> None:
+        """
+        Until something fails; `began` is called when the shards are known that are there.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._discover(tasks, began), name="discover")
+            tasks.create_task(self._send(tasks), name="send")
+            tasks.create_task(self._settle(), name="settle")
+
+    async def _discover(self, tasks: asyncio.TaskGroup, began: Callable[[], None]) -> None:
+        subjects = self._parts.subjects
+        known: set[str] = set()
+        while True:
+            found = await self._bus.stored_subjects(subjects.events_all)
+            for shard in sorted(set(map(subjects.shard_of, found)) - known):
+                known.add(shard)
+                tasks.create_task(self._follow(shard), name=f"follow-{shard}")
+            began()
+            await asyncio.sleep(self._parts.discovery)
+
+    async def _follow(self, shard: str) -> None:
+        """
+        One shard for ever. Its trouble, a missing right or an owner who does not have what is needed, is its own.
+        """
+        parts = self._parts
+        follower = Follower(self._bus, parts.subjects, shard, parts.registry, parts.publisher)
+        backoff = Backoff(1.0, 30.0)
+        while True:
+            try:
+                await follower.follow(self._handed.get(shard), partial(self._hand_on, shard))
+            except BusError as error:
+                _log.error("the events of %s are not published now: %s", shard, error)
+            await backoff.wait()
+
+    async def _hand_on(self, shard: str, one: Piece | Done) -> None:
+        await self._outbox.put(one)
+        if isinstance(one, Piece):
+            self._handed[shard] = one.mark
+
+    async def _send(self, tasks: asyncio.TaskGroup) -> None:
+        """
+        Batch after batch, several under way; the server takes them in the order in which they are sent, or not.
+        """
+        while True:
+            load = await self._outbox.take()
+            stored: Awaitable[int] | None = None
+            if posts := load.batch.posts:
+                self._sent |= load.batch.marks
+                sending = self._bus.append_together(
+                    posts, expect_last=self._last, note=note_of(self._sent), deadline=STORED_S
+                )
+                stored = tasks.create_task(sending, name="store")
+                self._last += len(posts)
+            await self._in_flight.put((stored, load))
+
+    async def _settle(self) -> None:
+        """
+        Acknowledge what is stored, in order.
+        """
+        while True:
+            stored, load = await self._in_flight.get()
+            if stored is not None:
+                fault_point("gateway.sent")
+                await stored
+                fault_point("gateway.stored")
+                self._parts.tally.add(load.batch)
+            for done in load.dones:
+                await done()

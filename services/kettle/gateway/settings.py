@@ -1,0 +1,31 @@
+"""What can be set about a gateway."""
+
+from typing import Annotated
+
+import msgspec
+
+from kettle.runtime import Settings
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_GATEWAY_<FIELD>` or the table `[gateway]`."""
+
+    monitor_messages: Count = 1_000_000
+    """The most events that the stream MONITOR keeps; the oldest make room. Counts when the stream is made."""
+    monitor_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 1 << 30
+    """Its most bytes."""
+    monitor_age: Seconds = 7 * 86400.0
+    """Seconds that it keeps an event."""
+    max_event_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024
+    """The most bytes of an event's JSON; a larger one is published without `data`."""
+    discovery_interval: Seconds = 2.0
+    """Seconds between looks for new shards."""
+    owners_kept: Count = 100_000
+    """Clusters whose owner is kept in memory; for others the schedd is asked."""
+    http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Port on which schemas and counts are served over HTTP; 0 means none."""
+    http_host: str = "127.0.0.1"
+    """Address on which they are served. What is served is no secret, but it is served to whoever asks."""

@@ -1,0 +1,28 @@
+"""
+A short run of the fault harness, always the same one: `make chaos` makes longer ones, each time another.
+"""
+
+import os
+
+import pytest
+
+from kettle.testing.chaos import report
+from kettle.testing.chaos.harness import run
+from kettle.testing.chaos.plan import Plan
+from kettle.testing.chaos.schedule import ALONE
+from kettle.testing.chaos.screen import Silent
+
+SEED = int(os.environ.get("KETTLE_TEST_CHAOS_SEED", "4"))
+
+
+@pytest.mark.breaks_servers
+async def test_a_broken_pool_keeps_its_promises() -> None:
+    """
+    More than ten faults in 26 seconds, of most kinds there are: every law holds, and all is idle again.
+    """
+    found = await run(Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0), Silent())
+    assert found.clean, report.text(found)
+    assert found.faults >= 10
+    assert len(report.kinds(found.outcomes)) >= 8
+    assert found.completed >= 100
+    assert ALONE & set(report.kinds(found.outcomes))

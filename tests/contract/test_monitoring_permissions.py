@@ -1,0 +1,144 @@
+"""
+Who may read what the gateway publishes, as a real server enforces it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+
+import pytest
+
+from kettle.auth.permissions import MONITOR, permissions
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Bus, Post, RefusedError
+from kettle.embedded import Permissions
+from kettle.gateway.fanout import stream_spec
+from kettle.gateway.settings import GatewaySettings
+from kettle.testing.embedded import servers
+from kettle.wire.identity import Identity, daemon, user
+from kettle.wire.subjects import Subjects
+
+SUBJECTS = Subjects("pool")
+SPEC = stream_spec(SUBJECTS, GatewaySettings())
+WHO: dict[str, tuple[str, Identity]] = {
+    "gateway": ("gateway", daemon("gateway")),
+    "monitor": (MONITOR, daemon(MONITOR)),
+    "alice": ("user", user("alice")),
+    "bob": ("user", user("bob")),
+    "startd": ("startd", daemon("startd")),
+    "schedd": ("schedd", daemon("schedd")),
+}
+WITHIN_S = 10.0
+Connect = Callable[[str], Awaitable[NatsBus]]
+
+
+@pytest.fixture
+async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
+    """
+    Connections by the name of their holder; alice's and bob's jobs and a machine have had an event each.
+    """
+    allowed: dict[str, Permissions] = {}
+    for name, (role, identity) in WHO.items():
+        publish, subscribe = permissions(role, SUBJECTS, identity)
+        allowed[name] = Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")
+    async with servers(tmp_path, permissions=allowed) as running, AsyncExitStack() as stack:
+
+        async def connected(name: str) -> NatsBus:
+            return await stack.enter_async_context(
+                NatsBus.connect(
+                    running.nats.url,
+                    subjects=SUBJECTS,
+                    identity=WHO[name][1],
+                    credentials=str(running.nats.credentials(name)),
+                    patience=WITHIN_S,
+                )
+            )
+
+        gateway = await connected("gateway")
+        last = await gateway.ensure_stream(SPEC)
+        await tell(gateway, last)
+        yield connected
+
+
+async def tell(gateway: Bus, last: int) -> None:
+    said = [
+        SUBJECTS.tail("alice", 1, 0, "job.held"),
+        SUBJECTS.tail("bob", 2, 0, "job.held"),
+        SUBJECTS.tail_pool("machine.left"),
+    ]
+    await gateway.append_together([Post(s, s.encode()) for s in said], expect_last=last, note="n")
+
+
+async def heard(bus: Bus, subject: str) -> list[str]:
+    async with asyncio.timeout(WITHIN_S), aclosing(bus.read(SPEC.name, subject=subject)) as messages:
+        return [message.subject async for message in messages]
+
+
+async def test_the_gateway_may_do_its_work(connect: Connect) -> None:
+    """
+    It made the stream and filled it; it reads its own note, and finds the shards.
+    """
+    gateway = await connect("gateway")
+    assert (3, "n") == await gateway.last_note(SPEC.name)
+    assert [] == await gateway.stored_subjects(SUBJECTS.events_all)
+
+
+async def test_a_person_reads_the_events_of_their_own_jobs(connect: Connect) -> None:
+    """
+    Stored and live alike; those of others, those of the pool and all of them are refused.
+    """
+    alice = await connect("alice")
+    assert [SUBJECTS.monitor("alice", "job.held")] == await heard(alice, SUBJECTS.monitor("alice"))
+    for subject in (SUBJECTS.monitor("bob"), SUBJECTS.monitor(None), SUBJECTS.tail_pool("*.*"), ">"):
+        with pytest.raises(RefusedError):
+            await heard(alice, subject)
+
+
+async def test_a_person_hears_the_events_of_their_own_jobs(connect: Connect) -> None:
+    """
+    What the person may not hear does not come, although it was asked for.
+    """
+    gateway, alice = await connect("gateway"), await connect("alice")
+    live: list[str] = []
+    mine = asyncio.Event()
+
+    def hear(subject: str, _data: bytes) -> None:
+        live.append(subject)
+        mine.set()
+
+    for subject in (SUBJECTS.tail_all, SUBJECTS.tail_pool("*.*"), SUBJECTS.tail_of("bob")):
+        await alice.listen(subject, hear)
+    await alice.listen(SUBJECTS.tail_of("alice"), hear)
+    await tell(gateway, 3)
+    await asyncio.wait_for(mine.wait(), WITHIN_S)
+    await alice.last_sequence(SPEC.name)  # whatever else was on its way has come before this answer
+    assert [SUBJECTS.tail("alice", 1, 0, "job.held")] == live
+
+
+async def test_a_monitor_reads_everything_and_writes_nothing(connect: Connect) -> None:
+    """
+    Its credential is made for dashboards: all events, and no command.
+    """
+    monitor = await connect("monitor")
+    assert 3 == len(await heard(monitor, ">"))
+    with pytest.raises(RefusedError):
+        await monitor.append(SUBJECTS.tail_pool("machine.left"), b"forged")
+
+
+@pytest.mark.parametrize("who", ["alice", "bob", "startd", "schedd", "monitor"])
+async def test_nobody_else_publishes_events(connect: Connect, who: str) -> None:
+    """
+    What is told is what the log says.
+    """
+    with pytest.raises(RefusedError):
+        await (await connect(who)).append(SUBJECTS.tail("alice", 1, 0, "job.held"), b"forged")
+
+
+@pytest.mark.parametrize("who", ["startd", "schedd"])
+async def test_services_have_no_business_with_it(connect: Connect, who: str) -> None:
+    """
+    They know what happens without it.
+    """
+    with pytest.raises(RefusedError):
+        await heard(await connect(who), ">")

@@ -1,0 +1,89 @@
+-- The event log, as it is after every migration in migrations/.
+-- PostgreSQL 14 or later; no extension is needed.
+
+CREATE SCHEMA IF NOT EXISTS log;
+
+-- One row per shard. Its epoch fences: who writes must name the epoch, head and frame that stand here.
+CREATE TABLE log.shard (
+    id    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name  text    NOT NULL UNIQUE,
+    kind  text    NOT NULL,             -- the name up to the first character that is no letter
+    epoch integer NOT NULL,             -- raised by every change of the owner
+    head  bigint  NOT NULL DEFAULT 0,   -- position of the last event
+    frame bigint  NOT NULL DEFAULT 0,   -- number of the last frame
+    owner text    NOT NULL
+);
+
+-- Every event. The owner numbers positions and frames without gaps, and frames rise with positions: that the primary
+-- key begins with the frame makes reading on from a frame one range of one index, in the order of positions.
+-- That (stream, ver) is unique follows from the one writer; `kettle log check` proves it.
+CREATE TABLE log.event (
+    shard  integer     NOT NULL,
+    frame  bigint      NOT NULL,
+    pos    bigint      NOT NULL,
+    epoch  integer     NOT NULL,
+    ver    integer     NOT NULL,
+    at     timestamptz NOT NULL,        -- when the owner closed the frame, to the microsecond
+    stream text        NOT NULL,
+    type   text        NOT NULL,        -- the tag inside `data`, for SQL readers
+    data   bytea       NOT NULL,        -- msgpack
+    meta   bytea       NOT NULL,
+    PRIMARY KEY (shard, frame, pos)
+) PARTITION BY LIST (shard);
+
+CREATE INDEX event_stream ON log.event (shard, stream, ver);
+
+-- First answers by command id: a command that comes again is not carried out again.
+CREATE TABLE log.command (
+    shard integer     NOT NULL,
+    id    text        NOT NULL,
+    frame bigint      NOT NULL,
+    at    timestamptz NOT NULL,
+    reply bytea       NOT NULL,
+    PRIMARY KEY (shard, id)
+);
+
+CREATE INDEX command_age ON log.command (shard, frame);
+
+-- How far each projection has come in each shard. `epoch` is that of the only owner who may move the cursor,
+-- 0 where any instance of the projection may.
+CREATE TABLE log.projection (
+    name    text    NOT NULL,
+    version integer NOT NULL,
+    shard   integer NOT NULL,
+    frame   bigint  NOT NULL DEFAULT 0,
+    epoch   integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (name, version, shard)
+);
+
+-- The live streams of each shard, folded up to the cursor of the projection `working_set`.
+CREATE TABLE log.working_set (
+    shard  integer NOT NULL,
+    stream text    NOT NULL,
+    ver    integer NOT NULL,
+    state  bytea   NOT NULL,
+    PRIMARY KEY (shard, stream)
+) WITH (fillfactor = 70);  -- rows are rewritten in place all the time
+
+-- A piece of a shard's events holds 2^24 positions, so that retention drops whole tables. Pieces are built beside the
+-- log and then attached, which does not wait for readers or writers of other shards.
+CREATE FUNCTION log.make_piece(the_shard integer, piece bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    events text := format('event_%s', the_shard);
+    part   text := format('event_%s_%s', the_shard, piece);
+    size   constant bigint := 16777216;
+BEGIN
+    IF to_regclass('log.' || part) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('kettle.log.make_piece'));
+    IF to_regclass('log.' || events) IS NULL THEN
+        EXECUTE format('CREATE TABLE log.%I (LIKE log.event) PARTITION BY RANGE (pos)', events);
+        EXECUTE format('ALTER TABLE log.event ATTACH PARTITION log.%I FOR VALUES IN (%s)', events, the_shard);
+    END IF;
+    IF to_regclass('log.' || part) IS NULL THEN
+        EXECUTE format('CREATE TABLE log.%I (LIKE log.event)', part);
+        EXECUTE format('ALTER TABLE log.%I ATTACH PARTITION log.%I FOR VALUES FROM (%s) TO (%s)',
+                       events, part, piece * size, (piece + 1) * size);
+    END IF;
+END $$;

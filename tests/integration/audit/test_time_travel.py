@@ -1,0 +1,76 @@
+"""
+The past of a pool that really lived, beside what it said of itself while it did.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kettle.cli.log.at import fold
+from kettle.cli.log.folds import QueueThen
+from kettle.cli.log.places import Places, places
+from kettle.client import select
+from kettle.testing.pool import throwaway_pool
+from kettle.wire.ads.types import Ad
+
+SHARD = "schedd.schedd"
+SWEEP = """
+executable = /bin/sleep
+arguments = 0.$(Process)
+transfer_executable = false
+request_memory = 16
+queue 6
+"""
+WITHIN_S = 90.0
+
+
+def nowhere(name: str, done: int, total: int) -> None:
+    """No bar."""
+
+
+async def frame_of(found: Places) -> int:
+    (place,) = found.named([SHARD])
+    tenure = await place.log.tenure(SHARD)
+    assert tenure is not None
+    return tenure.frame
+
+
+@pytest.mark.scenario
+async def test_the_past_is_what_was_seen(tmp_path: Path, template: Path) -> None:
+    """At every moment at which the queue was looked at, the log says what the queue said, of every attribute."""
+    seen: dict[int, list[Ad]] = {}
+    async with (
+        throwaway_pool(tmp_path, cpus=2, template=template) as pool,
+        places(pool.home, patience=10) as found,
+        asyncio.timeout(WITHIN_S),
+    ):
+        over = asyncio.Event()
+
+        async def watch() -> None:
+            while not over.is_set():
+                before = await frame_of(found)
+                ads = await pool.client.jobs()
+                if before == await frame_of(found):  # nothing was recorded meanwhile
+                    seen[before] = ads
+
+        watching = asyncio.create_task(watch())
+        first = await pool.client.submit(SWEEP)
+        held = await pool.client.submit(SWEEP)
+        await pool.client.hold(select(held.cluster), reason="by hand")
+        await pool.client.wait(select(first.cluster))
+        await pool.client.release(select(held.cluster))
+        await pool.client.remove(select(f"{held.cluster}.5"))
+        await pool.client.wait(select(held.cluster))
+        over.set()
+        await watching
+        assert 5 < len(seen)
+        assert {1, 2, 5} <= {ad["JobStatus"] for ads in seen.values() for ad in ads}
+        (place,) = found.named([SHARD])
+        for frame, ads in seen.items():
+            then = await fold(place, frame, nowhere)
+            assert isinstance(then, QueueThen)
+            queue = then.queue
+            assert ads == [queue.ad(job) for job in queue.select(jobs=(), clusters=(), owners=())]
+        audit = await pool.log_check()
+        assert audit.clean, audit.said

@@ -1,0 +1,72 @@
+"""
+Three NATS servers of one cluster: one may die, whichever leads.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.js import JetStreamContext
+
+from kettle.testing.embedded import EVERYTHING, of_database
+from kettle.testing.lanes import LANES, lane
+from kettle.testing.nats_cluster import NODES, NatsCluster
+from kettle.testing.services import eventually
+
+
+async def test_the_leader_of_a_stream_may_die(directory: Path) -> None:
+    """
+    What was acknowledged is there, the others go on, and the one that comes back has what it missed.
+    """
+    async with NatsCluster(directory, permissions=EVERYTHING) as cluster:
+        client = Client()
+        await client.connect(cluster.url.split(","), nkeys_seed=str(cluster.credentials("test")))
+        try:
+            stream = JetStreamContext(client, timeout=1.0)
+            await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"], num_replicas=NODES)
+            assert 1 == (await stream.publish("evt.a", b"1")).seq
+            leader = (await cluster.leaders())["evt"]
+            await cluster.kill(leader)
+
+            async def stored() -> bool:
+                try:
+                    return (await stream.publish("evt.a", b"2", headers={"Nats-Msg-Id": "2"})).seq == 2
+                except Error:
+                    return False
+
+            await eventually(stored, within=30.0)
+            assert leader != (await cluster.leaders())["evt"]
+            await cluster.restart(leader)
+            assert 2 == (await stream.stream_info("evt")).state.messages
+        finally:
+            await client.close()
+
+
+def test_a_lane_that_is_not_there_is_named() -> None:
+    """
+    Without the variable each test has its own servers; a wrong one is refused with those that there are.
+    """
+    assert "embedded" == lane({})
+    assert list(LANES) == [lane({"KETTLE_TEST_SERVERS": name}) for name in LANES]
+    with pytest.raises(ValueError, match="embedded, external, cluster, containers"):
+        lane({"KETTLE_TEST_SERVERS": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("url", "other"),
+    [
+        (
+            "postgresql://kettle@/kettle?host=%2Ftmp&passfile=p",
+            "postgresql://kettle@/new?host=%2Ftmp&passfile=p",
+        ),
+        ("postgresql:///kettle?host=/tmp", "postgresql:///new?host=/tmp"),
+        ("postgres://a:b@db.example.org:5433/site", "postgres://a:b@db.example.org:5433/new"),
+    ],
+)
+def test_a_fresh_database_is_on_the_same_server(url: str, other: str) -> None:
+    """
+    Only the name changes in its URL.
+    """
+    assert other == of_database(url, "new")

@@ -1,0 +1,130 @@
+"""
+What the frames of a shard come to: every pure fold of the product, as plain values that are kept as JSON.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
+from pathlib import PurePosixPath
+from typing import Any, Final, cast
+
+import msgspec
+
+from kettle.collector.domain.machines import fold
+from kettle.eventsourcing.shard import Shard
+from kettle.jobs.past import Past
+from kettle.negotiator.record import Record
+from kettle.schedd.domain.queue import Queue
+from kettle.userlog.project import UserLogProjector
+from kettle.wire.events import CycleNegotiated, decode
+from kettle.wire.frames import Frame
+
+Folded = dict[str, Any]
+
+
+def queue(frames: Sequence[Frame]) -> Queue:
+    """
+    The queue of a schedd.
+    """
+    folded = Queue(_name(frames))
+    for frame in frames:
+        for entry in frame.entries:
+            folded.apply(entry.stream, decode(entry.data), frame.at)
+    return folded
+
+
+def working_set(frames: Sequence[Frame]) -> dict[str, bytes]:
+    """
+    The rows from which a schedd would start.
+    """
+    folded, rows = Queue(_name(frames)), dict[str, bytes]()
+    for frame in frames:
+        for entry in frame.entries:
+            for change in folded.apply(entry.stream, decode(entry.data), frame.at):
+                if change.state is None:
+                    rows.pop(change.stream, None)
+                else:
+                    rows[change.stream] = change.state
+    return rows
+
+
+def shown(folded: Queue) -> Folded:
+    """
+    A queue in full.
+    """
+    return {
+        "newest_cluster": folded.newest_cluster,
+        "tally": folded.tally,
+        "clusters": {number: [each.size, each.left, each.at] for number, each in folded.clusters.items()},
+        "jobs": {str(job): [entry.job, folded.ad(job)] for job, entry in folded.jobs.items()},
+        "claims": {
+            name: [claim.granted.startd, claim.granted.slot, claim.granted.lease, claim.at, str(claim.job)]
+            for name, claim in folded.claims.items()
+        },
+        "requests": {submitter: folded.requests(submitter) for submitter in folded.demand},
+    }
+
+
+def _schedd(frames: Sequence[Frame]) -> Folded:
+    past = Past(_name(frames))
+    projector = UserLogProjector("127.0.0.1:9618", zone=UTC)
+    logs: dict[PurePosixPath, str] = {}
+    for frame in frames:
+        past.feed(frame, [decode(entry.data) for entry in frame.entries])
+        for line in projector.feed(frame):
+            logs[line.path] = logs.get(line.path, "") + line.text
+    changes = past.take()
+    return {
+        "queue": shown(queue(frames)),
+        "history": changes.departed,
+        "usage": changes.spent,
+        "user_logs": {path.name: text.splitlines() for path, text in logs.items()},
+    }
+
+
+def _negotiator(frames: Sequence[Frame]) -> Folded:
+    record = Record(cast("Shard", None))  # reading needs no shard
+    for frame in frames:
+        for entry in frame.entries:
+            event = decode(entry.data)
+            assert isinstance(event, CycleNegotiated)
+            record._fold(event)  # pyright: ignore[reportPrivateUsage] - without a log to recall
+    return {
+        "cycle": record.cycle,
+        "rejected": sorted(record.rejected.items()),
+        "verdicts": list(record._verdicts.items()),  # pyright: ignore[reportPrivateUsage] - all of them
+    }
+
+
+def _collector(frames: Sequence[Frame]) -> Folded:
+    joined = set[str]()
+    for frame in frames:
+        for entry in frame.entries:
+            fold(joined, decode(entry.data))
+    return {"machines": sorted(joined)}
+
+
+_FOLDS: Final[Mapping[str, Callable[[Sequence[Frame]], Folded]]] = {
+    "schedd": _schedd,
+    "negotiator": _negotiator,
+    "collector": _collector,
+}
+
+
+def expected(shards: Mapping[str, Sequence[Frame]]) -> bytes:
+    """
+    What all shards come to, after half of their frames and after all, as a text that a diff can be made of.
+    """
+    found: Folded = {
+        shard: {
+            f"after frame {after}": _FOLDS[shard.partition(".")[0]](frames[:after])
+            for after in (len(frames) // 2, len(frames))
+            if after
+        }
+        for shard, frames in shards.items()
+    }
+    plain = msgspec.to_builtins(found, str_keys=True)
+    return msgspec.json.format(msgspec.json.encode(plain, order="deterministic"), indent=1) + b"\n"
+
+
+def _name(frames: Sequence[Frame]) -> str:
+    return frames[0].shard.partition(".")[2]

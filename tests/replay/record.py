@@ -1,0 +1,155 @@
+"""
+Makes a recording: a pool in which everything happens that is ever recorded, and what its log held afterwards.
+
+    .venv/bin/python -m tests.replay.record 0.2.0      a pool is started, and its log becomes tests/replay/0.2.0
+    .venv/bin/python -m tests.replay.record --refold   only what the recordings come to, after a change of the folds
+
+A recording that is kept is never made again: a later version is not able to write what an earlier one wrote.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.client import select
+from kettle.client.progress import Status
+from kettle.eventsourcing.log import Log
+from kettle.storage import PgLog
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events.codec import CODEC
+from kettle.wire.frames import Frame
+
+from .folds import expected
+from .recording import HERE, read, versions, write
+
+_WITHIN_S: Final = 60.0
+_SHORT: Final = """\
+executable = end.sh
+arguments = $(how)
+transfer_input_files = input
+output = out.$(Process)
+error = err.$(Process)
+log = short.log
+request_memory = 16
+request_disk = 1024
+queue how in (0 3 kill)
+"""
+_LONG: Final = """\
+executable = /bin/sleep
+arguments = 600
+log = {log}
+priority = 5
+request_memory = 16
+request_disk = 1024
+queue {count}
+"""
+_IMPOSSIBLE: Final = """\
+executable = /bin/true
+requirements = TARGET.Memory > 1000000 && TARGET.HasFileTransfer
+queue 2
+"""
+
+
+async def record() -> dict[str, list[Frame]]:
+    """
+    The frames of all shards of a pool with an eventful life.
+    """
+    with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
+        place = Path(directory)
+        settings = {"startd": {"name": "node1.example.org"}}
+        async with throwaway_pool(place, cpus=2, settings=settings) as pool:
+            await _live(pool, place)
+            async with PgLog.connect(pool.client.pool.database_url) as log:
+                await _everything(log)
+                return await _frames(log)
+
+
+async def _live(pool: ThrowawayPool, place: Path) -> None:
+    client = pool.client
+    script = place / "end.sh"
+    script.write_text('#!/bin/sh\ncat input\n[ "$1" = kill ] && kill -9 $$\nexit "$1"\n')
+    script.chmod(0o755)
+    (place / "input").write_text("some input\n")
+    short = (await client.submit(_SHORT, cwd=place)).cluster
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(short))
+    waiting = (await client.submit(_IMPOSSIBLE, cwd=place)).cluster
+    await client.hold(select(waiting), "it waits for somebody")
+    await client.release(select(f"{waiting}.0"), "it may wait in the queue")
+    ended = (await client.submit(_LONG.format(log="held.log", count=2), cwd=place)).cluster
+    await _until(pool, ended, "running", 2)
+    await client.hold(select(f"{ended}.0"), "a reason for a hold")
+    await _until(pool, ended, "held", 1)
+    await client.release(select(f"{ended}.0"), "a reason for a release")
+    await client.remove(select(f"{ended}.1"), "a reason for a removal")
+    await _until(pool, ended, "running", 1)
+    killed = pool.kill("startd", signal.SIGTERM)  # a machine leaves in good order and comes back
+    await pool.restarted("startd", after=killed)
+    await _until(pool, ended, "running", 1)
+    await client.submit(_LONG.format(log="last.log", count=3), cwd=place)
+
+
+async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -> None:
+    async with asyncio.timeout(_WITHIN_S), aclosing(pool.client.watch(select(cluster))) as watched:
+        async for progress in watched:
+            if progress.counts[status] >= jobs:
+                return
+
+
+async def _everything(log: Log) -> None:
+    """
+    Wait until every type that is written has been.
+    """
+    wanted = set(CODEC.written)
+    missing = set(wanted)
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            while missing := wanted - types(await _frames(log)):
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise SystemExit(f"nothing was recorded of {', '.join(sorted(missing))}") from None
+
+
+async def _frames(log: Log) -> dict[str, list[Frame]]:
+    return {shard.shard: [frame async for frame in log.read(shard.shard)] for shard in await log.shards()}
+
+
+def types(shards: dict[str, list[Frame]]) -> set[str]:
+    """
+    The tags that occur.
+    """
+    return {entry.type for frames in shards.values() for frame in frames for entry in frame.entries}
+
+
+def main() -> None:
+    """
+    Record, or fold again.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("version", nargs="?", help="the version that writes what is recorded, as in 0.2.0")
+    parser.add_argument("--refold", action="store_true", help="only compute again what recordings come to")
+    arguments = parser.parse_args()
+    if arguments.version:
+        directory = HERE / arguments.version
+        if directory.exists():
+            raise SystemExit(f"{directory} is there: a recording is kept for ever")
+        write(directory, asyncio.run(record()))
+    elif not arguments.refold:
+        parser.error("give a version, or --refold")
+    for directory in versions():
+        shards = read(directory)
+        (directory / "expected.json").write_bytes(expected(shards))
+        sys.stdout.write(f"{directory.name}: {msgspec.json.encode(sorted(types(shards))).decode()}\n")
+
+
+if __name__ == "__main__":
+    main()

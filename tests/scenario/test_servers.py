@@ -1,0 +1,187 @@
+"""
+Whatever servers a site has: the contracts hold on all kinds of them, and a cluster loses no job when a server dies.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from kettle.client import Progress, select
+from kettle.embedded import EmbeddedPostgres
+from kettle.embedded.binaries import nats_server, setpriv
+from kettle.embedded.ports import free_ports, listens
+from kettle.pool.personal import Value
+from kettle.testing import lanes
+from kettle.testing.containers import docker_is_missing
+from kettle.testing.embedded import EVERYTHING, server_directory
+from kettle.testing.nats_cluster import NODES, NatsCluster
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.subjects import Subjects
+
+from .evidence import Evidence
+
+_TOP = Path(__file__).parents[2]
+SUITE_S = 300.0
+"""For a pass of the contract tests, which takes well under a minute on an idle machine."""
+JOBS = 60
+WITHIN_S = float(os.environ.get("KETTLE_TEST_WITHIN_S", "120"))
+
+once = pytest.mark.skipif(not lanes.servers_are_ours(), reason="starts every lane itself")
+
+
+async def contracts_hold(lane: str, **environ: str) -> None:
+    """
+    All of tests/contract that meets the servers passes in one lane, and none of it is skipped.
+    """
+    chosen = (
+        "tests/contract",
+        "-k",
+        "not memory",
+        "--ignore=tests/contract/test_permissions.py",
+    )  # has its own server
+    clean = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider", *chosen),
+        cwd=_TOP,
+        env={**clean, **environ, lanes.VARIABLE: lane},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said = ""
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(SUITE_S):
+            async for line in process.stdout:
+                said += line.decode(errors="replace")
+            await process.wait()
+    except TimeoutError:
+        pytest.fail(f"not over within {SUITE_S:g} s:\n{said[-6000:]}")
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, said[-6000:]
+    assert re.search(r"\b[1-9]\d* passed, \d+ deselected in ", said, re.MULTILINE), said[-2000:]
+
+
+@once
+async def test_the_contracts_hold_on_a_cluster() -> None:
+    """
+    Bus, log, leases and working set keep their promises on three NATS servers with replicated streams.
+    """
+    await contracts_hold("cluster")
+
+
+@pytest.fixture
+async def by_hand(tmp_path: Path) -> AsyncIterator[Mapping[str, str]]:
+    """
+    Servers as somebody else runs them: their own configuration, and no credentials for NATS.
+    """
+    with server_directory() as directory:
+        (port,) = free_ports(1)
+        config = tmp_path / "nats.conf"
+        config.write_text(
+            f'listen: "127.0.0.1:{port}"\nmax_payload: 8MB\n'
+            f'jetstream {{ store_dir: "{directory / "jetstream"}", max_file_store: 64GB }}\n'
+        )
+        nats = await asyncio.create_subprocess_exec(
+            *(setpriv(), "--pdeathsig=TERM", "--", str(nats_server()), "--config", str(config)),
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with EmbeddedPostgres(directory / "postgres", throwaway=True, database="site") as postgres:
+                async with asyncio.timeout(WITHIN_S):
+                    while not listens(port):
+                        await asyncio.sleep(0.01)
+                yield {"KETTLE_NATS_URL": f"nats://127.0.0.1:{port}", "KETTLE_DATABASE_URL": postgres.dsn}
+        finally:
+            nats.terminate()
+            await nats.wait()
+
+
+@once
+async def test_the_contracts_hold_on_servers_of_somebody_else(by_hand: Mapping[str, str]) -> None:
+    """
+    All that is needed is where they are.
+    """
+    await contracts_hold("external", **by_hand)
+
+
+@once
+async def test_the_contracts_hold_in_containers() -> None:
+    """
+    With the images that most people use, through Docker.
+    """
+    if why := await asyncio.to_thread(docker_is_missing):
+        pytest.skip(why)
+    await contracts_hold("containers")
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[NatsCluster]:
+    with server_directory() as directory:
+        async with NatsCluster(directory, permissions=EVERYTHING) as running:
+            yield running
+
+
+class Following:
+    """
+    The jobs of one cluster of jobs, seen to their end while something else happens.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress({})
+        self._changed = asyncio.Event()
+
+    async def follow(self, pool: ThrowawayPool, number: int) -> None:
+        async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(select(number))) as watched:
+            async for progress in watched:
+                self.progress = progress
+                self._changed.set()
+
+    async def completed(self, number: int) -> None:
+        while self.progress.counts["completed"] < number:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+async def test_every_server_of_a_cluster_is_killed_in_turn(
+    tmp_path: Path, template: Path, evidence: Evidence, cluster: NatsCluster
+) -> None:
+    """
+    Jobs complete, once each, although each NATS server is killed, that which leads the log's stream first.
+    """
+    bus: dict[str, Value] = {
+        "nats_url": cluster.url,
+        "nats_credentials": str(cluster.credentials("test")),
+        "nats_replicas": NODES,
+        "pool": "personal",
+    }
+    following = Following()
+    async with throwaway_pool(tmp_path, cpus=4, template=template, settings={"kettle": bus}) as pool:
+        log_stream = Subjects("personal").event_stream("schedd.schedd")
+        submitted = await pool.client.submit(evidence.sweep([0.5] * JOBS), cwd=evidence.work)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(following.follow(pool, submitted.cluster))
+            await following.completed(2)
+            first = (await cluster.leaders())[log_stream]
+            for step in range(NODES):
+                node = (first + step) % NODES
+                done = following.progress.counts["completed"]
+                assert done < JOBS, f"too late to kill server {node}"
+                await cluster.kill(node)
+                await following.completed(done + 1)  # the other two are enough
+                await cluster.restart(node)
+        assert JOBS == following.progress.counts["completed"]
+        assert {} == evidence.overlaps()
+        assert [] == evidence.wrong_results(JOBS)
+        assert set(range(JOBS)) == set(evidence.runs())
+        audit = await pool.log_check()
+        assert audit.clean, audit.said
+    assert [] == pool.left
