@@ -25,6 +25,7 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 APPEND: Final = Path(__file__).with_name("append.py")
 CLASSADS: Final = Path(__file__).with_name("classads.py")
+EVENTLOG: Final = Path(__file__).with_name("eventlog.py")
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -159,14 +160,14 @@ async def events(directory: Path, rounds: int) -> dict[str, Any]:
     return {callers: {"events_per_second": summary(rates, 0)} for callers, rates in by_callers.items()}
 
 
-async def classads() -> dict[str, Any]:
-    """Parsing, evaluation, matchmaking: in a process of its own, whose memory is measured."""
+async def measured(script: Path, *arguments: str) -> dict[str, Any]:
+    """What another script measures, in a process of its own: its memory counts, or its speed without our loop."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(CLASSADS), stdout=asyncio.subprocess.PIPE
+        sys.executable, str(script), *arguments, stdout=asyncio.subprocess.PIPE
     )
     out, _ = await process.communicate()
     if process.returncode:
-        raise SystemExit(f"{CLASSADS.name} ended with {process.returncode}")
+        raise SystemExit(f"{script.name} ended with {process.returncode}")
     figures: dict[str, Any] = json.loads(out)
     return figures
 
@@ -175,9 +176,11 @@ async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
     say("ClassAds and matchmaking")
-    report["classads"] = await classads()
+    report["classads"] = await measured(CLASSADS)
     say("appending events")
     report["append"] = await events(directory, arguments.rounds)
+    say("the event log: published, projected, replayed, taken over")
+    report["event_log"] = await measured(EVENTLOG, *(["--quick"] if arguments.quick else []))
     async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:
         say("warming up")
         submitted = await pool.client.submit(TRUE.format(count=20))
@@ -203,6 +206,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--latency-rounds", type=int, default=50)
     parser.add_argument("--running", type=int, default=50)
+    parser.add_argument("--quick", action="store_true", help="a small queue for what is about large ones")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
         report = asyncio.run(bench(arguments, Path(directory)))

@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -411,6 +412,15 @@ async def takeover(place: Servers, home: Path, name: str) -> dict[str, Any]:
     return result
 
 
+def summary(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of each figure the median and the range."""
+    return {
+        name: {"median": statistics.median(sample), "min": min(sample), "max": max(sample), "n": len(sample)}
+        for name in rounds[0]
+        for sample in [[one[name] for one in rounds]]
+    }
+
+
 async def measure(*, quick: bool) -> dict[str, Any]:
     """All figures."""
     rounds, seconds = (1, 1.0) if quick else (3, 3.0)
@@ -419,17 +429,13 @@ async def measure(*, quick: bool) -> dict[str, Any]:
         home = Path(directory)
         async with servers(home, durable=True) as place:
             figures: dict[str, Any] = {
-                "pipeline": [await throughput(place, seconds) for _ in range(rounds)],
-                "latency_at_10000": [await latency(place, 10_000, seconds) for _ in range(rounds)],
+                "pipeline": summary([await throughput(place, seconds) for _ in range(rounds)]),
+                "latency_at_10000": summary([await latency(place, 10_000, seconds) for _ in range(rounds)]),
             }
             await fill(place.postgres.dsn, "schedd.past", finished=finished, live=live)
-            figures["replay"] = [
-                await replay(place.postgres.dsn, "schedd.past") for _ in range(min(rounds, 2))
-            ]
-            figures["owner"] = [
-                {"finished": finished, "live": live, **await takeover(place, home, "past")}
-                for _ in range(rounds)
-            ]
+            figures["replay"] = await replay(place.postgres.dsn, "schedd.past")
+            figures["owner"] = summary([await takeover(place, home, "past") for _ in range(rounds)])
+            figures["owner"] |= {"finished": finished, "live": live}
     return figures
 
 

@@ -259,6 +259,25 @@ async def test_versions_go_on_from_what_was_adopted() -> None:
         assert (42, 0) == (shard.version("a"), shard.version("b"))
 
 
+HOUR_US = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("behind_us", "expected"),
+    [(-5, 10 * HOUR_US + 5), (1, 10 * HOUR_US), (HOUR_US, 10 * HOUR_US), (2 * HOUR_US, 8 * HOUR_US)],
+)
+async def test_time_does_not_go_backwards_with_the_owner(behind_us: int, expected: int) -> None:
+    """
+    A new owner whose clock is behind dates its frames like the last one, unless that was hours ahead.
+    """
+    log = MemoryLog()
+    async with running(log) as first:
+        await first.record([("job/1.0", REMOVED)], now_us=10 * HOUR_US)
+    async with running(log) as second:
+        await second.record([("job/1.0", REMOVED)], now_us=10 * HOUR_US - behind_us)
+    assert [10 * HOUR_US, expected] == [frame.at async for frame in log.read("s")]
+
+
 async def test_only_so_many_answers_are_kept() -> None:
     """
     The oldest are forgotten in memory and in the log.

@@ -119,7 +119,7 @@ def _again(plan: Plan) -> str:
     for field in ("seed", "seconds", "every", "longest", "faults", "jobs", "cpus", "bound", "daemons"):
         value: Any = getattr(plan, field)
         if value != getattr(default, field):
-            words += [f"--{field}", ",".join(value) if field in {"faults", "daemons"} else f"{value:g}"]
+            words += [f"--{field}", ",".join(value) if field in {"faults", "daemons"} else str(value)]
     return shlex.join(words)
 
 
