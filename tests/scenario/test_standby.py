@@ -75,7 +75,7 @@ async def test_an_owner_that_was_paused_finds_that_it_was_overtaken(
         assert JOBS == await completed(pool.client, submitted.cluster)
         assert (standing, serving) == await stands_by(pool, "schedd", "schedd#2")
         assert paused != pool.pid(serving)
-        assert "FencedError" in pool.log(serving)
+        assert "overtaken" in pool.log(serving)
         await verified(pool, evidence, submitted.cluster, JOBS)
     assert [] == pool.left
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final, TypeVar, cast
 
+from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
 from kettle.runtime.notify import Notifier
 from kettle.runtime.settings import Settings, SettingsError
@@ -181,17 +182,20 @@ def run(
             runner.run(_main(rt, settings, serve, lifeline_fd))
     except Exception as error:  # noqa: BLE001 - the one place that may: it ends the process and says why
         for failure in leaves(error):
-            _log.critical(
-                "failed: %s",
-                str(failure) or type(failure).__name__,
-                exc_info=failure,
-                extra={"pid": os.getpid()},
-            )
+            _tell(failure)
         return EXIT_FAILED
     finally:
         notifier.close()
     _log.info("stopped", extra={"pid": os.getpid()})
     return EXIT_CLEAN
+
+
+def _tell(failure: BaseException) -> None:
+    if isinstance(failure, FencedError):  # no fault of ours: another process does the work now
+        _log.warning("overtaken: %s", failure, extra={"pid": os.getpid()})
+        return
+    said = str(failure) or type(failure).__name__
+    _log.critical("failed: %s", said, exc_info=failure, extra={"pid": os.getpid()})
 
 
 async def _main(rt: Runtime, settings: S, serve: Serve[S], lifeline_fd: int | None) -> None:

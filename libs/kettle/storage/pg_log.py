@@ -188,6 +188,11 @@ class PgLog:
 
     async def _why(self, frame: Frame) -> str:
         now = await self.tenure(frame.shard)
+        if now is not None and now.epoch != frame.epoch:
+            return (
+                f"{frame.shard} belongs to {now.owner} now, in epoch {now.epoch}; "
+                f"frame {frame.number} of epoch {frame.epoch} was not written"
+            )
         return (
             f"{frame.shard}: frame {frame.number} of epoch {frame.epoch} at position {frame.position} "
             f"does not follow what the database has: {now}"

@@ -119,7 +119,7 @@ async def test_the_paused_owner_writes_nothing_and_stops(place: Servers, tmp_pat
             now = await log.tenure("schedd.schedd")
 
     assert status == 1
-    assert b"FencedError" in old.said
+    assert b"overtaken" in old.said
     assert taken is not None
     assert now is not None
     assert taken.epoch == now.epoch

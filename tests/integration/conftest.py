@@ -1,3 +1,7 @@
+"""
+Real servers for one service, or for one part of it.
+"""
+
 import asyncio
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
