@@ -107,7 +107,14 @@ def put_in_place(temporary: Path, path: Path) -> None:
     Rename, durably: after a crash there is the old file or the new one.
     """
     temporary.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _settle_names(path.parent)
+
+
+def _settle_names(directory: Path) -> None:
+    """
+    The names in a directory are on disk afterwards.
+    """
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
@@ -123,7 +130,10 @@ def make_directory(directory: Path, shard: str) -> Path:
     """
     path = directory / directory_of(shard)
     try:
+        made = [one for one in path.parents if not one.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        for one in (path, *made):  # else a crash may lose the directory with all its files
+            _settle_names(one.parent)
         for left in path.glob(".*.tmp"):
             left.unlink(missing_ok=True)
     except OSError as error:

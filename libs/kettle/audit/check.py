@@ -69,6 +69,7 @@ class _Auditor:
         self._wanted = wanted
         self._told = told
         self._report = AuditReport.empty()
+        self._known: set[str] = set()
 
     async def run(self) -> AuditReport:
         for address in self._addresses:
@@ -79,12 +80,16 @@ class _Auditor:
             if self._bus is not None and self._subjects is not None:
                 await self._not_ahead(address, self._bus, self._subjects)
         if missing := self._wanted.shards - {shard.shard for shard in self._report.shards}:
-            raise AuditError(f"there is no shard {', '.join(sorted(missing))}")
+            raise AuditError(
+                f"there is no shard {', '.join(sorted(missing))}; there are: {', '.join(sorted(self._known))}"
+            )
         return self._report
 
     async def _shards(self, address: str) -> list[str]:
         async with snapshot(address, self._wanted.archives()) as db:
-            return [tenure.shard for tenure in await db.shards() if self._wanted.takes(tenure)]
+            tenures = await db.shards()
+        self._known.update(tenure.shard for tenure in tenures)
+        return [tenure.shard for tenure in tenures if self._wanted.takes(tenure)]
 
     async def _shard(self, address: str, shard: str, stack: AsyncExitStack) -> None:
         """

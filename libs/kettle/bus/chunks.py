@@ -138,6 +138,8 @@ class _Held(msgspec.Struct):
     served: Served[Any, Any] | None = None
     """What an incomplete request asks."""
     request: bytearray = msgspec.field(default_factory=bytearray)
+    complete: bool = False
+    """Somebody works on it: its room is taken until `Depot.answered`, whatever its caller sends meanwhile."""
     reply: bytes = b""
     expiry: asyncio.TimerHandle | None = None
 
@@ -220,7 +222,7 @@ class Depot:
             return Parcel(b"")
         if held.expiry is not None:
             held.expiry.cancel()
-        whole, held.request = bytes(held.request), bytearray()
+        whole, held.request, held.complete = bytes(held.request), bytearray(), True
         return Whole(held.served, whole, number)
 
     def _part(self, caller: str, wanted: str) -> Parcel:
@@ -236,7 +238,7 @@ class Depot:
     def _named(self, caller: str, text: str) -> tuple[str, int]:
         number, _, offset = text.partition(" ")
         held = self._held.get(number)
-        if held is None or held.caller != caller:
+        if held is None or held.caller != caller or held.complete:
             raise RefusedError("unavailable", "the rest of this message was given up; repeat the command")
         return number, _number(offset)
 

@@ -46,6 +46,8 @@ class HeldLease:
         self._holder = holder
         self._ttl = ttl
         self._revision = revision
+        self._doubtful = False
+        """Whether what is in the bucket may have another revision."""
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._renewal = asyncio.create_task(self._renew(), name=f"lease-{key}")
 
@@ -76,25 +78,38 @@ class HeldLease:
                 async with asyncio.timeout_at(held_until):
                     await self._once_more()
                 held_until = asked + self._ttl
-        except (TimeoutError, WrongSequenceError):
+        except (TimeoutError, BusError) as error:
+            _logger.warning("the lease of %s is lost: %s", self._key, str(error) or "not renewed in time")
             self._lost.set_result(None)
+        except Exception as error:  # noqa: BLE001 - handed to whoever awaits `lost`: a lease must not end unheard
+            self._lost.set_exception(error)
 
     async def _once_more(self) -> None:
         backoff = Backoff(0.05, self._ttl / 6)
         while True:
             try:
-                self._revision = await self._write(self._revision)
+                self._revision = await self._write(await self._expected())
             except _NOT_NOW:
                 await backoff.wait()
             except WrongSequenceError:
-                # Ours was written and its answer lost, or the bucket was lost with everything in it.
-                now = await _entry(self._bus, self._bucket, self._key)
-                if now is not None and now.value is not None and now.value != self._holder:
-                    raise
-                self._revision = await self._write(now.revision if now else 0)
-                return
+                self._doubtful = True
+                await backoff.wait()
             else:
+                self._doubtful = False
                 return
+
+    async def _expected(self) -> int:
+        """
+        After what revision to write; raises BusError if somebody else is the holder.
+
+        In doubt that is looked up: ours was written and its answer lost, or the bucket was lost with everything in it.
+        """
+        if not self._doubtful:
+            return self._revision
+        now = await _entry(self._bus, self._bucket, self._key)
+        if now is not None and now.value is not None and now.value != self._holder:
+            raise BusError("somebody else holds it")
+        return now.revision if now else 0
 
     async def _write(self, expect: int) -> int:
         return await self._bus.update(

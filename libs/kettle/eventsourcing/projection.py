@@ -15,7 +15,7 @@ Errors:
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -91,6 +91,14 @@ class Tx(Protocol):
     async def fetch(self, query: str, *args: Any) -> Sequence[Any]:
         """
         Run a query.
+        """
+        ...
+
+    async def copy_records_to_table(
+        self, table_name: str, *, records: Iterable[Sequence[Any]], columns: Sequence[str]
+    ) -> str:
+        """
+        Add rows to a table, as they come.
         """
         ...
 
@@ -254,15 +262,33 @@ class _Runner:
         Apply what the log has beyond the cursor.
         """
         self.frame = await self._cursors.cursor(self._projection.name, self._projection.version, self._shard)
+        await self._not_ahead()
         async for frames in grouped(self._log.read(self._shard, after=self.frame)):
             await self._apply(frames)
         await self._progress.move(self._shard, self.frame)
+
+    async def _not_ahead(self) -> None:
+        """
+        Stop rather than leave out, as known, what a log records anew that was restored from an older copy.
+        """
+        tenure = await self._log.tenure(self._shard)
+        if tenure is None or tenure.frame >= self.frame:
+            return
+        name, shard, at = self._projection.name, self._shard, self.frame
+        why = (
+            f"because its tables are at frame {at}, and the log of {shard} ends with frame {tenure.frame}: the log was restored "
+            f"from an older copy. `kettle log rebuild {name}` makes the tables anew"
+        )
+        await self._cursors.stop(name, self._projection.version, shard, at=at, why=why)
+        raise StoppedError(name, shard, tenure.frame, tenure.head, why)
 
     async def take(self, frames: Sequence[Frame | Hollow]) -> None:
         """
         Apply what came by the bus: what is known is left out, what is missing is read from the log.
         """
         known = self.frame
+        if frames[0].number <= known:
+            await self._not_ahead()
         new = [frame for frame in frames if frame.number > known and isinstance(frame, Frame)]
         if len(new) < sum(frame.number > known for frame in frames):
             await self.look()  # one was too large for the bus, which has it without its entries

@@ -5,9 +5,9 @@ Pure.  Times in ads are whole seconds since the epoch, as HTCondor's tools expec
 An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `apply` finds them without folding case.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events.cluster import ClusterSubmitted
@@ -85,6 +85,8 @@ _MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
 _REFUSED: Final = frozenset(
     name.lower() for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate")
 )
+LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED))
+"""The attributes that `apply` may set, change or take away; it leaves all others as they were submitted."""
 _SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, "User")}
 
 
@@ -94,33 +96,71 @@ def job_ad(submitted: ClusterSubmitted, at_us: int, proc: int, *, schedd: str = 
 
     `User` is kept when it names the owner in some domain.  Raises IndexError if the cluster has no such job.
     """
+    return job_ads(submitted, at_us)(proc, schedd)
+
+
+def job_ads(submitted: ClusterSubmitted, at_us: int) -> Callable[[int, str], Ad]:
+    """
+    The ads of a cluster's jobs, as `job_ad` says, by number of the job and name of its schedd.
+
+    What the jobs have in common is worked out once. The order of the attributes is the same as well.
+    """
     queued_at = at_us // 1_000_000
-    cluster = submitted.cluster
-    ad: Ad = {}
+    cluster, owner, rows = submitted.cluster, submitted.owner, submitted.rows
     spelled: dict[str, str] = dict(_SPELLING)
-    row = submitted.rows[proc]
-    for name, value in _pairs(submitted.ad, zip(submitted.columns, row, strict=True)):
-        folded = name.lower()
-        if folded not in _REFUSED:
-            ad[spelled.setdefault(folded, name)] = _with_cluster(value, cluster)
-    owner = submitted.owner
-    user = ad.get("User")
+    common: Ad = {}
+    for name, value in submitted.ad.items():
+        if (folded := name.lower()) not in _REFUSED:
+            common[spelled.setdefault(folded, name)] = _with_cluster(value, cluster)
+    own: list[tuple[int, str]] = []
+    for index, name in enumerate(submitted.columns):
+        if (folded := name.lower()) not in _REFUSED:
+            place = spelled.setdefault(folded, name)
+            common.setdefault(place, 0)  # each job has a value of its own
+            if place != "TotalSubmitProcs":  # that is counted, whatever was said
+                own.append((index, place))
+    own_user = any(name == "User" for _, name in own)
+    _settle(common, submitted, queued_at)
+
+    def made(proc: int, schedd: str) -> Ad:
+        row = rows[proc]
+        if len(row) != len(submitted.columns):
+            raise ValueError(f"job {cluster}.{proc} has not as many values as its cluster has columns")
+        ad = common.copy()
+        for index, name in own:
+            ad[name] = _with_cluster(row[index], cluster)
+        if own_user:
+            ad["User"] = _user(ad["User"], owner)
+        ad["ProcId"] = proc
+        ad["GlobalJobId"] = f"{schedd}#{cluster}.{proc}#{queued_at}"
+        return ad
+
+    return made
+
+
+def _settle(ad: Ad, submitted: ClusterSubmitted, queued_at: int) -> None:
+    """
+    Set what a submitter cannot state, and what he did not.
+    """
     ad.update(_ALWAYS)
     ad.update(
         {
-            "ClusterId": cluster,
-            "ProcId": proc,
-            "Owner": owner,
-            "User": user if isinstance(user, str) and user.startswith(f"{owner}@") else owner,
+            "ClusterId": submitted.cluster,
+            "ProcId": 0,
+            "Owner": submitted.owner,
+            "User": _user(ad.get("User"), submitted.owner),
             "QDate": queued_at,
-            "GlobalJobId": f"{schedd}#{cluster}.{proc}#{queued_at}",
+            "GlobalJobId": "",
             "EnteredCurrentStatus": queued_at,
             "TotalSubmitProcs": len(submitted.rows),
         }
     )
     for name, value in _UNLESS_SAID.items():
         ad.setdefault(name, value)
-    return ad
+
+
+def _user(said: Scalar | None, owner: str) -> str:
+    return said if isinstance(said, str) and said.startswith(f"{owner}@") else owner
 
 
 def fold_base(submitted: ClusterSubmitted) -> Callable[[int], Ad]:
@@ -193,19 +233,12 @@ def ended(ad: Ad) -> bool:
     return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
 
 
-def _pairs(ad: Ad, row: Iterable[tuple[str, Scalar]]) -> Iterable[tuple[str, Scalar]]:
-    yield from ad.items()
-    yield from row
-
-
 def _with_cluster(value: Scalar, cluster: int) -> Scalar:
-    match value:
-        case str() if CLUSTER_MACRO in value:
-            return value.replace(CLUSTER_MACRO, str(cluster))
-        case Expr(expr=text) if CLUSTER_MACRO in text:
-            return Expr(text.replace(CLUSTER_MACRO, str(cluster)))
-        case _:
-            return value
+    if isinstance(value, str):
+        return value.replace(CLUSTER_MACRO, str(cluster)) if CLUSTER_MACRO in value else value
+    if isinstance(value, Expr) and CLUSTER_MACRO in value.expr:
+        return Expr(value.expr.replace(CLUSTER_MACRO, str(cluster)))
+    return value
 
 
 def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
@@ -302,4 +335,8 @@ def _number(ad: Ad, name: str) -> float:
 
 
 def _add(ad: Ad, name: str, amount: float) -> None:
-    ad[name] = _number(ad, name) + amount
+    value = ad.get(name)
+    plain = (
+        type(value) is int or type(value) is float
+    )  # ten times for each job: a look at the union takes longer
+    ad[name] = (cast("float", value) if plain else _number(ad, name)) + amount

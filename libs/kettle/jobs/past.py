@@ -7,13 +7,14 @@ that it can go on from what was stored of them.  Sums are kept in whole microsec
 the frames are grouped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Final, cast
 
 import msgspec
 
-from kettle.jobs.ad import Status, apply, ended, job_ad
+from kettle.jobs.ad import Status, apply, ended, job_ads
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobEvent, JobVacated, Usage, decode
 from kettle.wire.frames import Entry, Frame
@@ -31,11 +32,16 @@ class Happened(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, dict=True):
     """A cluster, as recorded."""
 
     at: int
     event: ClusterSubmitted
+
+    @cached_property
+    def ads(self) -> Callable[[int, str], Ad]:
+        """The ads of its jobs as they were submitted, by number in the cluster and name of the schedd."""
+        return job_ads(self.event, self.at)
 
 
 class Departed(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +56,9 @@ class Departed(msgspec.Struct, frozen=True, kw_only=True):
     frame: int
     """That in which it left."""
     ad: Ad
+    submission: Submission
+    fresh: bool
+    """Its cluster was submitted in the same frames: nothing was stored of it."""
 
 
 class Spent(msgspec.Struct):
@@ -114,10 +123,10 @@ class UnknownJobError(Exception):
     """An event of a job whose submission is not recorded: the log is broken, or this fold did not begin at its start."""
 
 
-def touched(frames: Iterable[Frame]) -> set[JobId]:
-    """The jobs that frames speak of."""
-    names = (entry.stream for frame in frames for entry in frame.entries)
-    return {JobId.parse(name.removeprefix("job/")) for name in names if name.startswith("job/")}
+def touched(frames: Iterable[Frame]) -> dict[str, JobId]:
+    """The jobs that frames speak of, by stream."""
+    names = {entry.stream for frame in frames for entry in frame.entries}
+    return {name: JobId.parse(name.removeprefix("job/")) for name in names if name.startswith("job/")}
 
 
 class Past:
@@ -125,7 +134,8 @@ class Past:
     The fold over frames of one shard.
 
     `clusters` and `jobs`: what is stored of the clusters and jobs that the frames speak of and that are in the queue.
-    A job that is not among them, of a cluster whose submission was not fed, has left.
+    A job that is not among them, of a cluster whose submission was not fed, has left. `present`: ads of some jobs in the
+    queue as an earlier fold left them, which then need not be among `jobs`; it is taken over.
     """
 
     def __init__(
@@ -133,14 +143,21 @@ class Past:
         schedd: str,
         clusters: Mapping[int, Submission] | None = None,
         jobs: Mapping[JobId, Sequence[Happened]] | None = None,
+        present: dict[JobId, Ad] | None = None,
     ) -> None:
         self._schedd = schedd
         self._clusters = dict(clusters or {})
         self._live: dict[int, int] = {}
-        self._ads: dict[JobId, Ad] = {}
+        self._ads: dict[JobId, Ad] = {} if present is None else present
+        self._ids: dict[str, JobId] = {}
         self._stored = dict(jobs or {})
         self._depth: dict[str, Depth] = {}
         self.changes = Changes()
+
+    @property
+    def present(self) -> dict[JobId, Ad]:
+        """The ads of those jobs in the queue that were spoken of; the ads go on changing with the fold."""
+        return self._ads
 
     def take(self) -> Changes:
         """The changes since the last time."""
@@ -173,17 +190,20 @@ class Past:
 
     def _job(self, frame: Frame, entry: Entry, event: JobEvent) -> str:
         """Apply an event of a job; its owner."""
-        job = JobId.parse(entry.stream.removeprefix("job/"))
-        ad = self._ad(job)
-        owner = str(ad["Owner"])
-        depth = self._depth.setdefault(owner, Depth())
+        job = self._ids.get(entry.stream)
+        if job is None:
+            job = self._ids[entry.stream] = JobId.parse(entry.stream.removeprefix("job/"))
+        ad = self._ads.get(job)
+        if ad is None:
+            ad = self._ads[job] = self._begun(job)
+        owner = cast("str", ad["Owner"])
+        depth = self._depth.get(owner)
+        if depth is None:
+            depth = self._depth[owner] = Depth()
         depth.move(cast("int", ad["JobStatus"]), -1)
         apply(ad, event, frame.at)
-        match event:
-            case JobCompleted() | JobVacated():
-                self._spend(owner, _spent(ad, event.usage))
-            case _:
-                pass
+        if isinstance(event, JobCompleted | JobVacated):
+            self._spend(owner, _spent(ad, event.usage))
         if not ended(ad):
             depth.move(cast("int", ad["JobStatus"]), 1)
             self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))
@@ -191,41 +211,42 @@ class Past:
             return owner
         self.changes.happened.pop(job, None)
         self.changes.present.pop(job, None)
+        submission = self._clusters[job.cluster]
         self.changes.departed.append(
             Departed(
                 job=job,
                 owner=owner,
                 status=int(cast("int", ad["JobStatus"])),
-                submitted_at=self._clusters[job.cluster].at,
+                submitted_at=submission.at,
                 left_at=frame.at,
                 frame=frame.number,
                 ad=ad,
+                submission=submission,
+                fresh=job.cluster in self.changes.submitted,
             )
         )
-        self._forget(job)
+        self._forget(job, entry.stream)
         return owner
 
-    def _ad(self, job: JobId) -> Ad:
-        ad = self._ads.get(job)
-        if ad is None:
-            submission = self._clusters.get(job.cluster)
-            known = job.cluster in self._live or job in self._stored
-            if submission is None or not known or job.proc >= len(submission.event.rows):
-                raise UnknownJobError(
-                    f"{self._schedd}: an event of job {job}, which was never submitted or has left"
-                )
-            ad = job_ad(submission.event, submission.at, job.proc, schedd=self._schedd)
-            for happened in self._stored.pop(job, ()):
-                apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
-            self._ads[job] = ad
+    def _begun(self, job: JobId) -> Ad:
+        """The ad of a job as what is stored of it says."""
+        submission = self._clusters.get(job.cluster)
+        known = job.cluster in self._live or job in self._stored
+        if submission is None or not known or job.proc >= len(submission.event.rows):
+            raise UnknownJobError(
+                f"{self._schedd}: an event of job {job}, which was never submitted or has left"
+            )
+        ad = submission.ads(job.proc, self._schedd)
+        for happened in self._stored.pop(job, ()):
+            apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
         return ad
 
     def _spend(self, owner: str, spent: Spent) -> None:
         self.changes.spent.setdefault(owner, Spent()).add(spent)
 
-    def _forget(self, job: JobId) -> None:
+    def _forget(self, job: JobId, stream: str) -> None:
         """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
-        del self._ads[job]
+        del self._ads[job], self._ids[stream]
         if job.cluster in self._live:
             self._live[job.cluster] -= 1
             if not self._live[job.cluster]:

@@ -5,11 +5,12 @@ Who reads or fills the tables goes on meanwhile, and afterwards with the new one
 dropped by the next one.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,8 +22,11 @@ from kettle.storage import Database, PgLog
 from kettle.storage.cursors import move
 from kettle.storage.database import ERRORS, Connection, is_away
 from kettle.storage.queries import load
+from kettle.wire.frames import Frame
 
-GROUP: Final = 10_000
+T = TypeVar("T")
+
+GROUP: Final = 20_000
 """Events in one transaction, about."""
 NEAR: Final = 1_000
 """Frames that may be left for the transaction that swaps, which holds up those who fill the tables."""
@@ -150,6 +154,29 @@ async def shards_of(projection: StoredProjection, logs: Sequence[PgLog]) -> dict
     return found
 
 
+async def groups(frames: AsyncIterator[Frame]) -> AsyncGenerator[list[Decoded], None]:
+    """
+    Frames with their events, as many as one transaction takes.
+    """
+    async for group in grouped(frames, most_frames=GROUP, most_events=GROUP):
+        yield [(frame, decoded_events(frame)) for frame in group]
+
+
+async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """
+    The same items; the next one is made while the caller is busy with one.
+    """
+    async with aclosing(items):
+        coming = asyncio.ensure_future(anext(items, None))
+        try:
+            while (item := await coming) is not None:
+                coming = asyncio.ensure_future(anext(items, None))
+                yield item
+        finally:
+            if coming.cancel():
+                await asyncio.wait({coming})
+
+
 class _Rebuilding:
     def __init__(
         self,
@@ -209,16 +236,13 @@ class _Rebuilding:
         applied = 0
         for shard, log in self._sources.items():
             total = sum(heads[known] for known in self._sources)
-            async for frames in grouped(
-                log.read(shard, after=self.cursors[shard], until=heads[shard]),
-                most_frames=GROUP,
-                most_events=GROUP,
-            ):
+            frames = log.read(shard, after=self.cursors[shard], until=heads[shard])
+            async for decoded in ahead(groups(frames)):
                 async with self._connection.transaction():
                     # The swap is committed durably, and with it all that was written before.
                     await self._connection.execute("SET LOCAL synchronous_commit TO off")
-                    await self._apply(shard, [(frame, decoded_events(frame)) for frame in frames])
-                applied += len(frames)
+                    await self._apply(shard, decoded)
+                applied += len(decoded)
                 if self._report is not None:
                     self._report(sum(self.cursors.values()), total)
         return applied

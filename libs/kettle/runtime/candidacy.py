@@ -60,7 +60,8 @@ class Candidacy:
             yield candidacy
         finally:
             signs.cancel()
-            candidacy._loop.call_soon_threadsafe(candidacy._give_up)
+            with suppress(RuntimeError):  # its loop is closed: the thread has failed, and told so
+                candidacy._loop.call_soon_threadsafe(candidacy._give_up)
             await asyncio.to_thread(candidacy._thread.join)
             candidacy._ended.cancel()
 
@@ -127,6 +128,8 @@ class Candidacy:
             try:
                 self._tell(self._elected.set)
                 await asyncio.wait({lost, stalled}, return_when=asyncio.FIRST_COMPLETED)
+                if lost.done():
+                    lost.result()
             finally:
                 stalled.cancel()
                 await lease.release()

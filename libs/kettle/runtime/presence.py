@@ -58,8 +58,11 @@ async def gone(text: str) -> None:
         fd = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return
+    except OSError:  # a sandbox that does not let us: nothing can be proven
+        await asyncio.Event().wait()
+        return
     try:
-        if _started(process.pid) == process.started:
+        if _started(process.pid) in (process.started, 0):
             await _readable(fd)
     finally:
         os.close(fd)
@@ -90,10 +93,10 @@ def _namespace() -> int:
 
 def _started(pid: int) -> int:
     """
-    0: there is no such process any more.
+    0: there is no such process any more, or it is another account's and hidden (`hidepid`).
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return 0
     return int(stat.rpartition(")")[2].split()[_START_TIME])

@@ -16,6 +16,8 @@ from kettle.storage.pieces import FRAME, POSITION, VERSION, Archives, EventRow, 
 from kettle.storage.queries import QUERIES
 
 PAGE_ROWS: Final = 1_000
+PAGE_BYTES: Final = 8 * 1024 * 1024
+"""About so much of the events themselves is read at once, and at least one event: submissions may be large."""
 
 _BEYOND: Final = 1 << 62
 """Greater than every position."""
@@ -74,7 +76,7 @@ async def events(
 
 
 async def _page(database: Database, shard: ShardKey, at: tuple[int, int], until: int) -> Sequence[EventRow]:
-    return await database.run(lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS))
+    return await database.run(lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS, PAGE_BYTES))
 
 
 async def _next(database: Database, place: "_Place") -> Piece | None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from kettle.cli.commands import COMMANDS, GROUPS
 from kettle.cli.errors import CommandError, OutputError, UsageError
+from kettle.cli.log.times import TimeParser
 from kettle.cli.screen import Screen, writing
 
 _HEAD = """\
@@ -103,7 +104,7 @@ def _overview() -> str:
 
 def _run(name: str, words: list[str]) -> int:
     module = importlib.import_module(f"kettle.cli.commands.{name}")
-    parser = argparse.ArgumentParser(
+    parser = TimeParser(
         prog=f"kettle {name}",
         description=module.HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -27,6 +27,7 @@ from kettle.cli.screen import Screen
 from kettle.cli.spans import counted, duration
 from kettle.client import Client, JobId, Progress, select
 from kettle.runtime import make_lifeline
+from kettle.wire.commands.accounting import OwnerUsage
 
 SLOTS: Final = 8
 SLICE: Final = 1000
@@ -195,7 +196,7 @@ async def _check(
     if not screen.as_json:
         for event in await client.events(JobId(cluster, figures.killed_at % figures.jobs)):
             timeline.add(event)
-    usage = await client.usage()
+    usage = await _usage(client, figures.jobs)
     figures.attempts = sum(owner.attempts for owner in usage)
     figures.cpu = sum(owner.cpu for owner in usage)
     figures.clean, figures.frames = await _audit(home)
@@ -210,6 +211,18 @@ async def _check(
     )
     said = screen.paint("clean", "good") if figures.clean else screen.paint("NOT CLEAN", "bad")
     _say(screen, f"The log has {counted(figures.frames, 'frame')}, and its audit is {said}.")
+
+
+async def _usage(client: Client, jobs: int) -> list[OwnerUsage]:
+    """
+    What was used, once accounting has heard of the last job: it is a moment behind the queue.
+    """
+    async with asyncio.timeout(30):
+        while True:
+            usage = await client.usage()
+            if sum(owner.jobs_completed for owner in usage) >= jobs:
+                return usage
+            await asyncio.sleep(0.05)
 
 
 async def _audit(home: Path) -> tuple[bool, int]:

@@ -124,7 +124,7 @@ def _cycle(event: CycleNegotiated) -> str:
     given = sum(match.count for match in event.matches)
     refused = sum(rejection.count for rejection in event.rejections)
     return (
-        f"cycle {event.cycle}: {counted(given, 'job')} matched and {refused} refused, {event.slots} slots free, "
+        f"cycle {event.cycle}: {counted(given, 'job')} matched and {refused} refused, {counted(event.slots, 'free slot')}, "
         f"{duration(event.duration)}"
     )
 

@@ -52,9 +52,25 @@ class Follower:
         async with aclosing(reading) as batches:
             async for batch in batches:
                 for message in batch.messages:
-                    async for frame in self._frames(frames.decode(message.data), mark):
+                    arrived = frames.decode(message.data)
+                    mark = self._valid(mark, arrived)
+                    async for frame in self._frames(arrived, mark):
                         mark = await self._tell(frame, mark, hand_on)
                 await hand_on(batch.ack)
+
+    def _valid(self, mark: Mark | None, frame: Frame | Hollow) -> Mark | None:
+        """
+        The mark, unless its event is not in the log any more: a later epoch records only behind what is there.
+        """
+        if mark is None or frame.epoch <= mark.epoch or frame.position > mark.position:
+            return mark
+        _log.warning(
+            "the log of %s was restored from an older copy: what it records from frame %s on is told, although "
+            "events with the same ids were told before",
+            self._shard,
+            frame.number,
+        )
+        return None
 
     async def _frames(self, arrived: Frame | Hollow, mark: Mark | None) -> AsyncGenerator[Frame, None]:
         """
@@ -73,6 +89,7 @@ class Follower:
             yield frame
 
     async def _tell(self, frame: Frame, mark: Mark | None, hand_on: HandOn) -> Mark | None:
+        mark = self._valid(mark, frame)
         told = read(frame, after=mark.position if mark else 0)
         if not told:
             return mark

@@ -301,8 +301,16 @@ class Claims:
         for claim in self._leases.suspect(held, answer.unknown):
             self.lose(claim, CLAIM_NOT_FOUND, f"the startd {startd} does not have the claim any more")
         extra = [claim for claim in answer.extra if self._abandoned(claim)]
-        if extra:
-            await self._give_back(startd, extra, "the claim is not on record")
+        if extra:  # beside the renewals, which must go on while the database is away
+            self._tasks.create_task(self._disown(startd, extra))
+
+    async def _disown(self, startd: str, claims: list[str]) -> None:
+        """
+        Give back claims that are not on record, unless a successor of ours may have been granted them.
+        """
+        await self._ledger.shard.look()
+        if abandoned := [claim for claim in claims if self._abandoned(claim)]:
+            await self._give_back(startd, abandoned, "the claim is not on record")
 
     def _abandoned(self, claim: str) -> bool:
         return claim not in self._queue.claims and claim not in self._asking

@@ -58,17 +58,22 @@ class Partners:
         live = [held.job for held in self._queue.claims.values() if held.job is not None]
         orders = self._shadows.sync(request, live)
         await self._ledger.record([])  # an assignment is an effect: it leaves after its commit
+        if orders.start or orders.stop or orders.forget or orders.over:
+            await self._ledger.shard.look()  # what is given up on the word of a stale owner is lost
         return orders
 
     async def report(self, request: ReportAttempts, caller: Identity) -> AttemptsRecorded:
         """Record what happened to attempts, and give the freed claims their next jobs in the same frame."""
         _only("shadow", caller)
         next_jobs: list[JobId] = []
+        known = True
         for report in request.reports:
-            self._hear(report)
+            known &= self._hear(report)
             if not isinstance(report.news, Began) and (job := self._follow(report)) is not None:
                 next_jobs.append(job)
         frame = await self._ledger.record([])
+        if not known:
+            await self._ledger.shard.look()  # what we have not heard of, a successor of ours may have
         start: list[Assignment] = []
         for job in next_jobs:
             assignment = self._shadows.hand_over(job, request.shadow)
@@ -79,18 +84,22 @@ class Partners:
             self._shadows.push(request.shadow, start[len(first) :])
         return AttemptsRecorded(start=first, position=Position(self._ledger.shard.name, frame))
 
-    def _hear(self, report: AttemptReport) -> None:
+    def _hear(self, report: AttemptReport) -> bool:
+        """
+        Record what is new; False: nothing is, because it was said before, or to somebody else.
+        """
         entry = self._queue.jobs.get(report.job)
         if entry is None:
-            return  # over since long: said twice is said once
+            return False  # over since long: said twice is said once
         events = decide(entry.job, command_of(report))
         if not events:
-            return
+            return False
         stream = job_stream(report.job)
         self._ledger.record([(stream, event) for event in events])
         if not isinstance(report.news, Began):
             self._shadows.forget(report.job)
             self._give_up(report, stream)
+        return True
 
     def _give_up(self, report: AttemptReport, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""

@@ -237,7 +237,7 @@ async def test_following(pool: Backend, kettle: Kettle, tmp_path: Path) -> None:
         (["show", "--frame", "x"], "'x' is no range of frames"),
         (["show", "--job", "12"], "'12' is not a job id"),
         (["show", "--since", "noon"], "'noon' is no moment: write it as 2026-11-20T14:00:00Z"),
-        (["at", "-10x"], "'10x' is no span of time: write it as 90s, 10m, 2h30m"),
+        (["at", "-10x"], "'10x' is no moment: write it as 2026-11-20T14:00:00Z"),
         (["rebuild", "job"], "there is no projection 'job'; did you mean jobs?"),
         (["rebuild", "working_set"], "a working set is one shard's"),
         (["archive", "--older-than", "many"], "'many' is no span of time"),

@@ -5,10 +5,12 @@ What the tables of the projections say.
 import random
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from kettle.eventsourcing.projection import decoded_events
 from kettle.projections import PROJECTIONS, Refold, prepare, rebuild
+from kettle.projections.jobs.projection import INLINE
 from kettle.storage.migrate import migrate
 from kettle.testing.services import Backend, owned
 from kettle.wire.events import (
@@ -217,6 +219,52 @@ async def test_how_frames_are_grouped_makes_no_difference(backend: Backend, seed
             size = chance.randint(1, 5)
             group, read = read[:size], read[size:]
             await fold.feed(group)
+        assert [] == await fold.differences()
+
+
+async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:
+    """
+    Those that come and go in one transaction leave the same rows as those that are stored in between.
+    """
+    await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=2 * INLINE))])
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    assert [(2 * INLINE // 5, 2 * INLINE * 4 // 5)] == await rows(
+        backend, "SELECT (SELECT count(*) FROM jobs.live), (SELECT count(*) FROM jobs.history)"
+    )
+    read = [(frame, decoded_events(frame)) async for frame in backend.log.read(SHARD)]
+    async with backend.log.database.connection() as connection, connection.transaction():
+        fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
+        await fold.begin()
+        for first in range(0, len(read), 7):
+            await fold.feed(read[first : first + 7])
+        assert [] == await fold.differences()
+        half = len(read) // 2
+        fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
+        await fold.begin()
+        await fold.feed(read[:half])
+        await fold.feed(read[half:])
+        assert [] == await fold.differences()
+
+
+async def test_what_was_rolled_back_is_not_remembered(backend: Backend) -> None:
+    """
+    Frames that were folded in vain, in part or as a whole, are folded again as if nothing had been.
+    """
+    await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=10))])
+    await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+    read = [(frame, decoded_events(frame)) async for frame in backend.log.read(SHARD)]
+    async with backend.log.database.connection() as connection, connection.transaction():
+        fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
+        await fold.begin()
+        for frame, events in read:
+            for upto in (len(events), len(events) // 2):
+                if upto:
+                    vain = connection.transaction()
+                    await vain.start()
+                    part = msgspec.structs.replace(frame, entries=frame.entries[:upto])
+                    await fold.feed([(part, events[:upto])])
+                    await vain.rollback()
+            await fold.feed([(frame, events)])
         assert [] == await fold.differences()
 
 

@@ -222,7 +222,7 @@ async def test_an_error_of_ours_is_not_retried(dsn: str) -> None:
 
 
 HOT: list[tuple[str, tuple[Any, ...], str]] = [
-    ("read", (1, 10_000, 0, 20_000, 1_000), "event_1_0_pkey"),
+    ("read", (1, 10_000, 0, 20_000, 1_000, 1 << 20), "event_1_0_pkey"),
     ("stream", (1, "job/77.0"), "event_1_0_shard_stream_ver_idx"),
     ("answers", (1, 100), "command_age"),
     ("forget_answers", (1, 100), "command_age"),

@@ -197,3 +197,24 @@ async def test_a_small_command_is_one_message() -> None:
 
     assert b"answer" == await exchange(carry, "a", b"0123456789", {}, limit=LIMIT)
     assert [("a", b"0123456789", {})] == sent
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{FETCH: "20"}, {FETCH: "0"}, {PART_OF: "0"}, {PART_OF: "5"}],
+    ids=["end", "begin", "again", "odd"],
+)
+async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[str, str]) -> None:
+    """
+    Whatever its caller sends meanwhile, nobody holds more for him than was agreed.
+    """
+    here = depot()
+    number = announced(here, "u-ada", 3)
+    whole = here.receive("u-ada", part(number, 0, b"abc"), None)
+    assert isinstance(whole, Whole)
+    ((header, offset),) = more.items()
+    with pytest.raises(RefusedError, match="given up"):
+        here.receive("u-ada", Parcel(b"abc", {header: f"{number} {offset}"}), None)
+    assert 3 == here.held
+    here.answered(whole)
+    assert 0 == here.held

@@ -6,6 +6,8 @@ import argparse
 import importlib
 import subprocess
 import sys
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -28,17 +30,48 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         assert f"kettle {name}" in said.split("examples:")[1]
 
 
+@pytest.mark.parametrize("words", [["events"], ["history"], ["log", "show"]])
+@pytest.mark.parametrize("since", ["10m", "-10m"])
+def test_every_command_reads_times_alike(
+    words: list[str], since: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """
+    So long ago is written with a minus sign or without, wherever a time is taken: what is missing is the pool alone.
+    """
+    assert 1 == main([*words, "--since", since, "--home", str(tmp_path / "none")])
+    assert "no pool is up" in capsys.readouterr().err
+
+
+def test_a_range_of_frames_that_ends_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    It is refused, rather than answered with nothing.
+    """
+    with pytest.raises(SystemExit) as ended:
+        main(["log", "show", "schedd.ap1", "--frame", "9:2"])
+    assert 2 == ended.value.code
+    assert "it ends before it begins" in capsys.readouterr().err
+
+
 def test_every_command_but_services_has_json() -> None:
     """
     Programs need not read tables.
     """
     without: set[str] = set()
     for name in COMMANDS:
-        parser = argparse.ArgumentParser()
+        parser = argparse.ArgumentParser(name)
         importlib.import_module(f"kettle.cli.commands.{name}").arguments(parser)
-        if "--json" not in parser.format_help():
-            without.add(name)
-    assert {"run"} == without
+        without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
+    assert {"run", "classad convert"} == without
+
+
+def _leaves(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The commands that have no further commands below them."""
+    below: list[argparse.ArgumentParser] = []
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]  # there is no public list
+        if isinstance(action.choices, dict):
+            commands = cast("dict[str, argparse.ArgumentParser]", action.choices)
+            below += [leaf for each in commands.values() for leaf in _leaves(each)]
+    return below or [parser]
 
 
 def test_the_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@ Projections and the relay that feeds them, over a bus and a log in memory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,6 +33,11 @@ class MemoryTx:
         raise NotImplementedError
 
     async def fetch(self, query: str, *args: Any) -> Sequence[Any]:
+        raise NotImplementedError
+
+    async def copy_records_to_table(
+        self, table_name: str, *, records: Iterable[Sequence[Any]], columns: Sequence[str]
+    ) -> str:
         raise NotImplementedError
 
 
@@ -203,6 +208,20 @@ async def test_one_that_was_overtaken_goes_on_from_there() -> None:
         assert await world.progress.caught_up("s", 5, deadline=PATIENCE_S)
     assert 5 == world.cursors.frame
     assert 3 not in world.projection.applied
+
+
+async def test_a_log_that_was_restored_from_an_older_copy_stops_the_projection() -> None:
+    """
+    What is recorded anew under numbers that it knows would be left out for ever.
+    """
+    world = World()
+    world.cursors.frame = 9
+    async with world.shard(relayed=False) as shard:
+        await record(shard, 3)
+        with pytest.raises(StoppedError, match="at frame 9, and the log of s ends with frame 3") as stopped:
+            await asyncio.wait_for(world.project(), PATIENCE_S)
+    assert stopped.value.why == world.cursors.why
+    assert {} == world.projection.applied
 
 
 async def test_an_event_that_cannot_be_read_stops_the_projection() -> None:

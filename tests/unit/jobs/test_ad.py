@@ -1,6 +1,7 @@
 import pytest
 
 from kettle.jobs import Status, apply, ended, job_ad
+from kettle.jobs.ad import job_ads
 from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.events import (
     ClusterSubmitted,
@@ -197,3 +198,20 @@ def test_removed_leaves_with_its_attempt() -> None:
         assert {"JobStatus": 3, "RemoveReason": "no more", "CompletionDate": 0} == part(
             ad, "JobStatus", "RemoveReason", "CompletionDate"
         )
+
+
+def test_jobs_of_a_cluster_share_nothing_that_changes() -> None:
+    """The ads of a cluster are alike but for the columns, whatever becomes of one of them, and in one order."""
+    submitted = ClusterSubmitted(
+        cluster=9, owner="eve", ad={"Out": "o.$(ClusterId)"}, columns=["Args", "user", "TotalSubmitProcs"],
+        rows=[["a", "eve@uni", 7], ["b", "ada", 7]],
+    )  # fmt: skip
+    made = job_ads(submitted, 5_000_000)
+    first = made(0, "ap")
+    apply(first, JobAssigned(attempt=1, claim="c", slot="s", startd="d"), 6_000_000)
+    second = made(1, "ap")
+    assert ["b", "eve", 2, "o.9", 1, "ap#9.1#5"] == [
+        second[name] for name in ("Args", "User", "TotalSubmitProcs", "Out", "JobStatus", "GlobalJobId")
+    ]
+    assert list(made(0, "ap").items()) == list(job_ad(submitted, 5_000_000, 0, schedd="ap").items())
+    assert ["Out", "Args", "User", "TotalSubmitProcs"] == list(second)[:4]

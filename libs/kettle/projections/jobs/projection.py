@@ -6,15 +6,19 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kettle.eventsourcing.projection import Decoded, Tx
-from kettle.jobs.past import Happened, Past, Submission, touched
+from kettle.jobs.past import Departed, Happened, Past, Submission, touched
 from kettle.projections.jobs import rows
 from kettle.projections.stored import Sweeper, microseconds
 from kettle.storage.queries import load
 from kettle.wire import events
+from kettle.wire.ads.types import Ad
 from kettle.wire.events import ClusterSubmitted
 from kettle.wire.jobs import JobId
 
@@ -26,7 +30,19 @@ INLINE: Final = 100
 
 _REMEMBERED: Final = 256
 """Submissions that are kept decoded: a cluster of many jobs is spoken of in frame after frame."""
+_PRESENT: Final = 4_096
+"""Jobs whose ads are kept between transactions, for the next event of theirs; each takes about 5 KB."""
 _QUERIES: Final = load(HERE / "queries.sql")
+
+
+_EXACT: Final = ("happen", "leave")
+"""Statements that must find the row of every job."""
+
+
+class _Present(msgspec.Struct):
+    position: int
+    """Of the first event that is not in the ads."""
+    ads: dict[JobId, Ad]
 
 
 class MissingRowError(Exception):
@@ -45,6 +61,7 @@ class Jobs:
         self.version: Final = 1
         self.kinds: Final = ("schedd",)
         self.directory: Final = HERE
+        self._present: dict[str, _Present] = {}
         self._submissions: OrderedDict[tuple[str, int], Submission] = OrderedDict()
         self._sweeper = Sweeper(KEPT)
 
@@ -53,22 +70,41 @@ class Jobs:
         See `Projection.apply`.
         """
         shard = frames[0][0].shard
-        jobs = touched(frame for frame, _ in frames)
+        jobs = set(touched(frame for frame, _ in frames).values())
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
-        past = Past(shard.partition(".")[2], clusters, await _jobs(tx, shard, jobs) if clusters else {})
+        present = self._take_present(shard, frames[0][0].position)
+        missing = jobs - present.keys()
+        stored = await _jobs(tx, shard, missing) if clusters and missing else {}
+        past = Past(shard.partition(".")[2], clusters, stored, present)
         if sum(len(frame.entries) for frame, _ in frames) > INLINE:
-            statements = await asyncio.to_thread(_statements, past, frames)
+            statements, departed = await asyncio.to_thread(_folded, past, frames)
         else:
-            statements = _statements(past, frames)
+            statements, departed = _folded(past, frames)
         for name, columns in statements:
             done = await tx.execute(_QUERIES[name], shard, *columns)
-            if name == "happen" and int(done.rpartition(" ")[2]) != len(columns[0]):
+            if name in _EXACT and int(done.rpartition(" ")[2]) != len(columns[0]):
                 raise MissingRowError(
-                    f"of {len(columns[0])} jobs that are in the queue, only {done} are in the table live"
+                    f"of {len(columns[0])} jobs that were in the queue, only {done} are in the table live"
                 )
+        await _depart(tx, shard, departed)
+        self._keep_present(shard, frames[-1][0].head + 1, past.present)
         if (day := self._sweeper.due(frames)) is not None:
             await tx.execute(_QUERIES["forget_minutes"], shard, day)
             await tx.execute(_QUERIES["forget_claims"], shard, day)
+
+    def _take_present(self, shard: str, position: int) -> dict[JobId, Ad]:
+        """
+        Ads as the frames before `position` have left them, if the fold got as far as that the last time.
+
+        They follow from the log alone: it does not matter whether what was written then was committed, or by whom.
+        """
+        kept = self._present.pop(shard, None)
+        return kept.ads if kept is not None and kept.position == position else {}
+
+    def _keep_present(self, shard: str, position: int, ads: dict[JobId, Ad]) -> None:
+        for job in list(islice(ads, max(0, len(ads) - _PRESENT))):  # those that were spoken of first
+            del ads[job]
+        self._present[shard] = _Present(position, ads)
 
     async def _clusters(self, tx: Tx, shard: str, wanted: set[int]) -> dict[int, Submission]:
         found: dict[int, Submission] = {}
@@ -94,10 +130,22 @@ async def _jobs(tx: Tx, shard: str, jobs: Iterable[JobId]) -> dict[JobId, list[H
     return {JobId(row["cluster"], row["proc"]): rows.unpacked(row["happened"]) for row in found}
 
 
-def _statements(past: Past, frames: Sequence[Decoded]) -> list[rows.Statement]:
+async def _depart(tx: Tx, shard: str, departed: Sequence[Departed]) -> None:
     """
-    Fold, and say in SQL what changed: everything that takes time and needs no database.
+    Write the rows of the history: many of them as a copy, which takes them as they are made.
+    """
+    if len(departed) > INLINE:
+        history = ((shard, *row) for row in rows.history(departed))
+        await tx.copy_records_to_table("history", records=history, columns=["shard", *rows.HISTORY])
+    elif departed:
+        await tx.execute(_QUERIES["depart"], shard, *rows.columns(rows.history(departed)))
+
+
+def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], list[Departed]]:
+    """
+    Fold, and say in SQL what changed and which jobs have left.
     """
     for frame, decoded in frames:
         past.feed(frame, decoded)
-    return [*rows.of_jobs(past.take()), *rows.of_claims(frames)]
+    changes = past.take()
+    return [*rows.of_jobs(changes), *rows.of_claims(frames)], changes.departed

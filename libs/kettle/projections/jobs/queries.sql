@@ -11,7 +11,7 @@ SELECT l.cluster, l.proc, l.happened
   JOIN live l ON l.shard = $1 AND l.cluster = w.cluster AND l.proc = w.proc;
 
 -- name: submit
--- Keep new clusters, and every job of them.
+-- Keep new clusters, and every job of them but those that have left already.
 WITH c AS (
     SELECT * FROM unnest($2::integer[], $3::text[], $4::timestamptz[], $5::integer[], $6::bytea[])
                AS c (cluster, owner, at, jobs, event)
@@ -21,7 +21,8 @@ WITH c AS (
 )
 INSERT INTO live (shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, happened)
 SELECT $1, c.cluster, p.proc, c.owner, 1, c.at, date_trunc('second', c.at), 0, ''
-  FROM c, generate_series(0, c.jobs - 1) AS p (proc);
+  FROM c, generate_series(0, c.jobs - 1) AS p (proc)
+ WHERE (c.cluster, p.proc) NOT IN (SELECT * FROM unnest($7::integer[], $8::integer[]));
 
 -- name: happen
 -- Add to what happened to jobs, and say how they are now.
@@ -33,21 +34,22 @@ UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned
     AS n (cluster, proc, happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason)
  WHERE l.shard = $1 AND l.cluster = n.cluster AND l.proc = n.proc;
 
+-- name: leave
+-- Jobs are not in the queue any more.
+DELETE FROM live l USING unnest($2::integer[], $3::integer[]) AS d (cluster, proc)
+ WHERE l.shard = $1 AND l.cluster = d.cluster AND l.proc = d.proc;
+
 -- name: depart
--- Move jobs from the queue into the history.
-WITH d AS (
-    SELECT * FROM unnest($2::integer[], $3::integer[], $4::text[], $5::integer[], $6::timestamptz[],
-                         $7::timestamptz[], $8::bigint[], $9::bigint[], $10::double precision[], $11::bigint[],
-                         $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::bytea[])
-             AS d (cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued,
-                   started, completed, search, ad)
-), gone AS (
-    DELETE FROM live l USING d WHERE l.shard = $1 AND l.cluster = d.cluster AND l.proc = d.proc
-)
+-- Keep jobs that have left the queue in the history.
 INSERT INTO history (shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory,
                      queued, started, completed, search, ad)
 SELECT $1, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued, started,
-       completed, search::jsonb, ad FROM d;
+       completed, search::jsonb, ad
+  FROM unnest($2::integer[], $3::integer[], $4::text[], $5::integer[], $6::timestamptz[], $7::timestamptz[],
+              $8::bigint[], $9::bigint[], $10::double precision[], $11::bigint[], $12::bigint[], $13::bigint[],
+              $14::bigint[], $15::text[], $16::bytea[])
+    AS d (cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory, queued, started,
+          completed, search, ad);
 
 -- name: forget
 -- Drop those clusters that have no job in the queue.

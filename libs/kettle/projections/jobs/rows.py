@@ -10,7 +10,7 @@ import msgspec
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
 from kettle.jobs.past import MINUTE, US, Changes, Departed, Happened
-from kettle.projections.jobs.search import searchable
+from kettle.projections.jobs.search import COLUMNS, Common
 from kettle.projections.stored import instant, storable
 from kettle.wire import events
 from kettle.wire.ads.types import Ad, Scalar
@@ -18,6 +18,11 @@ from kettle.wire.events import ClaimEnded, ClaimGranted
 
 Statement: TypeAlias = tuple[str, list[list[object]]]
 """The name of a statement and its columns, after the shard."""
+
+HISTORY: Final = (
+    "cluster", "proc", "owner", "status", "submitted_at", "left_at", "frame", *COLUMNS.values(), "search", "ad",
+)  # fmt: skip
+"""The columns of the table `history`, the shard left out, in the order of the statement `depart`."""
 
 _YEAR_10000: Final = 253_402_300_800
 
@@ -27,18 +32,43 @@ _decode: Final = msgspec.msgpack.Decoder(Happened).decode
 
 def of_jobs(changes: Changes) -> list[Statement]:
     """
-    What became of jobs; statements that have nothing to do are left out.
+    What became of jobs; statements that have nothing to do are left out. `history` has the rest.
     """
-    gone = {departed.job.cluster for departed in changes.departed}
+    gone = {departed.job.cluster for departed in changes.departed if not departed.fresh}
+    left = ((d.job.cluster, d.job.proc) for d in changes.departed if not d.fresh)
     spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
     return _wanted(
-        ("submit", columns(_submissions(changes))),
+        ("submit", _submissions(changes)),
         ("happen", columns(_live(changes))),
-        ("depart", columns(map(_departed, changes.departed))),
+        ("leave", columns(left)),
         ("forget", columns((cluster,) for cluster in gone)),
         ("spend", columns(spent)),
         ("deepen", columns(_depths(changes))),
     )
+
+
+def history(departed: Iterable[Departed]) -> Iterator[tuple[object, ...]]:
+    """
+    Of each job that has left the queue the columns `HISTORY` of its row.
+    """
+    known: dict[int, Common] = {}
+    for one in departed:
+        common = known.get(one.job.cluster)
+        if common is None:
+            common = known[one.job.cluster] = Common(one.ad, one.submission.event.columns)
+        numbers, search = common.searchable(one.ad)
+        yield (
+            one.job.cluster,
+            one.job.proc,
+            one.owner,
+            one.status,
+            instant(one.submitted_at),
+            instant(one.left_at),
+            one.frame,
+            *numbers,
+            search,
+            _encode(one.ad),
+        )
 
 
 def of_claims(frames: Iterable[Decoded]) -> list[Statement]:
@@ -88,10 +118,16 @@ def _wanted(*statements: Statement) -> list[Statement]:
     return [(name, values) for name, values in statements if values]
 
 
-def _submissions(changes: Changes) -> Iterator[tuple[object, ...]]:
-    for cluster, submission in changes.submitted.items():
-        event = submission.event
-        yield cluster, event.owner, instant(submission.at), len(event.rows), events.encode(event)
+def _submissions(changes: Changes) -> list[list[object]]:
+    """
+    New clusters, and those of their jobs that have left already.
+    """
+    clusters = columns(
+        (number, one.event.owner, instant(one.at), len(one.event.rows), events.encode(one.event))
+        for number, one in changes.submitted.items()
+    )
+    left = [d.job for d in changes.departed if d.fresh and d.job.cluster in changes.submitted]
+    return [*clusters, [job.cluster for job in left], [job.proc for job in left]] if clusters else []
 
 
 def _live(changes: Changes) -> Iterator[tuple[object, ...]]:
@@ -129,22 +165,6 @@ def _executing(ad: Ad) -> object:
     NULL also as long as the ad tells of an earlier attempt.
     """
     return _seconds(ad.get("JobCurrentStartExecutingDate")) if "JobPid" in ad else None
-
-
-def _departed(departed: Departed) -> tuple[object, ...]:
-    numbers, search = searchable(departed.ad)
-    return (
-        departed.job.cluster,
-        departed.job.proc,
-        departed.owner,
-        departed.status,
-        instant(departed.submitted_at),
-        instant(departed.left_at),
-        departed.frame,
-        *numbers,
-        search,
-        _encode(departed.ad),
-    )
 
 
 def _depths(changes: Changes) -> Sequence[tuple[object, ...]]:

@@ -5,11 +5,12 @@ What is said here of an attribute is exact or nothing: where a column or a `sear
 language compares it, it says null, and a search has to look at the ad.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
+from kettle.jobs.ad import LATER
 from kettle.wire.ads.types import Ad, Scalar
 
 COLUMNS: Final[Mapping[str, str]] = {
@@ -33,11 +34,41 @@ EXACT: Final = 1 << 53
 _encode: Final = msgspec.json.Encoder().encode
 
 
+class Common:
+    """
+    What the jobs of one cluster have in common, worked out once.
+
+    `ad` is that of any of them; `own` are the names, in any case, of what each of them has a value of its own of.
+    """
+
+    def __init__(self, ad: Ad, own: Iterable[str]) -> None:
+        varies = {name.lower() for name in (*own, *LATER, "GlobalJobId", *IDENTITY, *COLUMNS)}
+        names = {name: name.lower() for name in (*LATER, *ad)}
+        self._varying = [(name, key) for name, key in names.items() if key in varies]
+        self._start = _encode({key: plain(ad[name]) for name, key in names.items() if key not in varies})[:-1]
+
+    def searchable(self, ad: Ad) -> tuple[list[int | float | None], str]:
+        """
+        The values of `COLUMNS` of a job of the cluster, and the document as JSON.
+        """
+        numbers, document = _own({key: plain(ad[name]) for name, key in self._varying if name in ad})
+        return numbers, (b"%b,%b" % (self._start, _encode(document)[1:])).decode()
+
+
 def searchable(ad: Ad) -> tuple[list[int | float | None], str]:
     """
     The values of `COLUMNS`, and the document as JSON.
     """
-    document: dict[str, int | float | str | None] = {name.lower(): plain(value) for name, value in ad.items()}
+    numbers, document = _own({name.lower(): plain(value) for name, value in ad.items()})
+    return numbers, _encode(document).decode()
+
+
+def _own(
+    document: dict[str, int | float | str | None],
+) -> tuple[list[int | float | None], dict[str, int | float | str | None]]:
+    """
+    A document without what columns say, and the columns.
+    """
     for name in IDENTITY:
         del document[name]
     numbers: list[int | float | None] = []
@@ -52,7 +83,7 @@ def searchable(ad: Ad) -> tuple[list[int | float | None], str]:
         else:
             document[name] = None
             numbers.append(None)
-    return numbers, _encode(document).decode()
+    return numbers, document
 
 
 def plain(value: Scalar) -> int | float | str | None:

@@ -62,10 +62,16 @@ WITH owned AS (
 SELECT count(*) FROM owned;
 
 -- name: read
--- A page of events from a frame and position on, up to a frame.
-SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM log.event
- WHERE shard = $1 AND (frame, pos) > ($2, $3) AND frame <= $4
- ORDER BY frame, pos LIMIT $5;
+-- A page of events from a frame and position on, up to a frame: at most `$5` of them, and the last one begins before
+-- byte `$6`. How long an event is is known without reading it.
+SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM (
+    SELECT *, sum(octet_length(data)) OVER (ORDER BY frame, pos ROWS UNBOUNDED PRECEDING) - octet_length(data) AS begins
+      FROM (
+        SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM log.event
+         WHERE shard = $1 AND (frame, pos) > ($2, $3) AND frame <= $4
+         ORDER BY frame, pos LIMIT $5
+      ) AS nearest
+) AS page WHERE begins < $6 ORDER BY frame, pos;
 
 -- name: stream
 -- All events of one stream.

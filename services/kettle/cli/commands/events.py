@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.cli.errors import UsageError
-from kettle.cli.log.times import FORMS, span
+from kettle.cli.log.times import FORMS
 from kettle.cli.log.times import moment as time_of
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
@@ -64,7 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         default="",
         metavar="WHEN",
-        help=f"begin in the past: 10m, 2h30m; a time {FORMS}; or after a place in the stream, as in 1041",
+        help=f"begin in the past: a time {FORMS}; or after a place in the stream, as in 1041",
     )
     json_option(parser)
     pool_options(parser)
@@ -114,6 +114,8 @@ def _pool(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.note(f"showing the events of {mine.owner}: those of others are not yours to read")
             async for event in pool.published(mine, follow=follow):
                 shown.add(event)
+        if shown.empty:
+            screen.note("Nothing of this was published since then.")
 
     with_pool(arguments, show)
     return 0
@@ -137,17 +139,12 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
 
 def _since(text: str) -> float:
     """
-    Seconds since the epoch of a time, or of so long ago.
+    Seconds since the epoch.
     """
-    now = datetime.now(UTC)
     try:
-        return now.timestamp() - span(text)
-    except ValueError:
-        pass
-    try:
-        return time_of(text, now=now) / 1e6
+        return time_of(text, now=datetime.now(UTC)) / 1e6
     except ValueError as error:
-        raise UsageError(f"--since: {error}; or 10m, or a place in the stream") from error
+        raise UsageError(f"--since: {error}; or a place in the stream, as in 1041") from error
 
 
 class Timeline:
@@ -185,11 +182,13 @@ class Broadcast:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._day = ""
+        self.empty = True
 
     def add(self, published: Published) -> None:
         """
         Print one more.
         """
+        self.empty = False
         screen, envelope = self._screen, published.envelope
         if screen.as_json:
             screen.octets(published.data + b"\n")

@@ -3,7 +3,6 @@
 """
 
 import argparse
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
@@ -11,7 +10,7 @@ from typing import Final
 from kettle.cli.commands.q import show_long
 from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
-from kettle.cli.log.times import moment_argument, span
+from kettle.cli.log.times import FORMS, moment_argument
 from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
@@ -36,9 +35,6 @@ JobBatchName == "sweep"), joined by && and ||, find their jobs by an index; the 
 """
 
 
-_FORMS: Final = "2h or 3d ago, 2026-11-20, 2026-11-20T14:00 (local time), or 14:00 (today)"
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     """
     What the command takes.
@@ -57,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--constraint", default="", metavar="EXPRESSION", help="only jobs whose ads make this true"
     )
     parser.add_argument(
-        "--since", type=_moment, metavar="TIME", help=f"only jobs that left the queue then or later; {_FORMS}"
+        "--since", type=_moment, metavar="TIME", help=f"only jobs that left the queue then or later, {FORMS}"
     )
     parser.add_argument("--until", type=_moment, metavar="TIME", help="only jobs that left it before then")
     parser.add_argument(
@@ -101,10 +97,7 @@ def _moment(text: str) -> float:
     """
     Seconds since the epoch.
     """
-    try:
-        return time.time() - span(text.removesuffix(" ago"))
-    except ValueError:
-        return moment_argument(text) / 1_000_000
+    return moment_argument(text) / 1_000_000
 
 
 @contextmanager

@@ -16,7 +16,7 @@ HELP: Final = """\
 Read, prove and repair the event log, from which everything else that a pool knows follows.
 
 The database is the pool's own, or the one of KETTLE_DATABASE_URL.  Further ones, where a schedd has its own, are those
-that accounting has: KETTLE_ACCOUNTING_DATABASES='["postgresql://..."]'.
+that accounting has: databases under [accounting] in kettle.toml, or KETTLE_ACCOUNTING_DATABASES='["postgresql://..."]'.
 
 examples:
   kettle log check                        prove that nothing is missing and nothing contradicts
@@ -104,7 +104,8 @@ _ARCHIVE: Final = """\
 Move whole pieces of the log that are older than a limit, and that every projection has seen, from the database to Parquet
 files with a manifest of their hashes.  Everything that reads the log reads them back from there.
 
-The directory is that of KETTLE_ARCHIVE_DIRECTORY, which all services need, or the pool's own directory `archive`.
+The directory is that of KETTLE_ARCHIVE_DIRECTORY, or of archive_directory under [kettle] in kettle.toml, the same for all
+services, or the pool's own directory `archive`.
 
 examples:
   kettle log archive --dry-run                 say what would be moved, and what keeps the rest
@@ -256,6 +257,8 @@ def _frames(text: str) -> tuple[int, int | None]:
     if not all(part.isdecimal() for part in (first, last) if part) or not (first or last):
         raise argparse.ArgumentTypeError(f"'{text}' is no range of frames: write it as 100:110, 100: or 100")
     begin = int(first or 1)
+    if last and int(last) < begin:
+        raise argparse.ArgumentTypeError(f"'{text}' is no range of frames: it ends before it begins")
     return begin, (int(last) if last else None if colon else begin)
 
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     names = {path.removesuffix(".json"): document for path, document in found.items()}
     if arguments.name is None:
         rows = [
-            (name, str(document.get("description", document["title"])).partition("\n")[0])
+            (name, " ".join(str(document.get("description", document["title"])).split("\n\n")[0].split()))
             for name, document in names.items()
         ]
         rows.append((ASYNCAPI, "all channels and messages, AsyncAPI 3.0"))

@@ -5,6 +5,7 @@
 import argparse
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ from kettle.cli.log.folds import (
 )
 from kettle.cli.log.places import Place, places
 from kettle.cli.log.searching import frame_at, time_of
-from kettle.cli.log.times import precise, rfc3339
+from kettle.cli.log.times import micros, precise, rfc3339
 from kettle.cli.screen import Screen
 from kettle.cli.spans import clock, counted, run_time
 from kettle.client import home_directory
@@ -159,6 +160,8 @@ def _moment(at: int, shards: list[ShardThen], then: Sequence[Then], owners: Sequ
 
 def _print(moment: Moment, at: int, screen: Screen) -> None:
     screen.say(screen.paint(f"The pool at {precise(at)}", "strong"))
+    if at > micros(datetime.now(UTC)):
+        screen.say("That is still to come: this is the pool as it is recorded up to now.")
     for shard in moment.shards:
         where = (
             f"frame {shard.frame} of {shard.frames}" if shard.frame else f"before frame 1 of {shard.frames}"

@@ -75,8 +75,11 @@ def databases(home: Path) -> list[str]:
     first = os.environ.get("KETTLE_DATABASE_URL") or PoolFile.load(home).database_url
     if not first:
         raise CommandError(f"{home}/pool.json does not say where the database is; set KETTLE_DATABASE_URL")
+    given = os.environ.get(FURTHER)
+    if given is None:
+        return [first, *_configured(home).accounting.databases]
     try:
-        further = msgspec.json.decode(os.environ.get(FURTHER) or "[]", type=list[str])
+        further = msgspec.json.decode(given or "[]", type=list[str])
     except msgspec.MsgspecError as error:
         raise CommandError(f'{FURTHER} is not a list as in ["postgresql://...", ...]: {error}') from error
     return [first, *further]
@@ -84,9 +87,40 @@ def databases(home: Path) -> list[str]:
 
 def archive_directory(home: Path) -> Path:
     """
-    Where archived pieces are: as KETTLE_ARCHIVE_DIRECTORY says, else in the pool's own directory.
+    Where archived pieces are: as KETTLE_ARCHIVE_DIRECTORY or `kettle.toml` says, else in the pool's own directory.
+
+    Raises:
+        CommandError: `kettle.toml` cannot be read.
     """
-    return Path(os.environ.get(ARCHIVE) or home / "archive").expanduser()
+    named = os.environ.get(ARCHIVE) or _configured(home).kettle.archive_directory
+    return Path(named or home / "archive").expanduser()
+
+
+class _Shared(msgspec.Struct, frozen=True):
+    archive_directory: str = ""
+
+
+class _Accounting(msgspec.Struct, frozen=True):
+    databases: list[str] = []
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    """
+    What the services have been told that whoever reads their log has to know, too.
+    """
+
+    kettle: _Shared = _Shared()
+    accounting: _Accounting = _Accounting()
+
+
+def _configured(home: Path) -> _Configured:
+    path = Path(os.environ.get("KETTLE_CONFIG") or home / "kettle.toml")
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_Configured)
+    except FileNotFoundError:
+        return _Configured()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CommandError(f"{path}: {error}") from error
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from typing import Final
 
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.log.bars import bars
+from kettle.cli.log.folds import WORKING_SETS
 from kettle.cli.log.places import Place, places
 from kettle.cli.screen import Screen
 from kettle.cli.spans import counted, duration
@@ -38,13 +39,20 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
 async def _tell(home: Path, arguments: argparse.Namespace, screen: Screen) -> int:
     async with places(home, patience=arguments.patience) as found:
-        told = await lags(found.logs[0].database, found.logs)
+        told = [lag for lag in await lags(found.logs[0].database, found.logs) if _kept(lag)]
     stopped = [lag for lag in told if lag.error is not None]
     if screen.as_json:
         screen.json(told)
     else:
         _print(told, screen)
     return 1 if stopped else 0
+
+
+def _kept(lag: Lag) -> bool:
+    """
+    A negotiator begins with nothing: its shard has a working set that nobody fills.
+    """
+    return lag.projection != WORKING_SET or lag.shard.partition(".")[0] in WORKING_SETS
 
 
 def _print(told: list[Lag], screen: Screen) -> None:

@@ -54,6 +54,8 @@ async def _show(home: Path, arguments: argparse.Namespace, screen: Screen) -> No
         printer = Printer(screen, [place for place, _ in chosen], long=arguments.long, most=arguments.limit)
         await printer.show(_merged([_of(place, narrow, arguments.owner) for place, narrow in chosen]))
         if not arguments.follow or printer.full:
+            if printer.empty:
+                screen.note("No recorded event fits.")
             return
         followed = await stack.enter_async_context(Followed.open(home, chosen, patience=arguments.patience))
         async with aclosing(followed.news()) as news:
@@ -147,7 +149,15 @@ class Printer:
         self._screen = screen
         self._long = long
         self._left = most
+        self._none = True
         self._width = max((len(place.shard) for place in shown), default=0)
+
+    @property
+    def empty(self) -> bool:
+        """
+        Whether nothing has been printed.
+        """
+        return self._none
 
     @property
     def full(self) -> bool:
@@ -163,6 +173,7 @@ class Printer:
         async with aclosing(rows):
             async for row in rows:
                 self._print(row)
+                self._none = False
                 self._left = None if self._left is None else self._left - 1
                 if self.full:
                     return

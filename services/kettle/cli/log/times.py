@@ -11,21 +11,19 @@ from typing import Final, TypeVar
 
 N = TypeVar("N")
 
-FORMS: Final = (
-    "as 2026-11-20T14:00:00Z, '2026-11-20 14:00' (local time), 14:00 (today), -10m, -2h30m, -3d, or now"
-)
+FORMS: Final = "as 2026-11-20T14:00:00Z, '2026-11-20 14:00' (local time), 14:00 (today), 10m or -10m, 2h30m, 3d (ago), or now"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-_BACK: Final = re.compile(r"-\d")
-_AGO: Final = " ago"
+_AGO: Final = re.compile(r"-(\d.*[A-Za-z].*)")
+"""What is meant for one; a slip in it is told by who reads moments."""
 
 
 class TimeParser(argparse.ArgumentParser):
     """
-    A parser for which `-10m` is a moment and no option; it has no options that begin with a digit.
+    A parser for which `-10m` is the moment `10m`, not an option; it has no options that begin with a digit.
     """
 
     def parse_known_args(  # type: ignore[override]  # argparse's stubs have three overloads for one function
@@ -34,7 +32,7 @@ class TimeParser(argparse.ArgumentParser):
         """
         See argparse.
         """
-        words = [f"{word[1:]}{_AGO}" if _BACK.match(word) else word for word in args or ()]
+        words = [_AGO.sub(r"\1", word) if _AGO.fullmatch(word) else word for word in args or ()]
         return super().parse_known_args(words, namespace)  # type: ignore[return-value]  # as above
 
 
@@ -59,7 +57,7 @@ def span_argument(text: str) -> float:
 
 def moment(text: str, *, now: datetime) -> int:
     """
-    Microseconds since the epoch of a moment in one of `FORMS`; what names no zone is local time.
+    Microseconds since the epoch of a moment in one of `FORMS`; what names no zone is local time, a span is so long ago.
 
     Raises:
         ValueError: it is none of them.
@@ -67,9 +65,9 @@ def moment(text: str, *, now: datetime) -> int:
     text = text.strip()
     if text == "now":
         return micros(now)
-    if text.endswith(_AGO):
-        return micros(now - timedelta(seconds=span(text.removesuffix(_AGO))))
     try:
+        if _SPAN.fullmatch(text.removeprefix("-")):
+            return micros(now - timedelta(seconds=span(text.removeprefix("-"))))
         if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?", text):
             text = f"{now.astimezone():%Y-%m-%d} {text.rjust(5, '0') if text.count(':') == 1 else text}"
         return micros(datetime.fromisoformat(text))
