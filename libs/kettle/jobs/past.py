@@ -56,9 +56,6 @@ class Departed(msgspec.Struct, frozen=True, kw_only=True):
     frame: int
     """That in which it left."""
     ad: Ad
-    submission: Submission
-    fresh: bool
-    """Its cluster was submitted in the same frames: nothing was stored of it."""
 
 
 class Spent(msgspec.Struct):
@@ -113,6 +110,10 @@ class Changes(msgspec.Struct):
     happened: dict[JobId, list[Happened]] = {}
     """What is new of jobs that stay in the queue."""
     departed: list[Departed] = []
+    left: dict[int, Submission] = {}
+    """The clusters of which they were."""
+    fresh: set[JobId] = set()
+    """Those of them that were submitted in the same frames: nothing was stored of them."""
     spent: dict[str, Spent] = {}
     """By owner."""
     depth: dict[tuple[str, int], Depth] = {}
@@ -221,10 +222,11 @@ class Past:
                 left_at=frame.at,
                 frame=frame.number,
                 ad=ad,
-                submission=submission,
-                fresh=job.cluster in self.changes.submitted,
             )
         )
+        self.changes.left[job.cluster] = submission
+        if job.cluster in self.changes.submitted:
+            self.changes.fresh.add(job)
         self._forget(job, entry.stream)
         return owner
 

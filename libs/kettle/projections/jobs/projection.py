@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kettle.eventsourcing.projection import Decoded, Tx
-from kettle.jobs.past import Departed, Happened, Past, Submission, touched
+from kettle.jobs.past import Changes, Happened, Past, Submission, touched
 from kettle.projections.jobs import rows
 from kettle.projections.stored import Sweeper, microseconds
 from kettle.storage.queries import load
@@ -77,16 +77,16 @@ class Jobs:
         stored = await _jobs(tx, shard, missing) if clusters and missing else {}
         past = Past(shard.partition(".")[2], clusters, stored, present)
         if sum(len(frame.entries) for frame, _ in frames) > INLINE:
-            statements, departed = await asyncio.to_thread(_folded, past, frames)
+            statements, changes = await asyncio.to_thread(_folded, past, frames)
         else:
-            statements, departed = _folded(past, frames)
+            statements, changes = _folded(past, frames)
         for name, columns in statements:
             done = await tx.execute(_QUERIES[name], shard, *columns)
             if name in _EXACT and int(done.rpartition(" ")[2]) != len(columns[0]):
                 raise MissingRowError(
                     f"of {len(columns[0])} jobs that were in the queue, only {done} are in the table live"
                 )
-        await _depart(tx, shard, departed)
+        await _depart(tx, shard, changes)
         self._keep_present(shard, frames[-1][0].head + 1, past.present)
         if (day := self._sweeper.due(frames)) is not None:
             await tx.execute(_QUERIES["forget_minutes"], shard, day)
@@ -130,22 +130,22 @@ async def _jobs(tx: Tx, shard: str, jobs: Iterable[JobId]) -> dict[JobId, list[H
     return {JobId(row["cluster"], row["proc"]): rows.unpacked(row["happened"]) for row in found}
 
 
-async def _depart(tx: Tx, shard: str, departed: Sequence[Departed]) -> None:
+async def _depart(tx: Tx, shard: str, changes: Changes) -> None:
     """
     Write the rows of the history: many of them as a copy, which takes them as they are made.
     """
-    if len(departed) > INLINE:
-        history = ((shard, *row) for row in rows.history(departed))
+    if len(changes.departed) > INLINE:
+        history = ((shard, *row) for row in rows.history(changes))
         await tx.copy_records_to_table("history", records=history, columns=["shard", *rows.HISTORY])
-    elif departed:
-        await tx.execute(_QUERIES["depart"], shard, *rows.columns(rows.history(departed)))
+    elif changes.departed:
+        await tx.execute(_QUERIES["depart"], shard, *rows.columns(rows.history(changes)))
 
 
-def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], list[Departed]]:
+def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], Changes]:
     """
     Fold, and say in SQL what changed and which jobs have left.
     """
     for frame, decoded in frames:
         past.feed(frame, decoded)
     changes = past.take()
-    return [*rows.of_jobs(changes), *rows.of_claims(frames)], changes.departed
+    return [*rows.of_jobs(changes), *rows.of_claims(frames)], changes

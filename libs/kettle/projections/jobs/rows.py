@@ -9,7 +9,7 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
-from kettle.jobs.past import MINUTE, US, Changes, Departed, Happened
+from kettle.jobs.past import MINUTE, US, Changes, Happened
 from kettle.projections.jobs.search import COLUMNS, Common
 from kettle.projections.stored import instant, storable
 from kettle.wire import events
@@ -34,28 +34,28 @@ def of_jobs(changes: Changes) -> list[Statement]:
     """
     What became of jobs; statements that have nothing to do are left out. `history` has the rest.
     """
-    gone = {departed.job.cluster for departed in changes.departed if not departed.fresh}
-    left = ((d.job.cluster, d.job.proc) for d in changes.departed if not d.fresh)
+    left = [one.job for one in changes.departed if one.job not in changes.fresh]
+    gone = {job.cluster for job in left}
     spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
     return _wanted(
         ("submit", _submissions(changes)),
         ("happen", columns(_live(changes))),
-        ("leave", columns(left)),
+        ("leave", columns((job.cluster, job.proc) for job in left)),
         ("forget", columns((cluster,) for cluster in gone)),
         ("spend", columns(spent)),
         ("deepen", columns(_depths(changes))),
     )
 
 
-def history(departed: Iterable[Departed]) -> Iterator[tuple[object, ...]]:
+def history(changes: Changes) -> Iterator[tuple[object, ...]]:
     """
     Of each job that has left the queue the columns `HISTORY` of its row.
     """
     known: dict[int, Common] = {}
-    for one in departed:
+    for one in changes.departed:
         common = known.get(one.job.cluster)
         if common is None:
-            common = known[one.job.cluster] = Common(one.ad, one.submission.event.columns)
+            common = known[one.job.cluster] = Common(one.ad, changes.left[one.job.cluster].event.columns)
         numbers, search = common.searchable(one.ad)
         yield (
             one.job.cluster,
@@ -126,7 +126,7 @@ def _submissions(changes: Changes) -> list[list[object]]:
         (number, one.event.owner, instant(one.at), len(one.event.rows), events.encode(one.event))
         for number, one in changes.submitted.items()
     )
-    left = [d.job for d in changes.departed if d.fresh and d.job.cluster in changes.submitted]
+    left = [job for job in changes.fresh if job.cluster in changes.submitted]
     return [*clusters, [job.cluster for job in left], [job.proc for job in left]] if clusters else []
 
 

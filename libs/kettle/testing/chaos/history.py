@@ -165,8 +165,9 @@ class _Reader:
         Take in the next event.
         """
         kind = type(event).__name__
-        # An attempt that lives when its job is removed is ended afterwards.
-        if self._ended and not (self._ended == "JobRemoved" and isinstance(event, JobVacated)):
+        # An attempt that lives when its job is removed is ended afterwards, and that it began may be heard of late, too.
+        late = self._ended == "JobRemoved" and self._running and isinstance(event, JobStarted | JobVacated)
+        if self._ended and not late:
             self.found.append(f"{kind} after {self._ended}")
         match event:
             case JobAssigned(attempt=attempt):
