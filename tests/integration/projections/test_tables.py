@@ -31,6 +31,8 @@ from kettle.wire.events import (
 from .workload import AT, SHARD, USAGE, Changes, assigned, day, differing, done, granted, submitted
 
 MINUTE = 60_000_000
+LARGE = 2**48 - 1
+"""Autoclusters are numbered by a hash of 48 bits."""
 NOON = datetime.fromtimestamp(AT / 1_000_000, UTC)
 
 
@@ -155,10 +157,16 @@ async def test_machines(backend: Backend) -> None:
 
 
 def negotiated(cycle: int) -> tuple[str, CycleNegotiated]:
-    match = Match(submitter="alice", schedd="ap", autocluster=1, slot="slot1@ep", startd="ep", count=2)
+    match = Match(submitter="alice", schedd="ap", autocluster=LARGE, slot="slot1@ep", startd="ep", count=2)
     clause = Clause(side="job", text="Memory >= 10\0", refuses=3)
     rejection = Rejection(
-        submitter="bob", schedd="ap", autocluster=2, count=5, reason="no slot", slots=4, clauses=[clause]
+        submitter="bob",
+        schedd="ap",
+        autocluster=LARGE - 1,
+        count=5,
+        reason="no slot",
+        slots=4,
+        clauses=[clause],
     )
     event = CycleNegotiated(
         cycle=cycle,

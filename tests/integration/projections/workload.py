@@ -37,7 +37,13 @@ def submitted(cluster: int, owner: str = "alice", count: int = 1) -> tuple[str, 
 
 def granted(claim: str) -> tuple[str, Event]:
     event = ClaimGranted(
-        claim=claim, startd="ep", slot="slot1@ep", slot_ad={}, submitter="alice", autocluster=1, lease=60.0
+        claim=claim,
+        startd="ep",
+        slot="slot1@ep",
+        slot_ad={},
+        submitter="alice",
+        autocluster=2**48 - 1,
+        lease=60.0,
     )
     return f"claim/{claim}", event
 
