@@ -3,14 +3,20 @@ Bugs that the fault harness has found, each as the shortest way to see it.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BusUnavailableError, NoResponderError, ReplyTimeoutError, StreamSpec
+from kettle.embedded import EmbeddedNats
 from kettle.testing.chaos import disk
+from kettle.testing.embedded import EVERYTHING
 from kettle.testing.pool import throwaway_pool
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
 
 WITHIN_S = 30.0
 
@@ -41,3 +47,56 @@ async def test_a_service_that_ends_on_a_full_disk(tmp_path: Path, template: Path
                 await asyncio.sleep(0.01)
         await pool.restarted("negotiator", after=killed, within_s=WITHIN_S)
         assert master == pool.state.pid
+
+
+async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
+    """
+    NATS tells of a store that takes nothing any more, and is well again after it was started again.
+
+    It refuses for ever what it failed to store once: reports of workers went nowhere, and no job ended any more. The
+    master starts it again when it tells so.
+    """
+    nats = EmbeddedNats(small, credentials=small / "credentials", permissions=EVERYTHING, name="test")
+    subjects = Subjects("test")
+    async with nats, connected(nats, subjects) as bus:
+        await bus.ensure_stream(StreamSpec(name=subjects.work_stream, subjects=[subjects.work_all]))
+        await bus.append(subjects.work("a", "b"), b"x")
+        assert not nats.ailment()
+        async with disk.full(small):
+            with pytest.raises(ReplyTimeoutError):
+                await until_refused(bus, subjects.work("a", "b"))
+        with pytest.raises(ReplyTimeoutError):  # there is room, and nothing is stored
+            await bus.append(subjects.work("a", "b"), b"x", deadline=1.0)
+        assert "no space left on device" in nats.ailment()
+        assert not nats.ailment()
+        await nats.stop()
+        await nats.start()
+        async with asyncio.timeout(WITHIN_S):
+            await until_stored(bus, subjects.work("a", "b"))
+        assert not nats.ailment()
+
+
+async def until_refused(bus: NatsBus, subject: str) -> None:
+    """
+    Store until that fails.
+    """
+    while True:
+        await bus.append(subject, b"x" * 4096, deadline=1.0)
+
+
+async def until_stored(bus: NatsBus, subject: str) -> None:
+    """
+    Try until the server is back.
+    """
+    while True:
+        with suppress(BusUnavailableError, ReplyTimeoutError, NoResponderError):
+            await bus.append(subject, b"x", deadline=1.0)
+            return
+
+
+@asynccontextmanager
+async def connected(nats: EmbeddedNats, subjects: Subjects) -> AsyncGenerator[NatsBus]:
+    async with NatsBus.connect(
+        nats.url, subjects=subjects, identity=daemon("test"), credentials=str(nats.credentials("test"))
+    ) as bus:
+        yield bus

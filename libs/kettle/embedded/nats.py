@@ -9,7 +9,10 @@ A NATS server of our own with JetStream, on the loopback interface, with one key
 """
 
 import asyncio
+import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from signal import Signals
 from types import TracebackType
@@ -26,6 +29,8 @@ from kettle.embedded.process import DirectoryLock, ServerProcess, Stop, end_orph
 
 START_S: Final = 30.0
 _STEP_S: Final = 0.005
+_LOG_BYTES: Final = 1 << 20
+_STORE_FAILED: Final = re.compile(rb"JetStream failed to store a msg on stream .*: write .*")
 _ANSWER_S: Final = 0.5
 """For an answer of JetStream in a cluster: one that has no leader yet leaves the question unanswered."""
 _STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
@@ -66,6 +71,7 @@ class EmbeddedNats:
         self._account = server_account(NATS_UID)
         self._data = self.directory / "data"
         self._log = self.directory / "nats.log"
+        self._heard = 0
         self._lock: DirectoryLock | None = None
         self._process: ServerProcess | None = None
 
@@ -121,6 +127,7 @@ class EmbeddedNats:
             self._port = self._choose_port()
             probe = keys.new_seed()
             self._write_config(probe)
+            self._heard = self._log.stat().st_size if self._log.exists() else 0
             async with asyncio.timeout(START_S):
                 await self._come_up(probe)
         except BaseException as error:
@@ -128,6 +135,21 @@ class EmbeddedNats:
             if isinstance(error, TimeoutError):
                 raise self._failed(f"did not answer within {START_S:g} s") from error
             raise
+
+    def ailment(self) -> str:
+        """
+        What the server has said since the last call of a store that takes nothing any more; empty: nothing.
+
+        A write that failed once, for want of space for a moment, fails for ever: until it is started again the server
+        does not answer those who store in that stream.
+        """
+        with suppress(FileNotFoundError), self._log.open("rb") as file:
+            file.seek(min(self._heard, file.seek(0, os.SEEK_END)))
+            said = file.read(_LOG_BYTES)
+            self._heard = file.tell()
+            if found := _STORE_FAILED.search(said):
+                return found[0].decode(errors="replace")
+        return ""
 
     async def wait(self) -> int:
         """

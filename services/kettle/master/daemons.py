@@ -16,6 +16,8 @@ from kettle.embedded import EmbeddedNats, EmbeddedPostgres
 from kettle.pool.logs import log_tail
 
 _LOG_LIMIT: Final = 16 << 20
+_ROOM: Final = 8 << 20
+"""Free bytes without which a server that could not write would be started in vain."""
 
 
 class Daemon(Protocol):
@@ -71,6 +73,12 @@ class Daemon(Protocol):
     def last_words(self) -> str:
         """
         The end of what the process wrote since it was started.
+        """
+        ...
+
+    def ailment(self) -> str:
+        """
+        Why it has to be started again although it runs, as soon as that helps; empty: it is well.
         """
         ...
 
@@ -173,6 +181,12 @@ class Service:
         """
         return log_tail(self._log, self._said)
 
+    def ailment(self) -> str:
+        """
+        Nothing: a service that cannot go on ends by itself.
+        """
+        return ""
+
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -189,6 +203,7 @@ class Server:
     def __init__(self, name: str, server: EmbeddedNats | EmbeddedPostgres) -> None:
         self.name = name
         self._server = server
+        self._ails = ""
 
     @property
     def pid(self) -> int:
@@ -228,6 +243,19 @@ class Server:
         Nothing: the error with which a server does not start has them.
         """
         return ""
+
+    def ailment(self) -> str:
+        """
+        NATS does not store again by itself what it could not store once; PostgreSQL does.
+        """
+        server = self._server
+        if isinstance(server, EmbeddedPostgres):
+            return ""
+        self._ails = self._ails or server.ailment()
+        if not self._ails or shutil.disk_usage(server.directory).free < _ROOM:
+            return ""
+        ails, self._ails = self._ails, ""
+        return ails
 
 
 def _dying_with_us() -> list[str]:

@@ -136,12 +136,17 @@ class Keeper:
         try:
             while not (await asyncio.wait({ended}, timeout=period))[0]:
                 now = time.monotonic()
-                if self.daemon.notifies and self._hangs(now, looked, period):
+                if (self.daemon.notifies and self._hangs(now, looked, period)) or self._ails():
                     self.daemon.kill()
                 looked = now
             return ended.result()
         finally:
             ended.cancel()
+
+    def _ails(self) -> bool:
+        if why := self.daemon.ailment():
+            _log.error("%s does not do its work, starting it again: %s", self.name, why)
+        return bool(why)
 
     def _hangs(self, now: float, looked: float, period: float) -> bool:
         if now - looked > 3 * period:
