@@ -83,7 +83,10 @@ def test_sound_lives(life: Sequence[Event]) -> None:
         ((RUN[0], again(2)), "attempt 2 after 1"),
         ((again(2),), "attempt 2 after 0"),
         ((*RUN, JobRemoved()), "JobRemoved after JobCompleted"),
-        ((RUN[0], JobRemoved(), JobVacated(attempt=1, code=1, reason=""), RUN[1]), "JobStarted after JobRemoved"),
+        (
+            (RUN[0], JobRemoved(), JobVacated(attempt=1, code=1, reason=""), RUN[1]),
+            "JobStarted after JobRemoved",
+        ),
         ((*RUN, RUN[2]), "JobCompleted after JobCompleted"),
         ((RUN[0], RUN[1], RUN[1]), "attempt 1 started while"),
         ((RUN[2],), "attempt 1 ended while none"),
