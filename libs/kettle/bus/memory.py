@@ -307,7 +307,7 @@ class MemoryBus:
     def _check(self, subject: str, data: bytes) -> None:
         if self._closed:
             raise BusUnavailableError("this connection was closed")
-        if len(data) > self.payload_limit:
+        if len(data) > self._server.payload_limit:
             raise RefusedError("too_large", f"a message of {len(data)} bytes for {subject}")
 
     async def _handle(self, served: Served[Any, Any] | None, caller: Identity, parcel: Parcel) -> Parcel:

@@ -44,10 +44,9 @@ def stored(proc: int, *, names: int = 0, sandbox: bool = False) -> StoredReport:
 
 
 @pytest.fixture(params=[MemoryBus, Deceived])
-def opened(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    monkeypatch.setattr("kettle.bus.memory.PAYLOAD_LIMIT", LIMIT)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     (tmp_path / "reports").mkdir()
-    server = MemoryServer()
+    server = MemoryServer(payload_limit=LIMIT)
 
     @asynccontextmanager
     async def opening() -> AsyncGenerator[tuple[Reporter, Heard]]:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import socket
 import sys
 import urllib.request
@@ -175,7 +174,7 @@ async def test_following_survives_everything_in_between(tmp_path: Path, template
                             seen[-1]["subject"].startswith(f"{cluster}.") and "completed" in seen[-1]["type"]
                         )
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             await process.wait()
         stored = await published(pool, "--since", "0")
     assert seen == stored[: len(seen)]
