@@ -9,9 +9,11 @@ import pytest
 from kettle.testing.chaos import report
 from kettle.testing.chaos.harness import run
 from kettle.testing.chaos.plan import Plan
-from kettle.testing.chaos.schedule import ALONE
+from kettle.testing.chaos.schedule import ALONE, KINDS
 from kettle.testing.chaos.screen import Silent
 
+LONG = {"disk_full"}
+"""A server that is started again after a full disk takes longer than this test has."""
 SEED = int(os.environ.get("KETTLE_TEST_CHAOS_SEED", "4"))
 
 
@@ -20,7 +22,8 @@ async def test_a_broken_pool_keeps_its_promises() -> None:
     """
     More than ten faults in 26 seconds, of most kinds there are: every law holds, and all is idle again.
     """
-    found = await run(Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0), Silent())
+    faults = tuple(kind for kind in KINDS if kind not in LONG)
+    found = await run(Plan(seed=SEED, seconds=26.0, every=1.8, longest=5.0, faults=faults), Silent())
     assert found.clean, report.text(found)
     assert found.faults >= 10
     assert len(report.kinds(found.outcomes)) >= 8

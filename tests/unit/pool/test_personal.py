@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from kettle.pool.personal import PERSONAL, render, slot_uid_base
-from kettle.runtime import Settings
+from kettle.runtime import OwnerSettings, Settings
 from kettle.testing.pool import SHORT
 
 
 def settings_of(role: str) -> type[Settings]:
     module = importlib.import_module(f"kettle.{role}.settings")
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Settings)]
-    (found,) = [kind for kind in kinds if kind is not Settings]
+    (found,) = [kind for kind in kinds if kind not in {OwnerSettings, Settings}]
     return found
 
 
