@@ -11,13 +11,18 @@ bin := .venv/bin
 stamp := .venv/.installed
 pytest_arguments ?=
 servers ?= embedded
+workers ?= 3
 seconds ?= 60
 seed ?= random
 faults ?=
 jobs ?= 0
 chaos_arguments ?=
 
-.PHONY: help venv demo test check bench chaos fmt lock clean docs-check
+# Most tests wait for processes of theirs, so there are more workers than cores.  Tests of one file stay together,
+# and files are taken as they come: the long ones are not among the last.
+in_parallel = $(if $(filter-out 0,$(workers)),-n $(workers) --dist loadfile --no-loadscope-reorder)
+
+.PHONY: help venv demo test check check-style check-mypy check-pyright bench chaos fmt lock clean docs-check
 
 help:  ## this list
 	@echo 'Kettle: high-throughput computing.  New here?  Try `make demo`, then `make test`.'
@@ -25,6 +30,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'One test:           make test pytest_arguments="tests/unit/classad -k undefined"'
+	@echo 'Tests in turn:      make test workers=0'
 	@echo 'Half an hour of faults:  make chaos seconds=1800   (everything it can do: make chaos chaos_arguments=--help)'
 	@echo 'On other servers:   make test servers=external (at KETTLE_NATS_URL, KETTLE_DATABASE_URL), cluster or containers'
 	@echo 'Another Python:     make venv PYTHON=/path/to/python3.11'
@@ -40,15 +46,21 @@ demo: $(stamp)  ## start a throw-away pool, run a sweep of real jobs through a c
 	@$(bin)/kettle demo
 
 test: $(stamp)  ## the whole test suite, against real embedded NATS and PostgreSQL
-	KETTLE_TEST_SERVERS=$(servers) $(bin)/python -m pytest --ignore=tests/performance $(pytest_arguments)
+	KETTLE_TEST_SERVERS=$(servers) $(bin)/python -m pytest --ignore=tests/performance $(in_parallel) $(pytest_arguments)
 
-check: $(stamp)  ## format, lint, import contracts, mypy, pyright, spelling
+check: check-style check-mypy check-pyright  ## format, lint, import contracts, mypy, pyright, spelling (`-j` as well)
+
+check-style: $(stamp)
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/lint-imports --no-logo
-	$(bin)/mypy
-	$(bin)/basedpyright
 	$(bin)/codespell
+
+check-mypy: $(stamp)
+	$(bin)/mypy
+
+check-pyright: $(stamp)
+	$(bin)/basedpyright
 
 bench: $(stamp)  ## measure latency, throughput and memory; prints JSON
 	@$(bin)/python tests/performance/bench.py
