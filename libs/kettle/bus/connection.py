@@ -6,15 +6,18 @@ Replies share one subscription. A publication that the server does not permit fa
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from urllib.parse import ParseResult
 from weakref import WeakKeyDictionary
 
 import nats.errors
-from nats.aio.client import Client, Server
+from nats.aio.client import Client, Server, Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
 
 from kettle.bus.backoff import Backoff
 from kettle.bus.chunks import HEADERS
@@ -30,6 +33,7 @@ from kettle.wire.identity import Identity
 PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
 CONNECT_S: Final = 5
+READ_BYTES: Final = 64 * 1024
 PING_S: Final = 20
 FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
@@ -55,13 +59,38 @@ def status_of(message: Msg) -> str:
     return headers.get("Status", "") if headers else ""
 
 
+class _Transport(TcpTransport):
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
+        """
+        As nats-py does, without `wait_for`, which loses a connection if it is cancelled in the moment that it is there.
+        """
+        async with asyncio.timeout(connect_timeout):
+            reader, writer = await asyncio.open_connection(uri.hostname, uri.port, limit=buffer_size)
+        self._bare_io_reader = self._io_reader = reader
+        self._bare_io_writer = self._io_writer = writer
+
+
+class _Client(Client):
+    async def _connect_to_server(self, s: Srv) -> None:
+        """
+        As nats-py does, but first let go of a socket whose server broke off while it greeted: nobody else does.
+        """
+        former: Any = self._transport
+        if former:
+            former.close()
+        s.last_attempt = time.monotonic()
+        transport: Any = _Transport()  # type: ignore[no-untyped-call] - its base has no types
+        await transport.connect(s.uri, READ_BYTES, CONNECT_S)
+        self._transport = transport
+
+
 class Connection:
     """
     The client, what it does on loss and return, and the replies that are waited for.
     """
 
     def __init__(self, identity: Identity) -> None:
-        self.client = Client()
+        self.client = _Client()
         self.inbox = inbox_of(identity)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._connected = asyncio.Event()

@@ -2,6 +2,7 @@
 The part of the JetStream API that is used here: streams, and consumers that are pulled.
 """
 
+import asyncio
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -21,6 +22,9 @@ from kettle.bus.ports import (
 API: Final = "$JS.API"
 API_S: Final = 5.0
 """Deadline of one call of the API."""
+ELECTION_S: Final = 0.5
+"""How long a stream may be unknown to a part of its cluster."""
+ELECTION_PAUSE_S: Final = 0.05
 NANOSECONDS: Final = 1_000_000_000
 DUPLICATES_S: Final = 120.0
 MARKER_S: Final = 60.0
@@ -182,9 +186,21 @@ class JetStream:
     ) -> int:
         """
         Store a message; returns its sequence. `expected` goes into the error if the guard in `headers` fails.
+
+        That nobody answers is believed after a moment: in a cluster, a stream that is new or elects a leader is unknown
+        to the other servers for that long.
         """
-        reply = await self._connection.request(subject, data, deadline=deadline, headers=headers)
-        return stored_at(reply, subject, expected)
+        loop = asyncio.get_running_loop()
+        believed = loop.time() + min(ELECTION_S, deadline)
+        while True:
+            try:
+                reply = await self._connection.request(subject, data, deadline=deadline, headers=headers)
+            except NoResponderError:
+                if loop.time() > believed:
+                    raise
+                await asyncio.sleep(ELECTION_PAUSE_S)
+            else:
+                return stored_at(reply, subject, expected)
 
     async def stream(self, name: str) -> StreamInfo:
         """

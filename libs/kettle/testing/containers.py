@@ -5,9 +5,11 @@ NATS and PostgreSQL in containers, as most who try this out have them: through t
 import asyncio
 import os
 import secrets
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from kettle.bus.nats import NatsBus
 from kettle.storage.database import Database
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
 
 _IMAGES: Final = {"KETTLE_TEST_NATS_IMAGE": "nats:2", "KETTLE_TEST_POSTGRES_IMAGE": "postgres:17"}
+_DOCKER_HOST: Final = "unix:///var/run/docker.sock"
 _WITHIN_S: Final = 60.0
 _NATS_PORT: Final = 4222
 _POSTGRES_PORT: Final = 5432
@@ -34,6 +37,10 @@ def docker_is_missing() -> str:
     """
     Why there is no Docker engine to be had; empty if there is one.
     """
+    # The engine's client forgets to close a socket that it could not connect.
+    host = urlsplit(os.environ.get("DOCKER_HOST") or _DOCKER_HOST)
+    if host.scheme == "unix" and (why := _not_connected(host.path)):
+        return f"no Docker engine answers at {host.path}: {why}"
     import docker  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs] - it has none
 
     engine: Any = docker
@@ -42,6 +49,15 @@ def docker_is_missing() -> str:
     except engine.errors.DockerException as error:
         return f"no Docker engine answers here: {error}"
     client.close()
+    return ""
+
+
+def _not_connected(path: str) -> str:
+    with socket.socket(socket.AF_UNIX) as engine:
+        try:
+            engine.connect(path)
+        except OSError as error:
+            return error.strerror or str(error)
     return ""
 
 

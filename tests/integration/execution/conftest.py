@@ -3,6 +3,7 @@ A startd with real starters and real jobs; the pool around it is a bus in memory
 """
 
 import asyncio
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Generator
@@ -12,6 +13,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
+from kettle.pool.personal import slot_uid_base
 from kettle.startd.settings import StartdSettings
 from kettle.startd.wiring import running
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide
@@ -46,6 +48,7 @@ def settings(directory: Path) -> StartdSettings:
         kill_timeout=5.0,
         monitor_interval=0.2,
         adoption_patience=0.5,
+        slot_uid_base=slot_uid_base(secrets.token_hex(8)),  # tests run side by side
     )
 
 
