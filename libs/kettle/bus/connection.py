@@ -79,7 +79,7 @@ class _Client(Client):
         if former:
             former.close()
         s.last_attempt = time.monotonic()
-        transport: Any = _Transport()  # type: ignore[no-untyped-call] - its base has no types
+        transport: Any = _Transport()  # type: ignore[no-untyped-call]  # its base has no types
         await transport.connect(s.uri, READ_BYTES, CONNECT_S)
         self._transport = transport
 
