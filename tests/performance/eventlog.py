@@ -42,7 +42,8 @@ from kettle.wire.frames import Frame
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
 
-CALLERS = 1024
+CALLERS = 4096
+"""Enough for some to prepare the next frame while others wait for theirs."""
 CLUSTER = 10_000
 """Jobs of one submission."""
 SUBJECTS = Subjects("personal")

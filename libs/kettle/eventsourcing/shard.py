@@ -175,9 +175,7 @@ class Shard:
             return self._barrier(future)
         if command in self._answers:
             raise ValueError(f"the command {command} was answered already: ask `answer` before deciding")
-        self._join(
-            [self._entry(stream, event, meta(stream) if meta else b"") for stream, event in changes], now_us
-        )
+        self._join(*self._entries(changes, meta), now_us)
         self._open.recorded.append(future)
         if command:
             self._answers[command] = None
@@ -239,13 +237,22 @@ class Shard:
             owner = now.owner if now is not None else "nobody"
             raise FencedError(f"{self.name} belongs to {owner} now")
 
-    def _entry(self, stream: str, event: Event, meta: bytes) -> Entry:
-        version = self._versions.get(stream, 0) + 1
-        self._versions[stream] = version
-        return Entry(stream, version, tag_of(event), encode(event), meta)
+    def _entries(
+        self, changes: Sequence[tuple[str, Event]], meta: Callable[[str], bytes] | None
+    ) -> tuple[list[Entry], int]:
+        """
+        Events as they are stored, and about how many bytes they have.
+        """
+        versions, size = self._versions, len(changes) * ENTRY_OVERHEAD_BYTES
+        entries: list[Entry] = []
+        for stream, event in changes:
+            version = versions[stream] = versions.get(stream, 0) + 1
+            data, note = encode(event), meta(stream) if meta else b""
+            entries.append(Entry(stream, version, tag_of(event), data, note))
+            size += len(data) + len(note) + len(stream)
+        return entries, size
 
-    def _join(self, entries: Sequence[Entry], now_us: int) -> None:
-        size = sum(len(e.data) + len(e.meta) + len(e.stream) + ENTRY_OVERHEAD_BYTES for e in entries)
+    def _join(self, entries: Sequence[Entry], size: int, now_us: int) -> None:
         if not self._open.has_room(entries, size):
             self._closed.append(self._open)
             self._open = _Batch()

@@ -5,7 +5,7 @@ The queue of one schedd: the fold of everything recorded in its shard, indexed f
 working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -76,9 +76,11 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
 
 
 FRESH: Final = Entry()
+_NOTHING: Final[Mapping[JobId, Entry]] = {}
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
 _encode = msgspec.msgpack.Encoder().encode
+_decode_entry = msgspec.msgpack.Decoder(Entry).decode
 _decode_row = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
 
@@ -192,8 +194,12 @@ class Queue:
         self.admit(event, at, left=0)
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
-    def admit(self, event: ClusterSubmitted, at: int, left: int) -> None:
-        """Take a submission in; the jobs with a bit in `left` have left the queue already."""
+    def admit(
+        self, event: ClusterSubmitted, at: int, left: int, known: Mapping[JobId, Entry] = _NOTHING
+    ) -> None:
+        """
+        Take a submission in; the jobs with a bit in `left` have left the queue already, those in `known` have a past.
+        """
         autoclusters = Autoclusters(event.ad, event.columns, self._significant)
         cluster = Cluster(event, at, autoclusters, fold_base(event), left)
         self.clusters[event.cluster] = cluster
@@ -201,8 +207,8 @@ class Queue:
         for proc in range(cluster.size):
             if not left >> proc & 1:
                 job = JobId(event.cluster, proc)
-                self.jobs[job] = FRESH
-                self._enter(job, FRESH.job)
+                entry = self.jobs[job] = known.get(job, FRESH)
+                self._enter(job, entry.job)
 
     def _job(
         self,
@@ -294,15 +300,13 @@ class Queue:
             granted, at = _recorded(state)
             assert isinstance(granted, ClaimGranted), stream
             self.claims[granted.claim] = Claim(granted, at)
+        known = {job_of_stream(stream): _decode_entry(state) for stream, state in kinds["job"]}
         for stream, state in kinds["cluster"]:
             event, at = _recorded(state)
             assert isinstance(event, ClusterSubmitted), stream
-            self.admit(event, at, lefts.get(stream, 0))
-        for stream, state in kinds["job"]:
-            job, entry = job_of_stream(stream), msgspec.msgpack.decode(state, type=Entry)
-            self._leave(job, self.jobs[job].job)
-            self.jobs[job] = entry
-            self._enter(job, entry.job)
+            self.admit(event, at, lefts.get(stream, 0), known)
+        if stray := next((job for job in known if job not in self.jobs), None):
+            raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
 
     def select(
         self, *, jobs: Iterable[JobId], clusters: Iterable[int], owners: Iterable[str]

@@ -2,11 +2,13 @@
 A queue from its history, many times faster than event by event: of a job that left, only that it left is of interest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from kettle.schedd.domain.job import Job, evolve
-from kettle.schedd.domain.queue import JOB_EVENTS, Queue, Unfit, job_of_stream
+from kettle.jobs import apply, fold_base
+from kettle.schedd.domain.job import evolve
+from kettle.schedd.domain.queue import FRESH, JOB_EVENTS, Entry, Queue, Unfit, job_of_stream
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, JobEvent
+from kettle.wire.jobs import JobId
 
 
 class _Live:
@@ -15,7 +17,7 @@ class _Live:
     __slots__ = ("events", "job")
 
     def __init__(self) -> None:
-        self.job = Job()
+        self.job = FRESH.job
         self.events: list[tuple[JobEvent, int]] = []
 
 
@@ -73,9 +75,19 @@ class Replay:
         queue.newest_cluster = self._newest
         for granted, at in self._claims.values():
             queue.apply(f"claim/{granted.claim}", granted, at)
+        known = dict(self._entries())
         for number, (submitted, at) in self._clusters.items():
-            queue.admit(submitted, at, self._left[number])
-        for stream, live in self._live.items():
-            for event, at in live.events:
-                queue.apply(stream, event, at)
+            queue.admit(submitted, at, self._left[number], known)
         return queue
+
+    def _entries(self) -> Iterator[tuple[JobId, Entry]]:
+        """The jobs that something has happened to since they were submitted."""
+        bases = {number: fold_base(submitted) for number, (submitted, _) in self._clusters.items()}
+        for stream, live in self._live.items():
+            job = job_of_stream(stream)
+            if job.cluster not in bases or job.proc >= len(self._clusters[job.cluster][0].rows):
+                raise Unfit(f"something happened to job {job}, which is not in the queue")
+            changed = bases[job.cluster](job.proc)
+            for event, at in live.events:
+                apply(changed, event, at)
+            yield job, Entry(live.job, changed)
