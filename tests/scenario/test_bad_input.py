@@ -218,7 +218,7 @@ async def test_a_program_of_the_machine_that_cannot_be_run_is_held(
         (("why",), 2, "the following arguments are required: JOB"),
         (("submit",), 2, "the following arguments are required: FILE\n"),
         (("run",), 2, "the following arguments are required: ROLE\n"),
-        (("q", "--constraint", "Memory >"), 1, "'Memory >' cannot be read"),
+        (("q", "--constraint", "Memory >"), 2, "'Memory >' cannot be read"),
         (("q", "--limit", "-1"), 2, "'-1' is not a whole number from 0 on"),
         (("history", "--limit", "-1"), 2, "'-1' is not a whole number from 0 on"),
         (("wait", "1", "--for", "soon"), 2, "'soon' is not a number of seconds"),

@@ -21,7 +21,7 @@ from kettle.client import select
 from kettle.eventsourcing.log import Tenure
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle.wire.commands import accounting, collector, log, negotiator, schedd, shadow, startd
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
@@ -33,6 +33,7 @@ ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
     *collector.ENDPOINTS,
     *negotiator.ENDPOINTS,
     *accounting.ENDPOINTS,
+    *log.ENDPOINTS,
 ]
 FOR_PEOPLE: Final = (
     *schedd.FOR_USERS,
@@ -53,6 +54,7 @@ ASKED_BY: Final[Mapping[str, str]] = {
     "startd.deactivate": "shadow",
     "startd.confirm": "shadow",
     "startd.fetch_output": "shadow",
+    "log.frames": "accounting",
 }
 """Who may send what a person may not."""
 WITHIN_S: Final = 20.0
@@ -112,8 +114,9 @@ class Sender:
         return refusal.code
 
     def name(self, role: str) -> str:
-        return {"startd": self.machine, "shadow": "shadow"}.get(
-            role, str(getattr(self.pool.client.pool, role, role))
+        pool = self.pool.client.pool
+        return {"startd": self.machine, "shadow": "shadow", "log": f"schedd.{pool.schedd}"}.get(
+            role, str(getattr(pool, role, role))
         )
 
     machine: str = ""
@@ -129,8 +132,8 @@ async def sender(pool: ThrowawayPool) -> AsyncIterator[Sender]:
 
 
 async def heads(pool: ThrowawayPool) -> list[Tenure]:
-    async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as log:
-        return await log.shards()
+    async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as opened:
+        return await opened.shards()
 
 
 def frames_of_schedd(tenures: list[Tenure]) -> list[int]:

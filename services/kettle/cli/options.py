@@ -129,10 +129,17 @@ def job_options(parser: argparse.ArgumentParser, *, verb: str) -> None:
 
 def selection(arguments: argparse.Namespace) -> Select:
     """
-    The jobs that were named; raises UsageError for what is no id.
+    The jobs that were named; raises UsageError for what is no id, or a condition that is no expression.
     """
     from kettle.client import ClientError, select
 
+    if arguments.constraint:
+        from kettle.classad import ClassAdParseError, parse
+
+        try:
+            parse(arguments.constraint)
+        except ClassAdParseError as error:
+            raise UsageError(f"the constraint '{arguments.constraint}' cannot be read: {error}") from error
     try:
         return select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
     except ClientError as error:

@@ -28,7 +28,7 @@ from kettle.cli.log.places import Place, places
 from kettle.cli.log.searching import frame_at, time_of
 from kettle.cli.log.times import micros, precise, rfc3339
 from kettle.cli.screen import Screen
-from kettle.cli.spans import clock, counted, run_time
+from kettle.cli.spans import clock, counted, run_time, size
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
 from kettle.wire.events import CycleNegotiated, UnknownEventError, decode
@@ -166,11 +166,15 @@ def _print(moment: Moment, at: int, screen: Screen) -> None:
         where = (
             f"frame {shard.frame} of {shard.frames}" if shard.frame else f"before frame 1 of {shard.frames}"
         )
-        closed = f", closed at {shard.at}" if shard.at else ""
-        following = f"; the next came at {shard.next_at}" if shard.next_at else ""
+        closed = f", closed at {_local(shard.at)}" if shard.at else ""
+        following = f"; the next came at {_local(shard.next_at)}" if shard.next_at else ""
         screen.say(f"{shard.shard}: {where}{closed}{following}")
     _print_jobs(moment, screen)
     _print_rest(moment, screen)
+
+
+def _local(at: str) -> str:
+    return precise(micros(datetime.fromisoformat(at)))
 
 
 def _print_jobs(moment: Moment, screen: Screen) -> None:
@@ -194,7 +198,7 @@ def _print_rest(moment: Moment, screen: Screen) -> None:
         screen.say()
         screen.table(
             ("MACHINE", "CORES", "MEMORY", "SINCE"),
-            [(m.machine, m.cpus, m.memory, clock(m.joined / 1e6)) for m in moment.machines],
+            [(m.machine, m.cpus, size(1024 * m.memory), clock(m.joined / 1e6)) for m in moment.machines],
             right=_RIGHT,
         )
     screen.say(f"{counted(len(moment.machines), 'machine')} in the pool.")
