@@ -83,6 +83,15 @@ class _Client(Client):
         await transport.connect(s.uri, READ_BYTES, CONNECT_S)
         self._transport = transport
 
+    async def close(self) -> None:
+        """
+        As nats-py does, which takes a client that met no server for one that was never asked to connect.
+        """
+        if self._transport is None:
+            self._status = Client.CLOSED
+            return
+        await super().close()
+
 
 class Connection:
     """

@@ -27,6 +27,9 @@ from kettle.testing.places import Addresses, Place, fresh_pool
 
 LANES: Final = ("embedded", "external", "cluster", "containers")
 VARIABLE: Final = "KETTLE_TEST_SERVERS"
+_EXTERNAL: Final = (
+    "KETTLE_NATS_URL", "KETTLE_NATS_CREDENTIALS", "KETTLE_NATS_REPLICAS", "KETTLE_DATABASE_URL"
+)  # fmt: skip
 
 
 class _Run:
@@ -79,7 +82,7 @@ def opened() -> Generator[None]:
 async def _open(chosen: str, stack: AsyncExitStack) -> Addresses | None:
     match chosen:
         case "external":
-            return _external(os.environ)
+            return _external(stack)
         case "cluster":
             return await stack.enter_async_context(_cluster())
         case "containers":
@@ -88,15 +91,20 @@ async def _open(chosen: str, stack: AsyncExitStack) -> Addresses | None:
             return None
 
 
-def _external(environ: Mapping[str, str]) -> Addresses:
-    missing = [name for name in ("KETTLE_NATS_URL", "KETTLE_DATABASE_URL") if not environ.get(name)]
+def _external(stack: AsyncExitStack) -> Addresses:
+    """
+    What the environment says, taken out of it meanwhile: what a test starts has a database and a pool of its own.
+    """
+    missing = [name for name in ("KETTLE_NATS_URL", "KETTLE_DATABASE_URL") if not os.environ.get(name)]
     if missing:
         raise ValueError(f"{VARIABLE}=external: set {' and '.join(missing)} to where your servers are.")
+    said = {name: os.environ.pop(name) for name in _EXTERNAL if name in os.environ}
+    stack.callback(os.environ.update, said)
     return Addresses(
-        nats_url=environ["KETTLE_NATS_URL"],
-        nats_credentials=environ.get("KETTLE_NATS_CREDENTIALS", ""),
-        nats_replicas=int(environ.get("KETTLE_NATS_REPLICAS", "1")),
-        database_url=environ["KETTLE_DATABASE_URL"],
+        nats_url=said["KETTLE_NATS_URL"],
+        nats_credentials=said.get("KETTLE_NATS_CREDENTIALS", ""),
+        nats_replicas=int(said.get("KETTLE_NATS_REPLICAS", "1")),
+        database_url=said["KETTLE_DATABASE_URL"],
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 from cloudevents.core.formats.json import JSONFormat
 
 from kettle.client import select
@@ -147,6 +148,7 @@ async def _chooses(pool: ThrowawayPool, user: str, cluster: int, events: list[di
     assert "--owner" in err
 
 
+@pytest.mark.breaks_servers
 async def test_following_survives_everything_in_between(tmp_path: Path, template: Path) -> None:
     """
     While `kettle events -f` follows, gateway and bus are killed; it shows every event once and in order.
