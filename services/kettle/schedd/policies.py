@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.classad import ClassAd
 from kettle.jobs import Status, exited, in_use
 from kettle.schedd.domain import job_policy
 from kettle.schedd.domain.job import Command, End, Finish, Hold, Job, Release, Remove, decide
@@ -39,7 +38,8 @@ class Policies:
     async def run(self) -> None:
         """Look at all jobs, again and again; for ever."""
         while True:
-            await asyncio.sleep(self.pause(await self.look()))
+            spent = await self.look()
+            await asyncio.sleep(self.pause(spent))
 
     def pause(self, spent: float) -> float:
         """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
@@ -78,8 +78,7 @@ class Policies:
                 if status is None:
                     yield job, None
                 else:
-                    ad = ClassAd.from_wire(ads(job))
-                    yield job, job_policy.decide(ad, status, int(time.time()), self._system)
+                    yield job, job_policy.decide(ads(job), status, int(time.time()), self._system)
 
     async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
         """Record first, while the queue is as it was looked at; have attempts ended when that is committed."""
@@ -119,7 +118,7 @@ class Policies:
         ad = self._queue.ad(job) | in_use(finish.usage)
         exited(ad, finish.exit_code, finish.exit_signal)
         verdict = job_policy.decide(
-            ClassAd.from_wire(ad), Status.RUNNING, int(time.time()), self._system, exited=True
+            ad, Status.RUNNING, int(time.time()), self._system, exited=True
         )
         if verdict is None or verdict.action not in {"hold", "requeue"}:
             return finish

@@ -32,7 +32,7 @@ from kettle.classad import (
 from kettle.jobs import Status
 from kettle.jobs.durations import exceeded
 from kettle.schedd.domain import policy
-from kettle.wire.ads import Scalar
+from kettle.wire.ads import Ad, Expr, Scalar
 
 USER_REQUEST: Final = 1
 JOB_POLICY: Final = 3
@@ -133,7 +133,7 @@ def _mentions(attributes: Mapping[str, Scalar] | list[str], names: frozenset[str
 
 
 def decide(
-    ad: ClassAd, status: Status, now: int, system: SystemPolicy, *, exited: bool = False
+    ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False
 ) -> Verdict | None:
     """
     What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
@@ -154,8 +154,9 @@ def decide(
 class _Case:
     """One job at one moment."""
 
-    def __init__(self, ad: ClassAd, status: Status, now: int, system: SystemPolicy, *, exited: bool) -> None:
-        self.ad = ad
+    def __init__(self, ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool) -> None:
+        self.ad = ClassAd.from_wire(ad)
+        self._said = ad
         self.status = status
         self.now = now
         self.system = system
@@ -187,8 +188,9 @@ class _Case:
         return _integer(self.value(name))
 
     def text(self, name: str) -> str:
-        """The expression behind an attribute."""
-        return unparse(self.ad[name])
+        """The expression behind an attribute, as it was written."""
+        said = self._said[self.ad.spelling(name.lower())]
+        return said.expr if isinstance(said, Expr) else unparse(said)
 
     def own(self, name: str, action: Action, code: int = 0) -> Verdict | None:
         """The verdict of an attribute of the job, if it fires."""
