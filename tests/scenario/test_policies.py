@@ -23,7 +23,12 @@ SITE: dict[str, dict[str, Any]] = {
     "schedd": {
         "periodic_expr_interval": 0.2,
         "system_periodic_hold": [
-            {"name": "banned", "expression": "Banned", "reason": 'strcat("not here, ", Owner)', "subcode": "40 + 2"}
+            {
+                "name": "banned",
+                "expression": "Banned",
+                "reason": 'strcat("not here, ", Owner)',
+                "subcode": "40 + 2",
+            }
         ],
     },
     "startd": {"measure_interval": 0.5},
@@ -89,7 +94,8 @@ async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
     """
     job = await submit(
         pool,
-        SLEEP + 'log = log\nperiodic_hold = NumJobStarts == 1\nperiodic_hold_reason = strcat("start ", NumJobStarts)\n'
+        SLEEP
+        + 'log = log\nperiodic_hold = NumJobStarts == 1\nperiodic_hold_reason = strcat("start ", NumJobStarts)\n'
         "periodic_hold_subcode = 7\nperiodic_release = HoldReasonSubCode == 7 && NumHolds == 1\n",
         tmp_path,
     )
@@ -127,7 +133,9 @@ async def test_an_idle_job_is_removed_by_its_policy(pool: ThrowawayPool, tmp_pat
     A job that waits in vain leaves the queue.
     """
     job = await submit(
-        pool, SLEEP + "requirements = false\nperiodic_remove = JobStatus == 1 && time() - QDate >= 1\n", tmp_path
+        pool,
+        SLEEP + "requirements = false\nperiodic_remove = JobStatus == 1 && time() - QDate >= 1\n",
+        tmp_path,
     )
     removed = await happened(pool.client, job, JobRemoved)
     assert "The job attribute PeriodicRemove expression" in removed.reason
@@ -201,8 +209,7 @@ async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) 
     ]
     assert (
         "The job attribute OnExitRemove expression 'NumJobCompletions > JobMaxRetries || ExitCode =?= 0' "
-        "evaluated to FALSE"
-        == requeued[0].reason
+        "evaluated to FALSE" == requeued[0].reason
     )
 
 

@@ -117,9 +117,7 @@ class Policies:
             return finish
         ad = self._queue.ad(job) | in_use(finish.usage)
         exited(ad, finish.exit_code, finish.exit_signal)
-        verdict = job_policy.decide(
-            ad, Status.RUNNING, int(time.time()), self._system, exited=True
-        )
+        verdict = job_policy.decide(ad, Status.RUNNING, int(time.time()), self._system, exited=True)
         if verdict is None or verdict.action not in {"hold", "requeue"}:
             return finish
         return End(

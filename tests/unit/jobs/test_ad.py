@@ -187,7 +187,9 @@ def test_an_attempt_that_a_hold_or_removal_ended_says_why() -> None:
         "NumVacatesByReason": Expr("[ JobPolicy = 1 ]"),
     } == part(ad, "NumHoldsByReason", "NumVacatesByReason")
     ad = after(ASSIGNED, JobRemoved(reason="no more"), JobVacated(attempt=1, code=1008, reason="x"))
-    assert {"VacateReason": "no more", "VacateReasonCode": 1023} == part(ad, "VacateReason", "VacateReasonCode")
+    assert {"VacateReason": "no more", "VacateReasonCode": 1023} == part(
+        ad, "VacateReason", "VacateReasonCode"
+    )
 
 
 def test_reasons_are_counted_by_name() -> None:
@@ -207,7 +209,9 @@ def test_a_job_that_exited_and_stays_is_told_apart(
     code: int | None, number: int | None, shown: dict[str, object]
 ) -> None:
     """Its ad says how its program ended and how often it did; the job waits again."""
-    requeued = JobVacated(attempt=1, code=1005, reason="again", exit_code=code, exit_signal=number, usage=USAGE)
+    requeued = JobVacated(
+        attempt=1, code=1005, reason="again", exit_code=code, exit_signal=number, usage=USAGE
+    )
     ad = after(ASSIGNED, STARTED, requeued)
     assert {**shown, "JobStatus": 1, "NumJobCompletions": 1, "CompletionDate": 0} == part(
         ad, *shown, "JobStatus", "NumJobCompletions", "CompletionDate"

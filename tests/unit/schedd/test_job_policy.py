@@ -30,8 +30,13 @@ NONE = SystemPolicy()
 RUN: Ad = {"ShadowBday": NOW - 100, "JobCurrentStartExecutingDate": NOW - 90}
 EXIT: Ad = {**RUN, "ExitBySignal": False, "ExitCode": 3}
 OWN: Ad = {
-    f"Periodic{kind}": True for kind in ("Hold", "Release", "Remove", "Vacate")
-} | {"OnExitHold": True, "OnExitRemove": False}  # fmt: skip
+    "PeriodicHold": True,
+    "PeriodicRelease": True,
+    "PeriodicRemove": True,
+    "PeriodicVacate": True,
+    "OnExitHold": True,
+    "OnExitRemove": False,
+}
 
 
 def verdict(ad: Ad, status: Status, system: SystemPolicy = NONE, **how: Any) -> tuple[str, int] | None:
@@ -127,9 +132,9 @@ def test_at_the_exit_everything_is_looked_at_first(
     [
         (True, True), (False, False), (1, True), (0, False), (-1, True), (1.5, True), (0.5, False), (-0.9, False),
         ("true", False), ("1", False), (Expr("undefined"), False), (Expr("error"), False), (Expr("1/0"), False),
-        (Expr("real(\"inf\")"), False), (Expr("real(\"NaN\")"), False), (Expr("{ true }"), False),
-        (Expr("[ a = true ]"), False), (Expr("PeriodicHold"), False), (Expr("Owner == \"alice\""), True),
-        (Expr("TARGET.Owner == \"alice\""), False),
+        (Expr('real("inf")'), False), (Expr('real("NaN")'), False), (Expr("{ true }"), False),
+        (Expr("[ a = true ]"), False), (Expr("PeriodicHold"), False), (Expr('Owner == "alice"'), True),
+        (Expr('TARGET.Owner == "alice"'), False),
     ],
 )  # fmt: skip
 def test_what_fires(value: Scalar, fires: bool) -> None:
@@ -180,7 +185,9 @@ def test_reasons_of_the_site_and_the_order_of_its_rules() -> None:
     system = SystemPolicy(
         hold=(
             SystemRule(expression="Cpus > 1"),
-            SystemRule(expression="Cpus > 3", name="b", reason='strcat(Owner, " asks too much")', subcode="Cpus"),
+            SystemRule(
+                expression="Cpus > 3", name="b", reason='strcat(Owner, " asks too much")', subcode="Cpus"
+            ),
             SystemRule(expression="Cpus > 2", name="a"),
         )
     )
@@ -228,7 +235,9 @@ def test_a_reason_is_something_that_can_be_recorded() -> None:
 def test_jobs_without_a_policy_cost_nothing(ad: Ad, looked_at: bool, looked_at_at_exit: bool) -> None:
     """Whether a job is looked at is known from its attributes."""
     assert (looked_at, looked_at_at_exit) == (periodic(ad), at_exit(ad))
-    assert looked_at_at_exit == at_exit([name for name, value in ad.items() if value is not False or looked_at_at_exit])
+    assert looked_at_at_exit == at_exit(
+        [name for name, value in ad.items() if value is not False or looked_at_at_exit]
+    )
 
 
 @pytest.mark.parametrize("field", ["expression", "reason", "subcode"])
@@ -245,7 +254,9 @@ values: st.SearchStrategy[Scalar] = st.one_of(
     st.integers(NOW - 3, NOW + 3),
     st.floats(-2, 2),
     st.sampled_from(["", "External", "true", "\0"]),
-    st.sampled_from(["undefined", "error", "1/0", "NumHolds > 1", "PeriodicHold", "time()", "{}", "[ a = 1 ]"]).map(Expr),
+    st.sampled_from(
+        ["undefined", "error", "1/0", "NumHolds > 1", "PeriodicHold", "time()", "{}", "[ a = 1 ]"]
+    ).map(Expr),
 )
 names = st.sampled_from([
     "AllowedExecuteDuration", "AllowedJobDuration", "ExitBySignal", "ExitCode", "ExitSignal", "HoldReasonCode",
@@ -254,7 +265,11 @@ names = st.sampled_from([
     "PeriodicVacate", "ShadowBday", "TimerRemove", "TransferOutFinished",
 ])  # fmt: skip
 rules = st.lists(
-    st.builds(SystemRule, expression=st.sampled_from(["true", "NumHolds > 0", "1/0"]), name=st.sampled_from(["", "a"])),
+    st.builds(
+        SystemRule,
+        expression=st.sampled_from(["true", "NumHolds > 0", "1/0"]),
+        name=st.sampled_from(["", "a"]),
+    ),
     max_size=2,
 ).map(tuple)
 systems = st.builds(

@@ -25,7 +25,7 @@ from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.ads import Ad, Expr
+from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.commands.schedd import (
     Attempt,
     AttemptReport,
@@ -56,8 +56,10 @@ class Schedd:
 
     async def submit(self, ad: Ad, *, count: int = 1) -> None:
         number = self.queue.newest_cluster + 1
-        rows = [[str(proc)] for proc in range(count)]
-        event = ClusterSubmitted(cluster=number, owner="eve", ad={"Cmd": "x", **ad}, columns=["Args"], rows=rows)
+        rows: list[list[Scalar]] = [[str(proc)] for proc in range(count)]
+        event = ClusterSubmitted(
+            cluster=number, owner="eve", ad={"Cmd": "x", **ad}, columns=["Args"], rows=rows
+        )
         await self.ledger.record([(f"cluster/{number}", event)])
 
     async def run(self, ad: Ad) -> None:
@@ -87,6 +89,7 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
     settings = settings or ScheddSettings(name="ap")
     bus, log = await MemoryWorld().connect(), MemoryLog()
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
+        committing = tasks.create_task(shard.run())
         queue = Queue("ap")
         ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
         secrets = ClaimSecrets(bytes(32))
@@ -95,6 +98,7 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
         policies = Policies(ledger, shadows, settings)
         yield Schedd(ledger, policies, Partners(ledger, claims, shadows, policies, max_failures=9))
         shadows.close()
+        committing.cancel()
 
 
 async def test_a_look_holds_releases_and_removes() -> None:
@@ -102,7 +106,13 @@ async def test_a_look_holds_releases_and_removes() -> None:
     Each look carries out one verdict of each job, and the next one sees what came of it.
     """
     async with schedd() as ap:
-        await ap.submit({"PeriodicHold": Expr("NumHolds == 0"), "PeriodicRelease": True, "PeriodicRemove": Expr("NumHolds == 1")})
+        await ap.submit(
+            {
+                "PeriodicHold": Expr("NumHolds == 0"),
+                "PeriodicRelease": True,
+                "PeriodicRemove": Expr("NumHolds == 1"),
+            }
+        )
         seen = []
         for _ in range(3):
             await ap.policies.look()
@@ -136,7 +146,9 @@ async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
         await ap.run({"PeriodicVacate": True})
         await ap.policies.look()
         await ap.policies.look()
-        assert [[(1000, 1)]] * 2 == [[(stop.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)]
+        assert [[(1000, 1)]] * 2 == [
+            [(stop.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)
+        ]
         assert ap.queue.jobs[JOB].job.status == "running"
         await ap.told(Ended(hold=False, code=1000, reason="it asked for it"))
         assert ("idle", 1) == (ap.queue.jobs[JOB].job.status, ap.queue.jobs[JOB].job.attempt)
@@ -175,8 +187,7 @@ async def test_an_exit_that_does_not_end_the_job(ad: Ad, status: str, completion
         for _ in range(2):
             await ap.told(Finished(exit_code=3, at=time.time(), usage=Usage(wall=10.0, user_cpu=8.0)))
         job = ap.queue.jobs[JOB].job
-        assert status == job.status or job.attempt == 2  # the claim took the job that wanted to run again
-        assert job.claim == ("" if status == "held" else CLAIM)
+        assert (status, "", 1) == (job.status, job.claim, job.attempt)
         assert (3, completions) == (ap.queue.ad(JOB)["ExitCode"], ap.queue.ad(JOB)["NumJobCompletions"])
 
 
@@ -197,7 +208,7 @@ async def test_nobody_waits_long_for_a_look() -> None:
     Of many jobs that all have a policy, some are looked at before somebody else has a turn, and in the end all were.
     """
     async with schedd() as ap:
-        await ap.submit({"PeriodicHold": Expr("Args == \"1999\"")}, count=2000)
+        await ap.submit({"PeriodicHold": Expr('Args == "1999"')}, count=2000)
         turns, over = 0, asyncio.Event()
 
         async def others() -> None:
@@ -219,8 +230,11 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
     """
     No ad is made for them, unless the site has a rule for all.
     """
-    rule = (SystemRule(expression="Args == \"1\""),)
-    for settings, held in ((ScheddSettings(name="ap"), 0), (ScheddSettings(name="ap", system_periodic_hold=rule), 1)):
+    rule = (SystemRule(expression='Args == "1"'),)
+    for settings, held in (
+        (ScheddSettings(name="ap"), 0),
+        (ScheddSettings(name="ap", system_periodic_hold=rule), 1),
+    ):
         async with schedd(settings) as ap:
             await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
             if not held:
@@ -245,7 +259,9 @@ def test_a_rule_that_cannot_be_read_stops_the_service(tmp_path: Path) -> None:
     path.write_text('[[schedd.system_periodic_remove]]\nexpression = "NumHolds >"\n')
     with pytest.raises(SettingsError) as refusal:
         ScheddSettings.load("schedd", environ={}, toml_path=path)
-    assert f"{path}: [schedd] system_periodic_remove: the expression 'NumHolds >' cannot be read" in str(refusal.value)
+    assert f"{path}: [schedd] system_periodic_remove: the expression 'NumHolds >' cannot be read" in str(
+        refusal.value
+    )
 
 
 def test_rules_are_tables_in_a_file_and_lists_in_a_variable(tmp_path: Path) -> None:
@@ -259,6 +275,8 @@ def test_rules_are_tables_in_a_file_and_lists_in_a_variable(tmp_path: Path) -> N
     )
     from_file = ScheddSettings.load("schedd", environ={}, toml_path=path)
     text = msgspec.json.encode(from_file.system_periodic_hold).decode()
-    from_variable = ScheddSettings.load("schedd", environ={"KETTLE_SCHEDD_SYSTEM_PERIODIC_HOLD": text, "HOME": "/"})
+    from_variable = ScheddSettings.load(
+        "schedd", environ={"KETTLE_SCHEDD_SYSTEM_PERIODIC_HOLD": text, "HOME": "/"}
+    )
     assert ["big", ""] == [rule.name for rule in from_file.system_policy.rules("Hold")]
     assert from_file.system_policy == from_variable.system_policy

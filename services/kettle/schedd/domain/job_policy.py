@@ -132,9 +132,7 @@ def _mentions(attributes: Mapping[str, Scalar] | list[str], names: frozenset[str
     )
 
 
-def decide(
-    ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False
-) -> Verdict | None:
+def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False) -> Verdict | None:
     """
     What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
 
@@ -170,7 +168,9 @@ class _Case:
         return not self.exited and (spooling or self.value("Managed") == "External")
 
     def value(self, name: str) -> Value | None:
-        """What an attribute evaluates to; None if it takes too long."""
+        """What an attribute evaluates to; None if there is none, or it takes too long."""
+        if name not in self.ad:  # most attributes of most jobs
+            return None
         try:
             return evaluate_attribute(name, self.ad, context=self._context)
         except EvaluationFailed:
