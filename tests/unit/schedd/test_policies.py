@@ -113,7 +113,7 @@ async def test_a_look_holds_releases_and_removes() -> None:
                 "PeriodicRemove": Expr("NumHolds == 1"),
             }
         )
-        seen = []
+        seen: list[str] = []
         for _ in range(3):
             await ap.policies.look()
             seen.append(ap.queue.jobs[JOB].job.status if JOB in ap.queue.jobs else "gone")
