@@ -49,9 +49,15 @@ commands: st.SearchStrategy[Command] = st.one_of(
         usage=st.just(Usage(wall=1.0)),
     ),
     st.builds(
-        End, attempt=attempts, claim=claims, code=st.just(1013), reason=st.just("r"), hold=st.booleans()
+        End,
+        attempt=attempts,
+        claim=claims,
+        code=st.just(1013),
+        reason=st.just("r"),
+        hold=st.booleans(),
+        exit_code=st.sampled_from([None, 3]),
     ),
-    st.builds(Hold, reason=st.just("r"), by=st.just("alice")),
+    st.builds(Hold, reason=st.just("r"), by=st.just("alice"), code=st.sampled_from([1, 3])),
     st.builds(Release, reason=st.just("r"), by=st.just("alice")),
     st.builds(Remove, reason=st.just("r"), by=st.just("alice")),
 )

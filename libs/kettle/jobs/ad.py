@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, assert_never, cast
 
+from kettle.jobs.codes import counted
 from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events.cluster import ClusterSubmitted
 from kettle.wire.events.job import (
@@ -68,6 +69,9 @@ _UNLESS_SAID: Final[Mapping[str, Scalar]] = {
     "RequestCpus": 1,
 }
 
+JOB_REMOVED: Final = 1023
+"""VacateReasonCode of an attempt that was ended because its job was removed."""
+
 _RUN: Final = ("RemoteHost", "PublicClaimId")
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
@@ -75,7 +79,8 @@ _SET_LATER: Final = frozenset({
     "ExitSignal", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid",
     "JobStartDate", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
-    "ReleaseReason", "RemoveReason", "ShadowBday", "VacateReason", "VacateReasonCode",
+    "NumHoldsByReason", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday", "VacateReason",
+    "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
 
@@ -200,11 +205,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             ad["JobCurrentStartExecutingDate"] = int(event.at) or now
             ad["JobPid"] = event.pid
         case JobVacated():
-            _ended(ad, event.usage, at_us)
-            _add(ad, "NumVacates", 1)
-            ad.update({"LastVacateTime": now, "VacateReason": event.reason, "VacateReasonCode": event.code})
-            if ad["JobStatus"] == Status.RUNNING:
-                _become(ad, Status.IDLE, now)
+            _vacated(ad, event, at_us)
         case JobCompleted():
             _completed(ad, event, at_us)
         case JobHeld():
@@ -214,6 +215,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             })  # fmt: skip
             _add(ad, "NumHolds", 1)
             _add(ad, "NumSystemHolds", int(event.code != 1))
+            ad["NumHoldsByReason"] = counted(ad.get("NumHoldsByReason"), event.code)
         case JobReleased():
             _no_longer_held(ad)
             _become(ad, Status.IDLE, now)
@@ -260,22 +262,58 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
     _add(ad, "NumShadowStarts", 1)
 
 
+def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
+    """
+    Of an attempt that was ended because its job was held or removed, that is the reason.
+    """
+    now, status = at_us // 1_000_000, ad["JobStatus"]
+    if event.exited:
+        exited(ad, event.exit_code, event.exit_signal)
+    _ended(ad, event.usage, at_us)
+    reason: Ad = {"VacateReason": event.reason, "VacateReasonCode": event.code, "VacateReasonSubCode": 0}
+    if status == Status.HELD:
+        reason = {f"Vacate{name.removeprefix('Hold')}": ad[name] for name in _HOLD}
+    elif status == Status.REMOVED:
+        reason |= {"VacateReason": ad["RemoveReason"], "VacateReasonCode": JOB_REMOVED}
+    ad.update(reason)
+    ad["LastVacateTime"] = now
+    _add(ad, "NumVacates", 1)
+    ad["NumVacatesByReason"] = counted(ad.get("NumVacatesByReason"), cast("int", ad["VacateReasonCode"]))
+    if status == Status.RUNNING:
+        _become(ad, Status.IDLE, now)
+
+
 def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     now = at_us // 1_000_000
+    exited(ad, event.exit_code, event.exit_signal)
     _ended(ad, event.usage, at_us)
-    ad["ExitBySignal"] = event.exit_signal is not None
-    if event.exit_signal is not None:
-        ad["ExitSignal"] = event.exit_signal
-        ad.pop("ExitCode", None)
-    else:
-        ad["ExitCode"] = ad["ExitStatus"] = event.exit_code or 0
-        ad.pop("ExitSignal", None)
     if ad["JobStatus"] == Status.REMOVED:
         return  # it ended while it was being removed: removed is what its owner asked for
     _no_longer_held(ad)
     _become(ad, Status.COMPLETED, now)
     ad["CompletionDate"] = now
+
+
+def exited(ad: Ad, code: int | None, signal: int | None) -> None:
+    """
+    Change the ad in place: the program has run to its end.
+    """
+    ad["ExitBySignal"] = signal is not None
+    if signal is not None:
+        ad["ExitSignal"] = signal
+        ad.pop("ExitCode", None)
+    else:
+        ad["ExitCode"] = ad["ExitStatus"] = code or 0
+        ad.pop("ExitSignal", None)
     _add(ad, "NumJobCompletions", 1)
+
+
+def in_use(usage: Usage) -> Ad:
+    """
+    What a live attempt uses, as its worker has last measured it: shown over the ad while the attempt lives.
+    """
+    ad: Ad = {"RemoteUserCpu": usage.user_cpu, "RemoteSysCpu": usage.system_cpu}
+    return ad | _measures(usage)
 
 
 def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
@@ -305,7 +343,8 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
     _measured(ad, usage)
 
 
-def _measured(ad: Ad, usage: Usage) -> None:
+def _measures(usage: Usage) -> Ad:
+    ad: Ad = {}
     if usage.wall:
         ad["CpusUsage"] = (usage.user_cpu + usage.system_cpu) / usage.wall
     if usage.memory_kib:
@@ -313,6 +352,11 @@ def _measured(ad: Ad, usage: Usage) -> None:
         ad["MemoryUsage"] = (usage.memory_kib + 1023) // 1024
     if usage.disk_kib:
         ad["DiskUsage"] = usage.disk_kib
+    return ad
+
+
+def _measured(ad: Ad, usage: Usage) -> None:
+    ad.update(_measures(usage))
     _add(ad, "BytesSent", float(usage.sent))
     _add(ad, "BytesRecvd", float(usage.received))
 

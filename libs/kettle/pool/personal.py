@@ -15,7 +15,7 @@ import msgspec
 
 from kettle.pool.home import Home
 
-Value = bool | int | float | str | list[str] | dict[str, dict[str, str]]
+Value = bool | int | float | str | list[str] | list[dict[str, str]] | dict[str, dict[str, str]]
 Tables = Mapping[str, Mapping[str, Value]]
 
 
@@ -128,5 +128,7 @@ def _toml(value: Value | dict[str, str]) -> str:
     if isinstance(value, dict):
         pairs = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
         return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value)}]"
     # JSON's numbers, strings and lists of them are TOML's; JSON's escapes of control characters too.
     return msgspec.json.encode(value).decode()

@@ -16,6 +16,7 @@ from kettle.submit.commands import CUSTOM
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import boolean, integer, scalar, unquoted
 from kettle.submit.lookup import Lookup, is_settled, placed
+from kettle.submit.policies import policies
 from kettle.wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
@@ -249,4 +250,5 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     directory,
     streams,
     rank,
+    policies,
 )

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "allowed_execute_duration": ("AllowedExecuteDuration",),
+    "allowed_job_duration": ("AllowedJobDuration",),
     "arguments": ("args",),
     "batch_id": ("JobBatchId",),
     "batch_name": ("JobBatchName",),
@@ -23,15 +25,28 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
     "log": ("userlog",),
+    "max_retries": ("JobMaxRetries",),
     "notification": ("JobNotification",),
+    "on_exit_hold": ("OnExitHold",),
+    "on_exit_hold_reason": ("OnExitHoldReason",),
+    "on_exit_hold_subcode": ("OnExitHoldSubCode",),
+    "on_exit_remove": ("OnExitRemove",),
     "output": ("stdout",),
+    "periodic_hold": ("PeriodicHold",),
+    "periodic_hold_reason": ("PeriodicHoldReason",),
+    "periodic_hold_subcode": ("PeriodicHoldSubCode",),
+    "periodic_release": ("PeriodicRelease",),
+    "periodic_remove": ("PeriodicRemove",),
+    "periodic_vacate": ("PeriodicVacate",),
     "priority": ("prio", "JobPrio"),
     "rank": ("preferences",),
     "request_cpus": ("RequestCpus",),
     "request_disk": ("RequestDisk",),
     "request_memory": ("RequestMemory",),
     "requirements": (),
+    "retry_until": (),
     "should_transfer_files": ("ShouldTransferFiles",),
+    "success_exit_code": ("JobSuccessExitCode",),
     "transfer_executable": ("TransferExecutable",),
     "transfer_input_files": ("TransferInput",),
     "transfer_output_files": ("TransferOutput",),
@@ -41,7 +56,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 """Each command with its other spellings; all are compared without regard to case."""
 
 _NOT_YET: Final = """
-    accounting_group accounting_group_user nice_user allowed_execute_duration allowed_job_duration arguments2
+    accounting_group accounting_group_user nice_user arguments2
     checkpoint_destination checkpoint_exit_code concurrency_limits concurrency_limits_expr container_image
     container_service_names container_target_dir core_size cron_day_of_month cron_day_of_week cron_hour cron_minute
     cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log deferral_prep_time deferral_time
@@ -51,14 +66,13 @@ _NOT_YET: Final = """
     gpus_minimum_runtime grid_resource hold hold_kill_sig image_size job_ad_information_attrs job_machine_attrs
     job_machine_attrs_history_length job_max_vacate_time jobset keep_claim_idle kill_sig kill_sig_timeout
     leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle max_job_retirement_time
-    max_materialize max_retries max_transfer_input_mb max_transfer_output_mb mount_under_scratch
-    next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user on_exit_hold
-    on_exit_hold_reason on_exit_hold_subcode on_exit_remove output_destination output_directory periodic_hold
-    periodic_hold_reason periodic_hold_subcode periodic_release periodic_remove periodic_vacate
+    max_materialize max_transfer_input_mb max_transfer_output_mb mount_under_scratch
+    next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user
+    output_destination output_directory
     preserve_relative_paths project_name public_input_files remote_initialdir remove_kill_sig
-    retry_request_disk retry_request_memory retry_request_memory_increase retry_request_memory_max retry_until
+    retry_request_disk retry_request_memory retry_request_memory_increase retry_request_memory_max
     run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error stream_input stream_output
-    submit_event_notes submit_event_user_notes success_exit_code suspend_job_at_exec transfer_checkpoint_files
+    submit_event_notes submit_event_user_notes suspend_job_at_exec transfer_checkpoint_files
     transfer_common_input transfer_container transfer_output_remaps transfer_plugins ulog_execute_attrs
     use_oauth_services want_graceful_removal want_io_proxy
     """

@@ -40,6 +40,8 @@ from kettle.wire.jobs import JobId
 
 _JOB_REMOVED: Final = 1023
 """HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
+_SHOULD_REQUEUE: Final = 1005
+"""The code of one that ran to its end, and whose job goes back into the queue."""
 
 
 class Line(NamedTuple):
@@ -162,6 +164,7 @@ class UserLogProjector:
                     at=at,
                     code=code,
                     subcode=subcode,
+                    requeued=termination(event) if event.exited and event.code == _SHOULD_REQUEUE else None,
                     remote=cpu_times(usage),
                     sent=usage.sent,
                     received=usage.received,

@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.userlog.events import CpuTimes, Resource, Termination
 from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events.job import JobCompleted, Usage
+from kettle.wire.events.job import JobCompleted, JobVacated, Usage
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,7 +71,7 @@ def plus(a: Usage, b: Usage) -> Usage:
     )
 
 
-def termination(event: JobCompleted) -> Termination:
+def termination(event: JobCompleted | JobVacated) -> Termination:
     """How the process ended; no core file ever comes back by itself."""
     if event.exit_signal is not None:
         return Termination(signal=event.exit_signal)

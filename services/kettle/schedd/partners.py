@@ -8,6 +8,7 @@ from kettle.schedd.claims import Claims
 from kettle.schedd.domain.job import Begin, Command, End, Finish, Hold, decide
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
+from kettle.schedd.policies import Policies
 from kettle.schedd.shadows import Shadows, fitting
 from kettle.wire.commands.schedd import (
     AttemptReport,
@@ -19,6 +20,7 @@ from kettle.wire.commands.schedd import (
     ReportAttempts,
     ShadowOrders,
     ShadowSync,
+    Used,
 )
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Done
@@ -38,12 +40,15 @@ _LARGEST: Final = 1e15
 class Partners:
     """Answers matched, sync and report."""
 
-    def __init__(self, ledger: Ledger, claims: Claims, shadows: Shadows, *, max_failures: int) -> None:
+    def __init__(
+        self, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, *, max_failures: int
+    ) -> None:
         self._ledger = ledger
         self._max_failures = max_failures
         self._queue = ledger.queue
         self._claims = claims
         self._shadows = shadows
+        self._policies = policies
 
     async def matched(self, request: Matched, caller: Identity) -> Done:
         """Advice: which slots to ask for claims."""
@@ -68,6 +73,9 @@ class Partners:
         next_jobs: list[JobId] = []
         known = True
         for report in request.reports:
+            if isinstance(report.news, Used):
+                self._measured(report, report.news)
+                continue
             known &= self._hear(report)
             if not isinstance(report.news, Began) and (job := self._follow(report)) is not None:
                 next_jobs.append(job)
@@ -91,7 +99,10 @@ class Partners:
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return False  # over since long: said twice is said once
-        events = decide(entry.job, command_of(report))
+        command = command_of(report)
+        if isinstance(command, Finish):
+            command = self._policies.at_exit(report.job, command)
+        events = decide(entry.job, command)
         if not events:
             return False
         stream = job_stream(report.job)
@@ -100,6 +111,12 @@ class Partners:
             self._shadows.forget(report.job)
             self._give_up(report, stream)
         return True
+
+    def _measured(self, report: AttemptReport, used: Used) -> None:
+        """Remember what an attempt uses, if it lives."""
+        entry = self._queue.jobs.get(report.job)
+        if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
+            self._queue.measured[report.job] = _sane_usage(used.usage)
 
     def _give_up(self, report: AttemptReport, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""
@@ -132,9 +149,10 @@ class Partners:
 
 def command_of(report: AttemptReport) -> Command:
     """
-    What a shadow's report means for the job.
+    What a shadow's report means for the job; use so far means nothing to it.
     """
     news = report.news
+    assert not isinstance(news, Used)
     match news:
         case Began():
             return Begin(report.attempt, report.claim, news.pid, _sane(news.at))

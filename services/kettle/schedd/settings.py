@@ -1,8 +1,12 @@
 """What can be set about a schedd; defaults are HTCondor's, a personal pool sets shorter times."""
 
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from kettle.runtime import OwnerSettings
+from kettle.schedd.domain.job_policy import SystemPolicy, SystemRule
 
 
 class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +44,34 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Who may act on other people's jobs."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
+
+    periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
+    max_periodic_expr_interval: float = 1200.0
+    """Seconds, the most that this is stretched to, so that evaluating takes its share of the time only."""
+    periodic_expr_timeslice: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
+    """That share."""
+    system_periodic_hold: tuple[SystemRule, ...] = ()
+    """Which jobs that are not held are held: tables `expression`, `name`, `reason`, `subcode`, tried in order."""
+    system_periodic_release: tuple[SystemRule, ...] = ()
+    """Which held jobs are released, unless their owner holds them."""
+    system_periodic_remove: tuple[SystemRule, ...] = ()
+    """Which jobs are removed."""
+    system_periodic_vacate: tuple[SystemRule, ...] = ()
+    """Which running jobs are sent back into the queue."""
+    system_max_releases: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    """How often a job may have been held for a policy to release it; -1: as often as it likes."""
+
+    @property
+    def system_policy(self) -> SystemPolicy:
+        """The site's rules for all jobs."""
+        return SystemPolicy(
+            hold=self.system_periodic_hold,
+            release=self.system_periodic_release,
+            remove=self.system_periodic_remove,
+            vacate=self.system_periodic_vacate,
+            max_releases=self.system_max_releases,
+        )
 
     @property
     def key_path(self) -> Path:

@@ -75,6 +75,8 @@ class Shadows:
         self._interval = interval
         self._seen: dict[str, float] = {}
         self._keeper: dict[JobId, str] = {}
+        self._vacating: dict[JobId, Stop] = {}
+        """What policies want ended.  It is not recorded before it has happened: whoever comes after us decides anew."""
         self._outboxes: dict[str, Outbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -114,8 +116,14 @@ class Shadows:
             outbox.filled.set()
         return assignment
 
+    def vacate(self, job: JobId, code: int, reason: str) -> None:
+        """Have the live attempt of a running job ended; `code` is a VacateReasonCode."""
+        attempt = self._queue.jobs[job].job.attempt
+        self._vacating.setdefault(job, Stop(job=job, attempt=attempt, code=code, reason=reason))
+        self.stop(job)
+
     def stop(self, job: JobId) -> None:
-        """Have the live attempt of a held or removed job ended."""
+        """Have the live attempt of a held, removed or vacated job ended."""
         shadow = self._keeper.get(job)
         if shadow is not None and (order := self._stop_order(job)) is not None:
             outbox = self._outbox(shadow)
@@ -133,6 +141,7 @@ class Shadows:
     def forget(self, job: JobId) -> None:
         """The attempt is over."""
         self._keeper.pop(job, None)
+        self._vacating.pop(job, None)
 
     def sync(self, request: ShadowSync, live: Iterable[JobId]) -> ShadowOrders:
         """The difference between what a shadow looks after and what is recorded. `live`: jobs with a live attempt."""
@@ -174,7 +183,8 @@ class Shadows:
                 reason = "the job was held and released"
                 return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
             case _:
-                return None
+                order = self._vacating.get(job)
+                return order if order is not None and order.attempt == state.attempt else None
 
     def _alive(self, shadow: str) -> bool:
         seen = self._seen.get(shadow)

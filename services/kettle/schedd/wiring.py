@@ -16,6 +16,7 @@ from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.partners import Partners
 from kettle.schedd.people import People
+from kettle.schedd.policies import Policies
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -51,13 +52,18 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         for job in queue.cooling:
             ledger.cool(job)
         claims.settle_idle()
+        policies = Policies(ledger, shadows, settings)
         loops = [
+            tasks.create_task(policies.run(), name="policies"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
         ]
         _measure(rt, ledger)
         await bus.serve(
-            "schedd", settings.name, _answers(log, ledger, claims, shadows, settings), version=VERSION
+            "schedd",
+            settings.name,
+            _answers(log, ledger, claims, shadows, policies, settings),
+            version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
         rt.ready()
@@ -95,10 +101,10 @@ def _measure(rt: Runtime, ledger: Ledger) -> None:
 
 
 def _answers(
-    log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, settings: ScheddSettings
+    log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
 ) -> list[Served[Any, Any]]:
     people = People(log, ledger, shadows, settings)
-    partners = Partners(ledger, claims, shadows, max_failures=settings.max_failures)
+    partners = Partners(ledger, claims, shadows, policies, max_failures=settings.max_failures)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),

@@ -17,7 +17,7 @@ from kettle.shadow.places import Places
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
-from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished
+from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import Exited, Failed, Measured, Report, ReportKey, Started
@@ -63,6 +63,7 @@ class Attempt:
         self._heard: set[ReportKey] = set()
         self._sources: dict[str, Source] = {}
         self._began = False
+        self._used: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
@@ -80,10 +81,18 @@ class Attempt:
 
     def hear(self, report: Report) -> None:
         """The worker said something; repeats of what was said do no harm."""
-        if isinstance(report.body, Measured) or report.key in self._heard or self._reports.full():
-            return  # use so far is shown by the machine's own ad
+        if isinstance(report.body, Measured):
+            self._measured(report.body)
+            return
+        if report.key in self._heard or self._reports.full():
+            return
         self._heard.add(report.key)
         self._reports.put_nowait(report)
+
+    def _measured(self, measured: Measured) -> None:
+        """Pass on what the job uses, for its policies; while the schedd is away, once."""
+        if self._used is None or self._used.done():
+            self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
 
     def source(self, secret: str, name: str) -> Path | None:
         """The input file that a worker asks for; None if it may not have it, or there is none."""
@@ -245,7 +254,7 @@ class Attempt:
             news = msgspec.structs.replace(news, reason=_told(news.reason))
         await self._side.reporter.tell(self._report(news))
 
-    def _report(self, news: Began | Finished | Ended) -> AttemptReport:
+    def _report(self, news: Began | Finished | Ended | Used) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,
             attempt=self.assignment.attempt,

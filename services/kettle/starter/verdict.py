@@ -11,6 +11,7 @@ import msgspec
 from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
+from kettle.jobs.durations import exceeded
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Failed
 
@@ -125,9 +126,9 @@ def limits(job: JobAd, began: float) -> list[tuple[float, Ending]]:
     When the job has run for too long by its own word, and what follows.
     """
     found: list[tuple[float, Ending]] = []
-    for name, code in (("AllowedExecuteDuration", 47), ("AllowedJobDuration", 46)):
+    for name, code, what in (("AllowedExecuteDuration", 47, "execute"), ("AllowedJobDuration", 46, "job")):
         seconds = job.number(name)
         if seconds is not None and math.isfinite(seconds):
-            reason = f"the job exceeded its {name} of {seconds:g} seconds"
+            reason = exceeded(what, int(seconds))
             found.append((began + seconds, Ending(hold=True, code=code, reason=reason)))
     return found

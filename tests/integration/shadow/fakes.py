@@ -31,6 +31,7 @@ from kettle.wire.commands.schedd import (
     ReportAttempts,
     ShadowOrders,
     ShadowSync,
+    Used,
 )
 from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
 from kettle.wire.commands.startd import (
@@ -123,7 +124,7 @@ class Schedd:
 
         def said() -> list[Ended | Finished]:
             mine = (r.news for r in self.reports if (r.job, r.attempt) == key)
-            return [news for news in mine if not isinstance(news, Began)]
+            return [news for news in mine if not isinstance(news, Began | Used)]
 
         await until(said)
         return said()[0]

@@ -6,10 +6,11 @@ import asyncio
 import os
 
 from kettle.bus.ports import RefusedError
-from kettle.wire.commands.schedd import Attempt, Ended, Finished
+from kettle.wire.commands.schedd import Attempt, Ended, Finished, Used
 from kettle.wire.commands.startd import Activate
+from kettle.wire.events import Usage
 from kettle.wire.identity import Identity
-from kettle.wire.work import OutputFile
+from kettle.wire.work import Measured, OutputFile, Report
 
 from .fakes import Side, held, until
 
@@ -215,7 +216,7 @@ async def test_a_refusal_after_a_lost_answer_gives_nothing_up(side: Side) -> Non
         await side.schedd.hand_over(job)
         await until(lambda: len(side.startd.messages) == 3)
         assert [] == side.schedd.reports
-        await side.startd.exited(job)
+        await side.startd.exited(job, sequence=2)
         assert isinstance(await side.schedd.end(job), Finished)
 
 
@@ -245,3 +246,20 @@ async def test_a_busy_startd_is_asked_again(side: Side) -> None:
 
     assert [] == side.schedd.reports
     assert not any(activation.probe for activation in side.startd.activations)
+
+
+async def test_what_a_job_uses_is_passed_on(side: Side) -> None:
+    """
+    A measurement goes to the schedd, whose policies it may concern, and ends nothing.
+    """
+    job = side.assignment()
+    usage = Usage(wall=8.0, user_cpu=2.0, memory_kib=4096)
+    async with side.shadow():
+        await side.schedd.hand_over(job)
+        await until(lambda: side.startd.runs)
+        await side.startd.say(
+            Report(claim=job.key.claim, attempt=1, sequence=1, job=job.job, body=Measured(usage=usage))
+        )
+        await until(lambda: [Used(usage=usage)] == [each.news for each in side.schedd.reports])
+        await side.startd.exited(job, sequence=2)
+        assert isinstance(await side.schedd.end(job), Finished)

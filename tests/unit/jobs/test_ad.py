@@ -175,6 +175,50 @@ def test_held_while_running_stays_held() -> None:
     )
 
 
+def test_an_attempt_that_a_hold_or_removal_ended_says_why() -> None:
+    """The reason of the eviction is that of the hold, with its codes, or of the removal, and both are counted."""
+    held = JobHeld(code=3, subcode=7, reason="too big")
+    ad = after(ASSIGNED, held, JobVacated(attempt=1, code=1022, reason="x"))
+    assert {"VacateReason": "too big", "VacateReasonCode": 3, "VacateReasonSubCode": 7} == part(
+        ad, "VacateReason", "VacateReasonCode", "VacateReasonSubCode"
+    )
+    assert {
+        "NumHoldsByReason": Expr("[ JobPolicy = 1 ]"),
+        "NumVacatesByReason": Expr("[ JobPolicy = 1 ]"),
+    } == part(ad, "NumHoldsByReason", "NumVacatesByReason")
+    ad = after(ASSIGNED, JobRemoved(reason="no more"), JobVacated(attempt=1, code=1008, reason="x"))
+    assert {"VacateReason": "no more", "VacateReasonCode": 1023} == part(
+        ad, "VacateReason", "VacateReasonCode"
+    )
+
+
+def test_reasons_are_counted_by_name() -> None:
+    """Each name once, in the order in which it came; a code that has no name by its number."""
+    ad = after(*(JobHeld(code=code, reason="") for code in (1, 34, 1, 999)))
+    assert Expr("[ UserRequest = 2; JobOutOfResources = 1; Code999 = 1 ]") == ad["NumHoldsByReason"]
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "shown"),
+    [
+        (3, None, {"ExitBySignal": False, "ExitCode": 3, "ExitStatus": 3}),
+        (None, 9, {"ExitBySignal": True, "ExitSignal": 9, "ExitStatus": 0}),
+    ],
+)
+def test_a_job_that_exited_and_stays_is_told_apart(
+    code: int | None, number: int | None, shown: dict[str, object]
+) -> None:
+    """Its ad says how its program ended and how often it did; the job waits again."""
+    requeued = JobVacated(
+        attempt=1, code=1005, reason="again", exit_code=code, exit_signal=number, usage=USAGE
+    )
+    ad = after(ASSIGNED, STARTED, requeued)
+    assert {**shown, "JobStatus": 1, "NumJobCompletions": 1, "CompletionDate": 0} == part(
+        ad, *shown, "JobStatus", "NumJobCompletions", "CompletionDate"
+    )
+    assert len({"ExitCode", "ExitSignal"} & ad.keys()) == 1
+
+
 def test_release_remembers_the_hold() -> None:
     """A released job is idle and its hold attributes are its last ones."""
     ad = after(JobHeld(code=6, subcode=2, reason="no such file"), JobReleased(reason="again"))

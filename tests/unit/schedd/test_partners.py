@@ -16,6 +16,7 @@ from kettle.schedd.claims import Claims
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.partners import Partners
+from kettle.schedd.policies import Policies
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -46,7 +47,7 @@ async def partners(log: MemoryLog) -> AsyncGenerator[Partners, None]:
         secrets = ClaimSecrets(bytes(32))
         shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
-        yield Partners(ledger, claims, shadows, max_failures=1)
+        yield Partners(ledger, claims, shadows, Policies(ledger, shadows, settings), max_failures=1)
 
 
 async def test_an_owner_says_of_a_job_that_it_never_had_that_it_is_over() -> None:

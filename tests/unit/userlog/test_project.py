@@ -148,6 +148,31 @@ def test_held_while_running() -> None:
     assert "\tReason: mine\n" in lines[0].text
 
 
+def test_terminated_and_requeued() -> None:
+    """A job that ran to its end and stays in the queue is evicted, with how it ended; its next run is told anew."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED)
+    (line,) = shard.feed(
+        JobVacated(attempt=1, code=1005, reason="OnExitRemove was false", exit_code=3, usage=USAGE)
+    )
+    assert "Job was evicted. Code 1005 Subcode 0\n\t(0) Job terminated and was requeued\n" in line.text
+    assert "\t(1) Normal termination (return value 3)\n\tOnExitRemove was false\n" in line.text
+    assert ["001", "005"] == numbers(shard.feed(ASSIGNED, STARTED, DONE))
+
+
+def test_held_at_its_exit() -> None:
+    """A job that is held for how it ended is evicted with the code of its policy, then held with the hold's."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED)
+    lines = shard.feed(
+        JobVacated(attempt=1, code=1000, reason="it failed", exit_code=3),
+        JobHeld(code=3, subcode=4, reason="it failed"),
+    )
+    assert ["004", "012"] == numbers(lines)
+    assert "requeued" not in lines[0].text
+    assert "\tit failed\n\tCode 3 Subcode 4\n" in lines[1].text
+
+
 def test_removed_while_running() -> None:
     """A removed job is evicted with code 1023, then aborted; then nothing of it is kept."""
     shard = Shard()

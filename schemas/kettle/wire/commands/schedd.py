@@ -208,13 +208,19 @@ class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The startd does not have this claim (any more)."""
 
 
+class Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="used"):
+    """What the attempt uses, as measured last; it is not recorded, and policies see it while the attempt lives."""
+
+    usage: Usage
+
+
 class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a shadow has to say about an attempt; a repeat changes nothing."""
 
     job: JobId
     attempt: int
     claim: str
-    news: Began | Finished | Ended
+    news: Began | Finished | Ended | Used
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -42,12 +42,26 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
 
 
 class JobVacated(Event, frozen=True, tag="job.vacated/1"):
-    """The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode."""
+    """
+    The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode.
+
+    If its program had run to its end, and a policy of the job did not let it leave the queue, one of `exit_code` and
+    `exit_signal` is set.
+    """
 
     attempt: int
     code: int
     reason: str
     usage: Usage = Usage()
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    """When the process exited by itself, on the worker's clock, seconds since the epoch; 0 if it did not."""
+
+    @property
+    def exited(self) -> bool:
+        """Whether the program had run to its end."""
+        return self.exit_code is not None or self.exit_signal is not None
 
 
 class JobCompleted(Event, frozen=True, tag="job.completed/1"):

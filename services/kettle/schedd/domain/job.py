@@ -48,6 +48,8 @@ class Job(msgspec.Struct, frozen=True):
     """The executable of the newest attempt was seen running."""
     failures: int = 0
     """How many attempts in a row failed for reasons that may repeat at once."""
+    hold_code: int = 0
+    """HoldReasonCode while it is held."""
 
     @property
     def cooling(self) -> float:
@@ -107,6 +109,10 @@ class End(msgspec.Struct, frozen=True):
     hold: bool = False
     subcode: int = 0
     usage: Usage = Usage()
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    """With one of these two the program ran to its end, at that time, and the job's policy keeps it in the queue."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -133,6 +139,9 @@ class Remove(msgspec.Struct, frozen=True):
 
 
 Command = Assign | Begin | Finish | End | Hold | Release | Remove
+
+_STAYS = frozenset({0, 1, 16})
+"""HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
 
 JOB_VACATED_BY_HOLD = 1000
 """VacateReasonCode JobPolicyVacate: how the end of an attempt is recorded whose job was meant to be held."""
@@ -190,7 +199,15 @@ def _hear(job: Job, command: Begin | Finish | End) -> list[JobEvent]:
 def _end(job: Job, command: End) -> list[JobEvent]:
     hold = command.hold and job.status == "running"
     code = JOB_VACATED_BY_HOLD if command.hold else command.code
-    vacated = JobVacated(attempt=command.attempt, code=code, reason=command.reason, usage=command.usage)
+    vacated = JobVacated(
+        attempt=command.attempt,
+        code=code,
+        reason=command.reason,
+        usage=command.usage,
+        exit_code=command.exit_code,
+        exit_signal=command.exit_signal,
+        at=command.at,
+    )
     if not hold:
         return [vacated]
     return [vacated, JobHeld(code=command.code, subcode=command.subcode, reason=command.reason)]
@@ -200,6 +217,9 @@ def _act(job: Job, command: Hold | Release | Remove) -> list[JobEvent]:
     match command, job.status:
         case Hold(), "idle" | "running":
             return [JobHeld(code=command.code, subcode=command.subcode, reason=command.reason, by=command.by)]
+        case Hold(code=1), "held" if job.hold_code not in _STAYS:
+            # Its owner wants it held, whatever else did: now no policy releases it.
+            return [JobHeld(code=1, subcode=command.subcode, reason=command.reason, by=command.by)]
         case Hold(), "held":
             return []
         case Release(), "held":
@@ -226,10 +246,10 @@ def evolve(job: Job, event: JobEvent) -> Job:
         case JobCompleted():
             return msgspec.structs.replace(job, status="completed", claim="")
         case JobHeld():
-            return msgspec.structs.replace(job, status="held")
+            return msgspec.structs.replace(job, status="held", hold_code=event.code)
         case JobReleased():
-            return msgspec.structs.replace(job, status="idle", failures=0)
+            return msgspec.structs.replace(job, status="idle", failures=0, hold_code=0)
         case JobRemoved():
-            return msgspec.structs.replace(job, status="removed")
+            return msgspec.structs.replace(job, status="removed", hold_code=0)
         case _:
             assert_never(event)

@@ -11,7 +11,9 @@ from typing import Final
 import msgspec
 
 from kettle.jobs import apply as apply_to_ad
-from kettle.jobs import fold_base, job_ad
+from kettle.jobs import fold_base, in_use, job_ad
+from kettle.jobs.ad import job_ads
+from kettle.schedd.domain import job_policy
 from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.job import Job, evolve
@@ -29,6 +31,7 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobVacated,
+    Usage,
     decode,
 )
 from kettle.wire.jobs import JobId
@@ -52,6 +55,10 @@ class Cluster(msgspec.Struct):
     base: Callable[[int], Ad]
     """By number of the job, what the fold of its events needs of its ad."""
     left: int = 0
+    periodic: bool = False
+    """Whether its jobs have a policy of their own that is looked at now and then."""
+    at_exit: bool = False
+    """Whether they have one that is looked at when they exit."""
 
     @property
     def size(self) -> int:
@@ -115,6 +122,8 @@ class Queue:
         """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
+        self.measured: dict[JobId, Usage] = {}
+        """What live attempts use, as their workers have last said. It is not recorded: a restart forgets it."""
         self._significant = tuple(significant)
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -122,10 +131,17 @@ class Queue:
     def ad(self, job: JobId) -> Ad:
         """The whole ad of a job in the queue."""
         cluster = self.clusters[job.cluster]
-        return {
-            **job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd),
-            **self.jobs[job].changed,
-        }
+        return self._now(job, job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd))
+
+    def ads_of(self, number: int) -> Callable[[JobId], Ad]:
+        """The ads of one cluster's jobs in the queue: what they have in common is worked out once."""
+        cluster = self.clusters[number]
+        made = job_ads(cluster.submitted, cluster.at)
+        return lambda job: self._now(job, made(job.proc, self.schedd))
+
+    def _now(self, job: JobId, submitted: Ad) -> Ad:
+        usage = self.measured.get(job)
+        return {**submitted, **self.jobs[job].changed, **(in_use(usage) if usage is not None else {})}
 
     def owner(self, job: JobId) -> str:
         """Whose job it is."""
@@ -201,7 +217,15 @@ class Queue:
         Take a submission in; the jobs with a bit in `left` have left the queue already, those in `known` have a past.
         """
         autoclusters = Autoclusters(event.ad, event.columns, self._significant)
-        cluster = Cluster(event, at, autoclusters, fold_base(event), left)
+        cluster = Cluster(
+            event,
+            at,
+            autoclusters,
+            fold_base(event),
+            left,
+            periodic=job_policy.periodic(event.ad) or job_policy.periodic(event.columns),
+            at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
+        )
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         for proc in range(cluster.size):
@@ -223,6 +247,8 @@ class Queue:
         changed = dict(before.changed) or self.clusters[job.cluster].base(job.proc)
         apply_to_ad(changed, event, at)
         entry = Entry(evolve(before.job, event), changed)
+        if isinstance(event, JobAssigned | JobVacated | JobCompleted):
+            self.measured.pop(job, None)
         self._leave(job, before.job)
         if entry.job.over:
             del self.jobs[job]

@@ -1,0 +1,325 @@
+"""
+What a job's own policy and the site's want to become of it: HTCondor's order, in which the first rule that fires counts.
+
+    1 running: allowed durations -> hold; PeriodicVacate, SYSTEM_PERIODIC_VACATE -> vacate
+    2 TimerRemove is in the past -> remove
+    3 not held: PeriodicHold, SYSTEM_PERIODIC_HOLD -> hold
+    4 held, but not by its owner: PeriodicRelease, SYSTEM_PERIODIC_RELEASE -> release
+    5 PeriodicRemove, SYSTEM_PERIODIC_REMOVE -> remove
+    6 at its exit only, where nothing is vacated: OnExitHold -> hold; OnExitRemove false -> back into the queue
+
+Pure.  An expression fires if it is a number or truth value that is not zero without its fraction; a string, undefined
+and error never fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from kettle.classad import (
+    ClassAd,
+    ClassAdError,
+    EvaluationFailed,
+    Value,
+    evaluate,
+    evaluate_attribute,
+    parse,
+    unparse,
+)
+from kettle.jobs import Status
+from kettle.jobs.durations import exceeded
+from kettle.schedd.domain import policy
+from kettle.wire.ads import Ad, Expr, Scalar
+
+USER_REQUEST: Final = 1
+JOB_POLICY: Final = 3
+POLICY_UNDEFINED: Final = 5
+SPOOLING_INPUT: Final = 16
+SYSTEM_POLICY: Final = 26
+JOB_DURATION: Final = 46
+EXECUTE_DURATION: Final = 47
+JOB_POLICY_VACATE: Final = 1000
+SYSTEM_POLICY_VACATE: Final = 1001
+SHOULD_REQUEUE: Final = 1005
+
+_REASON_CHARS: Final = 1000
+"""Of a reason: it is recorded for ever."""
+
+Action = Literal["hold", "release", "remove", "vacate", "requeue"]
+Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
+
+_PERIODIC: Final = frozenset({
+    "allowedexecuteduration", "allowedjobduration", "periodichold", "periodicrelease", "periodicremove",
+    "periodicvacate", "timerremove",
+})  # fmt: skip
+_AT_EXIT: Final = _PERIODIC - {"periodicvacate", "periodicrelease"} | {"onexithold", "onexitremove"}
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one."""
+
+    action: Action
+    reason: str
+    code: int = 0
+    subcode: int = 0
+
+
+class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    One SYSTEM_PERIODIC_... macro; all texts are expressions over the job's ad. Raises ValueError for what is none.
+    """
+
+    expression: str
+    name: str = ""
+    """Rules with a name come in their order, before the one without."""
+    reason: str = ""
+    """A string: why, instead of the sentence that shows the expression."""
+    subcode: str = ""
+    """An integer: HoldReasonSubCode."""
+
+    def __post_init__(self) -> None:
+        for field in ("expression", "reason", "subcode"):
+            text = getattr(self, field)
+            try:
+                if text or field == "expression":
+                    parse(text)
+            except ClassAdError as error:
+                raise ValueError(f"the {field} '{text}' cannot be read: {error}") from error
+
+
+class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The site's rules for all jobs; `max_releases` -1: held jobs are released however often they were held."""
+
+    hold: tuple[SystemRule, ...] = ()
+    release: tuple[SystemRule, ...] = ()
+    remove: tuple[SystemRule, ...] = ()
+    vacate: tuple[SystemRule, ...] = ()
+    max_releases: int = -1
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no rule."""
+        return not (self.hold or self.release or self.remove or self.vacate)
+
+    def rules(self, kind: Periodic) -> list[SystemRule]:
+        """The rules of one kind, in the order in which they are tried."""
+        found = {"Hold": self.hold, "Release": self.release, "Remove": self.remove, "Vacate": self.vacate}[
+            kind
+        ]
+        return sorted(found, key=lambda rule: not rule.name)
+
+
+def periodic(attributes: Mapping[str, Scalar] | list[str]) -> bool:
+    """Whether jobs with these attributes have a policy of their own that is looked at now and then."""
+    return _mentions(attributes, _PERIODIC)
+
+
+def at_exit(attributes: Mapping[str, Scalar] | list[str]) -> bool:
+    """Whether jobs with these attributes have a policy of their own that is looked at when they exit."""
+    return _mentions(attributes, _AT_EXIT)
+
+
+def _mentions(attributes: Mapping[str, Scalar] | list[str], names: frozenset[str]) -> bool:
+    """A literal false never fires; but OnExitRemove does just then."""
+    if isinstance(attributes, list):
+        return any(name.lower() in names for name in attributes)
+    return any(
+        (key := name.lower()) in names and (value is not False or key == "onexitremove")
+        for name, value in attributes.items()
+    )
+
+
+def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False) -> Verdict | None:
+    """
+    What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
+
+    `exited`: its program has just run to its end, and the ad says how. None means then that it leaves the queue, and so
+    does the verdict to remove it.
+    """
+    case = _Case(ad, status, now, system, exited=exited)
+    if status == Status.REMOVED or case.exempt:
+        return None
+    for step in _ORDER:
+        verdict = step(case)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+class _Case:
+    """One job at one moment."""
+
+    def __init__(self, ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool) -> None:
+        self.ad = ClassAd.from_wire(ad)
+        self._said = ad
+        self.status = status
+        self.now = now
+        self.system = system
+        self.exited = exited
+        self._context = policy.at(now)
+
+    @property
+    def exempt(self) -> bool:
+        """Whether somebody else looks after it: who manages it, or who sends its input."""
+        spooling = self.status == Status.HELD and self.integer("HoldReasonCode") == SPOOLING_INPUT
+        return not self.exited and (spooling or self.value("Managed") == "External")
+
+    def value(self, name: str) -> Value | None:
+        """What an attribute evaluates to; None if there is none, or it takes too long."""
+        if name not in self.ad:  # most attributes of most jobs
+            return None
+        try:
+            return evaluate_attribute(name, self.ad, context=self._context)
+        except EvaluationFailed:
+            return None
+
+    def evaluated(self, expression: str) -> Value | None:
+        """What an expression evaluates to in the ad; None if it takes too long."""
+        try:
+            return evaluate(parse(expression), my=self.ad, context=self._context)
+        except EvaluationFailed:
+            return None
+
+    def integer(self, name: str) -> int | None:
+        """The number that an attribute evaluates to, without its fraction; None for anything else."""
+        return _integer(self.value(name))
+
+    def text(self, name: str) -> str:
+        """The expression behind an attribute, as it was written."""
+        said = self._said[self.ad.spelling(name.lower())]
+        return said.expr if isinstance(said, Expr) else unparse(said)
+
+    def own(self, name: str, action: Action, code: int = 0) -> Verdict | None:
+        """The verdict of an attribute of the job, if it fires."""
+        if name not in self.ad or not _fires(self.value(name)):
+            return None
+        said = self.value(f"{name}Reason")
+        usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
+        return Verdict(
+            action=action,
+            reason=_reason(said, usual),
+            code=code,
+            subcode=self.integer(f"{name}SubCode") or 0,
+        )
+
+    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
+        """The verdict of the first of the site's rules that fires."""
+        for rule in self.system.rules(kind):
+            if not _fires(self.evaluated(rule.expression)):
+                continue
+            name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
+            usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
+            return Verdict(
+                action=action,
+                reason=_reason(self.evaluated(rule.reason) if rule.reason else None, usual),
+                code=code,
+                subcode=(_integer(self.evaluated(rule.subcode)) or 0) if rule.subcode else 0,
+            )
+        return None
+
+
+def _durations(case: _Case) -> Verdict | None:
+    begun = case.integer("ShadowBday")
+    if case.status != Status.RUNNING or begun is None:
+        return None
+    allowed = case.integer("AllowedJobDuration")
+    if allowed is not None and case.now - begun >= allowed:
+        return Verdict(action="hold", reason=exceeded("job", allowed), code=JOB_DURATION)
+    allowed = case.integer("AllowedExecuteDuration")
+    executing = case.integer("JobCurrentStartExecutingDate")
+    if allowed is None or executing is None or executing < begun:
+        return None
+    since = max(executing, case.integer("TransferOutFinished") or 0)
+    if case.now - since > allowed:
+        return Verdict(action="hold", reason=exceeded("execute", allowed), code=EXECUTE_DURATION)
+    return None
+
+
+def _vacate(case: _Case) -> Verdict | None:
+    if case.status != Status.RUNNING or case.exited:
+        return None
+    return case.own("PeriodicVacate", "vacate", JOB_POLICY_VACATE) or case.of_system(
+        "Vacate", "vacate", SYSTEM_POLICY_VACATE
+    )
+
+
+def _timer(case: _Case) -> Verdict | None:
+    if "TimerRemove" not in case.ad:
+        return None
+    at = case.value("TimerRemove")
+    shown = f"The job attribute TimerRemove expression '{case.text('TimerRemove')}' evaluated to"
+    if isinstance(at, bool) or not isinstance(at, int):
+        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=POLICY_UNDEFINED)
+    return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
+
+
+def _hold(case: _Case) -> Verdict | None:
+    if case.status in {Status.HELD, Status.COMPLETED}:
+        return None
+    return case.own("PeriodicHold", "hold", JOB_POLICY) or case.of_system("Hold", "hold", SYSTEM_POLICY)
+
+
+def _release(case: _Case) -> Verdict | None:
+    if case.status != Status.HELD or case.integer("HoldReasonCode") == USER_REQUEST:
+        return None
+    if 0 <= case.system.max_releases <= (case.integer("NumHolds") or 0):
+        return None
+    return case.own("PeriodicRelease", "release") or case.of_system("Release", "release")
+
+
+def _remove(case: _Case) -> Verdict | None:
+    return case.own("PeriodicRemove", "remove") or case.of_system("Remove", "remove")
+
+
+def _on_exit(case: _Case) -> Verdict | None:
+    if not case.exited:
+        return None
+    by_signal = case.value("ExitBySignal")
+    how = case.value("ExitSignal" if by_signal is True else "ExitCode")
+    if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
+        return Verdict(action="hold", reason="The job ended, and nobody knows how", code=POLICY_UNDEFINED)
+    held = case.own("OnExitHold", "hold", JOB_POLICY)
+    if held is not None or "OnExitRemove" not in case.ad:
+        return held
+    if _number(case.value("OnExitRemove")) != 0:
+        return None
+    usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
+    return Verdict(
+        action="requeue", reason=_reason(case.value("OnExitRemoveReason"), usual), code=SHOULD_REQUEUE
+    )
+
+
+_ORDER: Final[tuple[Callable[[_Case], Verdict | None], ...]] = (
+    _durations, _vacate, _timer, _hold, _release, _remove, _on_exit,
+)  # fmt: skip
+
+
+def _fires(value: Value | None) -> bool:
+    return bool(_number(value))
+
+
+def _number(value: Value | None) -> int | None:
+    """The whole part of a number or truth value; None for anything else."""
+    return int(value) if isinstance(value, bool) else _integer(value)
+
+
+def _integer(value: Value | None) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return int(value)
+    except (OverflowError, ValueError):  # infinite, or no number
+        return None
+
+
+def _reason(said: Value | None, usual: str) -> str:
+    return _cut(said if isinstance(said, str) and said else usual)
+
+
+def _cut(reason: str) -> str:
+    """Without what no log can hold: half characters, ends of texts, and no end."""
+    shown = reason.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return shown if len(shown) <= _REASON_CHARS else f"{shown[:_REASON_CHARS]} ..."

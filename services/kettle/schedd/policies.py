@@ -1,0 +1,155 @@
+"""
+Periodic and exit policies: the jobs' own and the site's, looked at here for all jobs, wherever they run.
+
+The schedd alone writes, so it alone decides: whoever looks after an attempt may die at any moment, and nothing changes.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from kettle.jobs import Status, exited, in_use
+from kettle.schedd.domain import job_policy
+from kettle.schedd.domain.job import Command, End, Finish, Hold, Job, Release, Remove, decide
+from kettle.schedd.domain.job_policy import Verdict
+from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.ledger import Ledger
+from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.shadows import Shadows
+from kettle.wire.jobs import JobId
+
+SLICE_S: Final = 0.005
+"""Seconds of evaluating before somebody else gets a turn."""
+
+
+class Policies:
+    """Looks at the jobs of one queue, and has it recorded what their policies want."""
+
+    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._settings = settings
+        self._system = settings.system_policy
+
+    # -- now and then -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Look at all jobs, again and again; for ever."""
+        while True:
+            spent = await self.look()
+            await asyncio.sleep(self.pause(spent))
+
+    def pause(self, spent: float) -> float:
+        """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
+        settings = self._settings
+        wanted = min(spent / settings.periodic_expr_timeslice, settings.max_periodic_expr_interval)
+        return max(wanted, settings.periodic_expr_interval)
+
+    async def look(self) -> float:
+        """Look once at each job that has a policy; seconds that were spent on it."""
+        spent, began = 0.0, time.perf_counter()
+        fired: list[tuple[JobId, Verdict]] = []
+        for job, verdict in self._verdicts():
+            if verdict is not None:
+                fired.append((job, verdict))
+            if (used := time.perf_counter() - began) >= SLICE_S:
+                spent += used
+                await self._carry_out(fired)
+                fired = []
+                began = time.perf_counter()
+        spent += time.perf_counter() - began
+        await self._carry_out(fired)
+        return spent
+
+    def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
+        """What is to become of each job; those that nothing is to be said about come too, so that time can be kept."""
+        for number in list(self._queue.clusters):
+            cluster = self._queue.clusters.get(number)
+            if cluster is None or (self._system.empty and not cluster.periodic):
+                yield JobId(number, 0), None
+                continue
+            ads = self._queue.ads_of(number)
+            for proc in range(cluster.size):
+                job = JobId(number, proc)
+                entry = self._queue.jobs.get(job)
+                status = _status(entry.job) if entry is not None else None
+                if status is None:
+                    yield job, None
+                else:
+                    yield job, job_policy.decide(ads(job), status, int(time.time()), self._system)
+
+    async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
+        """Record first, while the queue is as it was looked at; have attempts ended when that is committed."""
+        if not fired:
+            await asyncio.sleep(0)
+            return
+        attempts = {job: self._queue.jobs[job].job.attempt for job, _ in fired}
+        await self._ledger.record(
+            [
+                (job_stream(job), event)
+                for job, verdict in fired
+                if verdict.action != "vacate"
+                for event in decide(self._queue.jobs[job].job, _command(verdict))
+            ]
+        )
+        for job, verdict in fired:
+            entry = self._queue.jobs.get(job)
+            if entry is None or entry.job.attempt != attempts[job]:
+                continue  # it has gone on meanwhile
+            if verdict.action == "vacate":
+                self._shadows.vacate(job, verdict.code, verdict.reason)
+            else:
+                self._shadows.stop(job)
+
+    # -- at the end of an attempt -------------------------------------------------------------------------------------
+
+    def at_exit(self, job: JobId, finish: Finish) -> Finish | End:
+        """What the end of its program is for a job in the queue: that of the job, or by its policy only of the attempt."""
+        state, cluster = self._queue.jobs[job].job, self._queue.clusters[job.cluster]
+        concerned = cluster.at_exit or self._system.hold
+        if (
+            not concerned
+            or state.status != "running"
+            or (finish.attempt, finish.claim) != (state.attempt, state.claim)
+        ):
+            return finish
+        ad = self._queue.ad(job) | in_use(finish.usage)
+        exited(ad, finish.exit_code, finish.exit_signal)
+        verdict = job_policy.decide(ad, Status.RUNNING, int(time.time()), self._system, exited=True)
+        if verdict is None or verdict.action not in {"hold", "requeue"}:
+            return finish
+        return End(
+            attempt=finish.attempt,
+            claim=finish.claim,
+            code=verdict.code,
+            subcode=verdict.subcode,
+            reason=verdict.reason,
+            hold=verdict.action == "hold",
+            usage=finish.usage,
+            exit_code=finish.exit_code,
+            exit_signal=finish.exit_signal,
+            at=finish.at,
+        )
+
+
+def _status(job: Job) -> Status | None:
+    """How the policies see a job; None: not now, because it leaves the queue or an attempt of it is being ended."""
+    if job.status == "running":
+        return Status.RUNNING
+    if job.claim:
+        return None
+    return {"idle": Status.IDLE, "held": Status.HELD}.get(job.status)
+
+
+def _command(verdict: Verdict) -> Command:
+    match verdict.action:
+        case "hold":
+            return Hold(reason=verdict.reason, by="", code=verdict.code, subcode=verdict.subcode)
+        case "release":
+            return Release(reason=verdict.reason, by="")
+        case "remove":
+            return Remove(reason=verdict.reason, by="")
+        case "vacate" | "requeue":
+            raise AssertionError(f"to {verdict.action} is not a command to a job")

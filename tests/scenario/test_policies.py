@@ -1,0 +1,273 @@
+"""
+What becomes of jobs by their own policies and by the site's, in a real pool.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import Client, job_id, select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.userlog import Evicted, Held, Terminated, parse
+from kettle.wire.ads.types import Ad
+from kettle.wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
+
+WITHIN_S = 60.0
+SLEEP = "executable = /bin/sleep\narguments = 600\n"
+SITE: dict[str, dict[str, Any]] = {
+    "schedd": {
+        "periodic_expr_interval": 0.2,
+        "system_periodic_hold": [
+            {
+                "name": "banned",
+                "expression": "Banned",
+                "reason": 'strcat("not here, ", Owner)',
+                "subcode": "40 + 2",
+            }
+        ],
+    },
+    "startd": {"measure_interval": 0.5},
+}
+
+T = TypeVar("T", bound=Event)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("policies")
+    async with throwaway_pool(directory, cpus=4, template=template, settings=SITE) as running:
+        yield running
+    assert [] == running.left
+
+
+async def submit(pool: ThrowawayPool, text: str, cwd: Path) -> str:
+    """
+    Submit one job; its id.
+    """
+    submitted = await pool.client.submit(f"{text}queue\n", cwd=cwd)
+    return f"{submitted.cluster}.0"
+
+
+async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
+    """
+    Wait until something has happened to a job so many times; the last time.
+    """
+    found = 0
+    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
+        async for each in events:
+            found += isinstance(each.event, kind)
+            if found == times:
+                assert isinstance(each.event, kind)
+                return each.event
+    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
+
+
+async def queued(client: Client, job: str) -> Ad:
+    (ad,) = await client.jobs(select(job_id(job)))
+    return ad
+
+
+async def logged(path: Path, enough: Callable[[list[Any]], bool]) -> list[Any]:
+    """
+    The events in a job event log, when there are enough of them.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            events = parse(path.read_text())
+            if enough(events):
+                return events
+            await asyncio.sleep(0.05)
+
+
+async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    The hold ends the attempt and says why, in the owner's words; the release runs the job anew.
+    """
+    job = await submit(
+        pool,
+        SLEEP
+        + 'log = log\nperiodic_hold = NumJobStarts == 1\nperiodic_hold_reason = strcat("start ", NumJobStarts)\n'
+        "periodic_hold_subcode = 7\nperiodic_release = HoldReasonSubCode == 7 && NumHolds == 1\n",
+        tmp_path,
+    )
+    held = await happened(pool.client, job, JobHeld)
+    assert (3, 7, "start 1") == (held.code, held.subcode, held.reason)
+    released = await happened(pool.client, job, JobReleased)
+    assert (
+        "The job attribute PeriodicRelease expression 'HoldReasonSubCode == 7 && NumHolds == 1' evaluated to TRUE"
+        == released.reason
+    )
+    again = await happened(pool.client, job, JobAssigned, times=2)
+    assert again.attempt == 2
+    ad = await queued(pool.client, job)
+    assert ("start 1", 3, 7) == (ad["VacateReason"], ad["VacateReasonCode"], ad["VacateReasonSubCode"])
+    events = await logged(tmp_path / "log", lambda found: any(isinstance(each, Held) for each in found))
+    assert [(3, 7, "start 1")] == [(e.code, e.subcode, e.reason) for e in events if isinstance(e, Held)]
+    assert [(3, 7)] == [(e.code, e.subcode) for e in events if isinstance(e, Evicted)]
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_what_a_running_job_uses_decides(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A policy sees the memory that the worker measures, while the job runs; when it fires, the job is vacated and runs anew.
+    """
+    job = await submit(pool, SLEEP + "periodic_vacate = MemoryUsage > 0 && NumJobStarts < 2\n", tmp_path)
+    vacated = await happened(pool.client, job, JobVacated)
+    assert vacated.code == 1000
+    assert "PeriodicVacate" in vacated.reason
+    await happened(pool.client, job, JobAssigned, times=2)
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_an_idle_job_is_removed_by_its_policy(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A job that waits in vain leaves the queue.
+    """
+    job = await submit(
+        pool,
+        SLEEP + "requirements = false\nperiodic_remove = JobStatus == 1 && time() - QDate >= 1\n",
+        tmp_path,
+    )
+    removed = await happened(pool.client, job, JobRemoved)
+    assert "The job attribute PeriodicRemove expression" in removed.reason
+
+
+async def test_the_site_holds_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The rule's reason and subcode are worked out in the job's ad; `kettle why` would tell it.
+    """
+    job = await submit(pool, SLEEP + "requirements = false\n+Banned = true\n", tmp_path)
+    held = await happened(pool.client, job, JobHeld)
+    owner = (await queued(pool.client, job))["Owner"]
+    assert (26, 42, f"not here, {owner}") == (held.code, held.subcode, held.reason)
+    explanation = (await pool.client.why(job_id(job))).explanation
+    assert explanation is not None
+    assert held.reason == explanation.reason
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_a_policy_without_a_value_never_fires(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Undefined, an error and a string leave the job alone, though it is looked at several times.
+    """
+    job = await submit(
+        pool,
+        "executable = /bin/sleep\narguments = 1\nperiodic_hold = NoSuchThing > 3\nperiodic_remove = 1 / 0\n"
+        'periodic_vacate = "true"\non_exit_hold = strcat()\non_exit_remove = 1 / 0\n',
+        tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(job_id(job)))
+    assert ["ClusterSubmitted", "JobAssigned", "JobStarted", "JobCompleted"] == [
+        type(each.event).__name__ for each in await pool.client.events(job_id(job))
+    ]
+
+
+async def test_a_failed_job_is_held_at_its_exit(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Its output is brought home, and how it ended is in its ad.
+    """
+    script(tmp_path / "fail.sh", "echo done\nexit 9\n")
+    job = await submit(
+        pool,
+        "executable = fail.sh\noutput = out\non_exit_hold = ExitCode != 0\non_exit_hold_subcode = ExitCode + 1\n"
+        'on_exit_hold_reason = strcat("it said ", ExitCode)\n',
+        tmp_path,
+    )
+    held = await happened(pool.client, job, JobHeld)
+    assert (3, 10, "it said 9") == (held.code, held.subcode, held.reason)
+    ad = await queued(pool.client, job)
+    assert (5, 9, False, 1, 1) == tuple(
+        ad[name] for name in ("JobStatus", "ExitCode", "ExitBySignal", "NumJobCompletions", "NumHolds")
+    )
+    assert "[ JobPolicy = 1 ]" == ad["NumHoldsByReason"].expr  # type: ignore[union-attr]  # an ad within the ad
+    assert (tmp_path / "out").read_text() == "done\n"
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    With max_retries = 2 a job that always fails runs three times, and its log tells each end.
+    """
+    script(tmp_path / "fail.sh", "exit 3\n")
+    job = await submit(pool, "executable = fail.sh\nlog = log\nmax_retries = 2\n", tmp_path)
+    completed = await happened(pool.client, job, JobCompleted)
+    assert (3, 3) == (completed.attempt, completed.exit_code)
+    events = await logged(tmp_path / "log", lambda found: any(isinstance(each, Terminated) for each in found))
+    requeued = [each for each in events if isinstance(each, Evicted)]
+    assert [(1005, 3), (1005, 3)] == [
+        (each.code, each.requeued and each.requeued.exit_code) for each in requeued
+    ]
+    assert (
+        "The job attribute OnExitRemove expression 'NumJobCompletions > JobMaxRetries || ExitCode =?= 0' "
+        "evaluated to FALSE" == requeued[0].reason
+    )
+
+
+async def test_a_retried_job_ends_when_it_succeeds(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The code that counts as success is the job's own.
+    """
+    script(tmp_path / "seven.sh", "exit 7\n")
+    job = await submit(pool, "executable = seven.sh\nsuccess_exit_code = 7\n", tmp_path)
+    completed = await happened(pool.client, job, JobCompleted)
+    assert (1, 7) == (completed.attempt, completed.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "what"),
+    [("allowed_execute_duration = 1", 47, "execute"), ("allowed_job_duration = 0 + RequestCpus", 46, "job")],
+)
+async def test_a_job_that_runs_for_too_long_is_held(
+    pool: ThrowawayPool, tmp_path: Path, command: str, code: int, what: str
+) -> None:
+    """
+    Whether the worker enforces it, of a number, or the schedd, of an expression: the reason is the same.
+    """
+    job = await submit(pool, f"{SLEEP}{command}\n", tmp_path)
+    held = await happened(pool.client, job, JobHeld)
+    assert (code, f"The job exceeded allowed {what} duration of 00:01") == (held.code, held.reason)
+    await happened(pool.client, job, JobVacated)
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_a_job_that_its_owner_holds_is_not_released_by_policy(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Also one that its policy had held before: the owner's hold replaces the policy's.
+    """
+    job = await submit(
+        pool,
+        SLEEP + "requirements = false\nperiodic_hold = NumHolds < 1\nperiodic_release = NumHolds > 1\n",
+        tmp_path,
+    )
+    await happened(pool.client, job, JobHeld)
+    acted = await pool.client.hold(select(job_id(job)), "wait for me")
+    assert ["done"] == [outcome.outcome for outcome in acted.outcomes]
+    await asyncio.sleep(1.0)  # several looks of the schedd, which leave no trace by which one could wait
+    ad = await queued(pool.client, job)
+    assert (5, 1, 2) == (ad["JobStatus"], ad["HoldReasonCode"], ad["NumHolds"])
+    await pool.client.remove(select(job_id(job)))
+
+
+async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
+    """
+    After all of this the audit finds nothing.
+    """
+    audit = await pool.log_check()
+    assert audit.clean, audit.said
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)

@@ -1,0 +1,282 @@
+"""
+The schedd's looks at its jobs: what they record, what they cost, and what they order.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.runtime import Telemetry
+from kettle.runtime.settings import SettingsError
+from kettle.schedd.claims import Claims
+from kettle.schedd.domain.job_policy import SystemRule
+from kettle.schedd.domain.queue import Queue
+from kettle.schedd.ledger import Ledger, restore
+from kettle.schedd.partners import Partners
+from kettle.schedd.policies import SLICE_S, Policies
+from kettle.schedd.secrets import ClaimSecrets
+from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.shadows import Shadows
+from kettle.testing.worlds import MemoryWorld
+from kettle.wire.ads import Ad, Expr, Scalar
+from kettle.wire.commands.schedd import (
+    Attempt,
+    AttemptReport,
+    Ended,
+    Finished,
+    ReportAttempts,
+    ShadowSync,
+    Used,
+)
+from kettle.wire.commands.shadow import Stop
+from kettle.wire.events import ClaimGranted, ClusterSubmitted, JobAssigned, JobStarted, Usage
+from kettle.wire.identity import daemon
+from kettle.wire.jobs import JobId
+
+SHADOW = daemon("shadow")
+JOB = JobId(1, 0)
+CLAIM = "c"
+
+
+class Schedd:
+    """A queue and who looks at its policies, as wired in a schedd."""
+
+    def __init__(self, ledger: Ledger, policies: Policies, partners: Partners) -> None:
+        self.ledger = ledger
+        self.queue = ledger.queue
+        self.policies = policies
+        self.partners = partners
+
+    async def submit(self, ad: Ad, *, count: int = 1) -> None:
+        number = self.queue.newest_cluster + 1
+        rows: list[list[Scalar]] = [[str(proc)] for proc in range(count)]
+        event = ClusterSubmitted(
+            cluster=number, owner="eve", ad={"Cmd": "x", **ad}, columns=["Args"], rows=rows
+        )
+        await self.ledger.record([(f"cluster/{number}", event)])
+
+    async def run(self, ad: Ad) -> None:
+        """Submit job 1.0, and have its first attempt begun."""
+        await self.submit(ad)
+        granted = ClaimGranted(
+            claim=CLAIM, startd="ep", slot="s@ep", slot_ad={}, submitter="eve", autocluster=0, lease=60.0
+        )
+        await self.ledger.record([
+            (f"claim/{CLAIM}", granted),
+            ("job/1.0", JobAssigned(attempt=1, claim=CLAIM, slot="s@ep", startd="ep")),
+            ("job/1.0", JobStarted(attempt=1, pid=5, at=time.time())),
+        ])  # fmt: skip
+
+    async def told(self, news: Finished | Ended | Used) -> None:
+        report = AttemptReport(job=JOB, attempt=1, claim=CLAIM, news=news)
+        await self.partners.report(ReportAttempts(shadow="s", reports=[report]), SHADOW)
+
+    async def stops(self) -> list[Stop]:
+        """What a shadow that looks after job 1.0 is told to end."""
+        request = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])
+        return (await self.partners.sync(request, SHADOW)).stop
+
+
+@asynccontextmanager
+async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Schedd]:
+    settings = settings or ScheddSettings(name="ap")
+    bus, log = await MemoryWorld().connect(), MemoryLog()
+    async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
+        committing = tasks.create_task(shard.run())
+        queue = Queue("ap")
+        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
+        secrets = ClaimSecrets(bytes(32))
+        shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
+        policies = Policies(ledger, shadows, settings)
+        yield Schedd(ledger, policies, Partners(ledger, claims, shadows, policies, max_failures=9))
+        shadows.close()
+        committing.cancel()
+
+
+async def test_a_look_holds_releases_and_removes() -> None:
+    """
+    Each look carries out one verdict of each job, and the next one sees what came of it.
+    """
+    async with schedd() as ap:
+        await ap.submit(
+            {
+                "PeriodicHold": Expr("NumHolds == 0"),
+                "PeriodicRelease": True,
+                "PeriodicRemove": Expr("NumHolds == 1"),
+            }
+        )
+        seen: list[str] = []
+        for _ in range(3):
+            await ap.policies.look()
+            seen.append(ap.queue.jobs[JOB].job.status if JOB in ap.queue.jobs else "gone")
+        assert ["held", "idle", "gone"] == seen
+
+
+async def test_measured_use_is_seen_while_the_attempt_lives() -> None:
+    """
+    It is in the ad and decides, and is forgotten with the attempt; what is said of another attempt is not believed.
+    """
+    async with schedd() as ap:
+        await ap.run({"PeriodicHold": Expr("MemoryUsage > 100")})
+        await ap.policies.look()
+        assert ap.queue.jobs[JOB].job.status == "running"
+        await ap.told(Used(usage=Usage(wall=10.0, user_cpu=5.0, memory_kib=200 * 1024)))
+        assert (200, 5.0) == (ap.queue.ad(JOB)["MemoryUsage"], ap.queue.ad(JOB)["RemoteUserCpu"])
+        await ap.policies.look()
+        assert ["the job was held"] == [stop.reason for stop in await ap.stops()]
+        await ap.told(Ended(hold=False, code=1022, reason="held"))
+        assert {} == ap.queue.measured
+        await ap.told(Used(usage=Usage(memory_kib=1)))
+        assert {} == ap.queue.measured
+
+
+async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
+    """
+    Nothing is recorded of it before it has happened; each exchange with the shadow repeats the order, with code and reason.
+    """
+    async with schedd() as ap:
+        await ap.run({"PeriodicVacate": True})
+        await ap.policies.look()
+        await ap.policies.look()
+        assert [[(1000, 1)]] * 2 == [
+            [(stop.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)
+        ]
+        assert ap.queue.jobs[JOB].job.status == "running"
+        await ap.told(Ended(hold=False, code=1000, reason="it asked for it"))
+        assert ("idle", 1) == (ap.queue.jobs[JOB].job.status, ap.queue.jobs[JOB].job.attempt)
+        assert 1000 == ap.queue.ad(JOB)["VacateReasonCode"]
+
+
+async def test_an_attempt_that_is_being_ended_is_left_alone() -> None:
+    """
+    A job that is held or released while its attempt lives is looked at again when that is over.
+    """
+    async with schedd() as ap:
+        await ap.run({"PeriodicHold": Expr("NumHolds == 0"), "PeriodicRelease": True})
+        for _ in range(3):
+            await ap.policies.look()
+        assert ap.queue.jobs[JOB].job.status == "held"
+        await ap.told(Ended(hold=False, code=1022, reason="held"))
+        await ap.policies.look()
+        assert ap.queue.jobs[JOB].job.status == "idle"
+
+
+@pytest.mark.parametrize(
+    ("ad", "status", "completions"),
+    [
+        ({"OnExitHold": Expr("ExitCode == 3 && RemoteUserCpu == 8.0")}, "held", 1),
+        ({"OnExitRemove": Expr("NumJobCompletions > 1")}, "idle", 1),
+        ({"PeriodicHold": Expr("ExitCode == 3")}, "held", 1),
+        ({"AllowedJobDuration": 0}, "held", 1),
+    ],
+)
+async def test_an_exit_that_does_not_end_the_job(ad: Ad, status: str, completions: int) -> None:
+    """
+    The attempt is over, the claim is free, and the ad says how the program ended; a repeat of the report changes nothing.
+    """
+    async with schedd() as ap:
+        await ap.run({**ad, "Requirements": False})
+        for _ in range(2):
+            await ap.told(Finished(exit_code=3, at=time.time(), usage=Usage(wall=10.0, user_cpu=8.0)))
+        job = ap.queue.jobs[JOB].job
+        assert (status, "", 1) == (job.status, job.claim, job.attempt)
+        assert (3, completions) == (ap.queue.ad(JOB)["ExitCode"], ap.queue.ad(JOB)["NumJobCompletions"])
+
+
+async def test_a_removed_job_that_exits_leaves() -> None:
+    """
+    No policy keeps it.
+    """
+    async with schedd() as ap:
+        await ap.run({"OnExitRemove": False, "PeriodicRemove": Expr("JobStatus == 2"), "OnExitHold": True})
+        await ap.policies.look()
+        assert ap.queue.jobs[JOB].job.status == "removed"
+        await ap.told(Finished(exit_code=3))
+        assert JOB not in ap.queue.jobs
+
+
+async def test_nobody_waits_long_for_a_look() -> None:
+    """
+    Of many jobs that all have a policy, some are looked at before somebody else has a turn, and in the end all were.
+    """
+    async with schedd() as ap:
+        await ap.submit({"PeriodicHold": Expr('Args == "1999"')}, count=2000)
+        turns, over = 0, asyncio.Event()
+
+        async def others() -> None:
+            nonlocal turns
+            while not over.is_set():
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(others())
+        spent = await ap.policies.look()
+        over.set()
+        await counting
+        assert ["held"] == [e.job.status for e in ap.queue.jobs.values() if e.job.status != "idle"]
+        assert spent > 4 * SLICE_S
+        assert turns > 4
+
+
+async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    No ad is made for them, unless the site has a rule for all.
+    """
+    rule = (SystemRule(expression='Args == "1"'),)
+    for settings, held in (
+        (ScheddSettings(name="ap"), 0),
+        (ScheddSettings(name="ap", system_periodic_hold=rule), 1),
+    ):
+        async with schedd(settings) as ap:
+            await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
+            if not held:
+                monkeypatch.setattr(ap.queue, "ads_of", None)
+            await ap.policies.look()
+            assert held == ap.queue.tally["eve"].get("held", 0)
+
+
+async def test_looks_take_a_small_share_of_the_time() -> None:
+    """
+    What takes long is done less often, but at least once in the longest interval.
+    """
+    async with schedd() as ap:
+        assert [60.0, 60.0, 500.0, 1200.0] == [ap.policies.pause(spent) for spent in (0.0, 0.6, 5.0, 50.0)]
+
+
+def test_a_rule_that_cannot_be_read_stops_the_service(tmp_path: Path) -> None:
+    """
+    With the file, the setting, and what is wrong.
+    """
+    path = tmp_path / "kettle.toml"
+    path.write_text('[[schedd.system_periodic_remove]]\nexpression = "NumHolds >"\n')
+    with pytest.raises(SettingsError) as refusal:
+        ScheddSettings.load("schedd", environ={}, toml_path=path)
+    assert f"{path}: [schedd] system_periodic_remove: the expression 'NumHolds >' cannot be read" in str(
+        refusal.value
+    )
+
+
+def test_rules_are_tables_in_a_file_and_lists_in_a_variable(tmp_path: Path) -> None:
+    """
+    Both ways say the same.
+    """
+    path = tmp_path / "kettle.toml"
+    path.write_text(
+        '[[schedd.system_periodic_hold]]\nname = "big"\nexpression = "RequestMemory > 1000"\nsubcode = "7"\n'
+        '[[schedd.system_periodic_hold]]\nexpression = "NumHolds > 9"\n'
+    )
+    from_file = ScheddSettings.load("schedd", environ={}, toml_path=path)
+    text = msgspec.json.encode(from_file.system_periodic_hold).decode()
+    from_variable = ScheddSettings.load(
+        "schedd", environ={"KETTLE_SCHEDD_SYSTEM_PERIODIC_HOLD": text, "HOME": "/"}
+    )
+    assert ["big", ""] == [rule.name for rule in from_file.system_policy.rules("Hold")]
+    assert from_file.system_policy == from_variable.system_policy
