@@ -4,6 +4,7 @@ The ads of a machine, with HTCondor's attribute names.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
 from kettle.startd.domain.claim import Claim
@@ -218,12 +219,15 @@ def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
         "ChildActivity": [_activity(claim) for claim in claims],
         "ChildRemoteUser": [claim.submitter for claim in claims],
     }
-    amounts = {
-        f"Child{name}": [str(claim.resources.named().get(name, 0)) for claim in claims]
-        for name in facts.total.named()
-    }
-    quoted = {name: [unparse(value) for value in values] for name, values in texts.items()}
+    have = [claim.resources.named() for claim in claims]
+    amounts = {f"Child{name}": [str(each.get(name, 0)) for each in have] for name in facts.total.named()}
+    quoted = {name: [_quoted(value) for value in values] for name, values in texts.items()}
     return {name: _list(values) for name, values in {**quoted, **amounts}.items()}
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return unparse(text)  # the same few names again and again, in every ad
 
 
 def _list(items: Iterable[str]) -> Expr:
