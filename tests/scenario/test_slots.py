@@ -74,7 +74,8 @@ async def ended(client: Client, cluster: int) -> None:
 
 
 def environment(path: Path) -> dict[str, str]:
-    return dict(line.partition("=")[::2] for line in path.read_text().splitlines())
+    pairs = (line.partition("=") for line in path.read_text().splitlines())
+    return {name: value for name, _, value in pairs}
 
 
 async def slots(client: Client) -> dict[str, Ad]:

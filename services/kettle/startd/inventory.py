@@ -64,8 +64,8 @@ def take_inventory(settings: StartdSettings, *, proc: Path = PROC_NVIDIA) -> Inv
         SettingsError: a setting names what cannot be, or the program fails.
     """
     found: Found = {}
-    for tag, said in settings.machine_resources.items():
-        found[tag] = said if isinstance(said, int) else _listed(tag, said)
+    for tag, given in settings.machine_resources.items():
+        found[tag] = given if isinstance(given, int) else _listed(tag, given)
     named = {tag.lower() for tag in found}
     for tag, more in _discovered(settings, proc).items():
         if tag.lower() not in named:
@@ -160,6 +160,7 @@ def find_gpus(proc: Path = PROC_NVIDIA) -> dict[str, Ad]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return _gpus_of_driver(proc)
+    said = ""
     for fields in (list(_FIELDS), list(_FIELDS)[:-1]):
         asked = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
         try:
@@ -169,9 +170,8 @@ def find_gpus(proc: Path = PROC_NVIDIA) -> dict[str, Ad]:
             return {}
         if not done.returncode:
             return _gpus_of_table(done.stdout, fields)
-    _log.warning(
-        "no GPUs found: nvidia-smi failed", extra={"said": (done.stderr or done.stdout).strip()[:500]}
-    )
+        said = (done.stderr or done.stdout).strip()[:500]
+    _log.warning("no GPUs found: nvidia-smi failed", extra={"said": said})
     return {}
 
 
@@ -183,9 +183,9 @@ def _gpus_of_table(text: str, fields: Sequence[str]) -> dict[str, Ad]:
             continue
         said = dict(zip(fields, row, strict=True))
         gpus[said["uuid"]] = {
-            _FIELDS[field]: _scalar(text)
-            for field, text in said.items()
-            if field != "uuid" and text[:1] != "["
+            _FIELDS[field]: _scalar(value)
+            for field, value in said.items()
+            if field != "uuid" and value[:1] != "["
         }  # "[N/A]", "[Not Supported]"
     return gpus
 
@@ -242,9 +242,9 @@ def parse_discovery(text: str) -> Found:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        name, _, value = line.partition("=")
+        name, _, expression = line.partition("=")
         try:
-            said[name.strip()] = evaluate(parse(value))
+            said[name.strip()] = evaluate(parse(expression))
         except (ClassAdParseError, EvaluationFailed) as error:
             raise SettingsError(f"KETTLE_STARTD_DISCOVERY: line {number} of its output: {error}.") from error
     found: Found = {}

@@ -2,17 +2,20 @@
 Static and partitionable slots, and the devices in them.
 """
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
 from kettle.startd.domain.ads import slot_ad, slot_ads
 from kettle.startd.domain.claim import Change, Claim, Gone
+from kettle.startd.domain.claims import request_claims
 from kettle.startd.domain.layout import SlotType, lay_out
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Carving, Resources
 from kettle.startd.domain.slots import device
-from kettle.wire.ads import Ad, Expr
+from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.commands.startd import ClaimKey, ClaimsDecided
 
 from .hosts import KEY, NOW, activated, activation, request
@@ -42,11 +45,9 @@ def machine(
     return Machine(facts, capability="right")
 
 
-def claimed(host: Machine, *names: str, slot: str = "slot1@host", **ad: object) -> ClaimsDecided:
-    from kettle.startd.domain.claims import request_claims
-
+def claimed(host: Machine, *names: str, slot: str = "slot1@host", **ad: Scalar) -> ClaimsDecided:
     keys = [ClaimKey(name, "s") for name in names or ("c1",)]
-    reply, changes = request_claims(host, request(*keys, slot=slot, ad=ad), NOW)  # type: ignore[arg-type]
+    reply, changes = request_claims(host, request(*keys, slot=slot, ad=dict(ad)), NOW)
     for change in changes:
         host.apply(change)
     return reply
@@ -143,12 +144,13 @@ def test_what_the_layout_leaves_over_makes_no_second_claim() -> None:
     assert ["c1"] == [grant.claim for grant in claimed(machine(small), "c1", "c2", RequestMemory=64).granted]
 
 
-@pytest.mark.parametrize("asked", [{"RequestCpus": 2}, {"RequestMemory": 2000}, {"RequestGPUs": 2}])
-def test_a_job_that_is_too_large_for_a_static_slot_is_refused(asked: dict[str, int]) -> None:
+@pytest.mark.parametrize(("name", "amount"), [("Cpus", 2), ("Memory", 2000), ("GPUs", 2)])
+def test_a_job_that_is_too_large_for_a_static_slot_is_refused(name: str, amount: int) -> None:
     """
     The machine's rest does not help; the slot's ad says so beforehand.
     """
     host = machine(*STATIC_AND_REST)
+    asked: dict[str, Any] = {f"Request{name}": amount}
     job = ClassAd.from_wire({"Requirements": True, **asked})
 
     assert not matches(ClassAd.from_wire(slot_ad(host, host.facts.slots[0], now=0.0)), job)

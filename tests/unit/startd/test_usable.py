@@ -12,6 +12,14 @@ from kettle.startd.usable import usable_cpus, usable_memory
 MIB = 1024 * 1024
 
 
+def _sixteen(pid: int) -> set[int]:
+    return set(range(16)) if not pid else set()
+
+
+def _two(pid: int) -> set[int]:
+    return {3, 5} if not pid else set()
+
+
 def host(tmp_path: Path, cgroup: str, mounts: list[tuple[str, str, str, str]]) -> Path:
     """
     A `/proc/self`; mounts are root, place below `tmp_path`, kind, options.
@@ -37,7 +45,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     A machine with 16 cores and 64 GiB.
     """
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    monkeypatch.setattr(os, "sched_getaffinity", _sixteen)
     sizes = {"SC_PHYS_PAGES": 64 * 1024 * MIB // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
 
@@ -102,6 +110,6 @@ def test_a_cpuset_is_seen_by_affinity(tmp_path: Path, monkeypatch: pytest.Monkey
     """
     The kernel takes away what the set does not hold.
     """
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
+    monkeypatch.setattr(os, "sched_getaffinity", _two)
 
     assert 2 == usable_cpus(tmp_path)

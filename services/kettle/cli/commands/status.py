@@ -145,7 +145,8 @@ def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
     shown = ads if every else [ad for ad in ads if ad.get("SlotType") != "Dynamic"]
     dynamic = Counter(str(ad.get("Machine", "")) for ad in ads if ad.get("SlotType") == "Dynamic")
     styles = [_SLOT_STYLES.get(str(ad.get("State", "")).lower(), "") for ad in shown]
-    titles, rows = list(_SLOT_TITLES), [_slot(ad, now) for ad in shown]
+    titles: list[str] = list(_SLOT_TITLES)
+    rows = [_slot(ad, now) for ad in shown]
     if any("TotalGPUs" in ad for ad in shown):
         titles.insert(_GPUS_AT, "GPUS")
         for row, ad in zip(rows, shown, strict=True):

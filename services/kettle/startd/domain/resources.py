@@ -3,6 +3,7 @@ What a machine has, what a job asks for, and how much of it a dynamic slot gets.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -95,7 +96,7 @@ def requested(job: ClassAd, slot: ClassAd, tags: Iterable[str], context: Context
     defaults = {**STANDARD, **dict.fromkeys(tags, 0)}
     amounts: dict[str, int] = {}
     for name, default in defaults.items():
-        amount = _amount(lambda name=name: evaluate_attribute(f"Request{name}", job, slot, context), default)
+        amount = _amount(partial(evaluate_attribute, f"Request{name}", job, slot, context), default)
         if amount is None:
             return None
         amounts[name] = amount
@@ -114,7 +115,7 @@ def modified(
         if expression is None:
             amounts[name] = _round_up(asked, QUANTA.get(name, 1))
             continue
-        amount = _amount(lambda it=expression: evaluate(it, slot, job, context), asked)
+        amount = _amount(partial(evaluate, expression, slot, job, context), asked)
         if amount is None:
             return None
         amounts[name] = amount
