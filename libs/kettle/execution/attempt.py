@@ -87,6 +87,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """MiB."""
     disk: int
     """KiB."""
+    devices: dict[str, list[str]] = {}
+    """Ids of custom resources by tag; an empty list: the machine has such, and the job gets none of them."""
     ad: Ad
     machine_ad: str
     """In old syntax, as it goes into `.machine.ad`."""

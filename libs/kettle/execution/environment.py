@@ -2,6 +2,7 @@
 The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +18,12 @@ _THREADS: Final = (
     "TF_LOOP_PARALLEL_ITERATIONS", "TF_NUM_THREADS",
 )  # fmt: skip
 """What programs ask for the number of threads that they may use."""
+
+_ORDINAL: Final = re.compile(r"^(CUDA|OCL)(?=[0-9]+$)")
+"""Of ids that are nothing but the device's number, the libraries want the number."""
+
+_NO_GPU: Final = "10000"
+"""The number of a device that no machine has, as HTCondor hides GPUs; an empty list would hide none from some programs."""
 
 _MARK: Final = "_KETTLE_ANCESTOR_"
 """Variables by which a master knows the processes of its pool, jobs included."""
@@ -36,13 +43,30 @@ def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, 
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
         "BATCH_SYSTEM": "HTCondor",
+        **_gpus(spec),
         **_own(job),
         **scratch,
         "_CONDOR_SLOT": spec.slot.partition("@")[0],
         "_CONDOR_JOB_AD": f"{sandbox}/.job.ad",
         "_CONDOR_MACHINE_AD": f"{sandbox}/.machine.ad",
         "_CONDOR_JOB_PIDS": "",
+        **{f"_CONDOR_Assigned{tag}": ",".join(ids) for tag, ids in spec.devices.items() if ids},
         **{name: value for name, value in ours.items() if name.startswith(_MARK)},
+    }
+
+
+def _gpus(spec: JobSpec) -> dict[str, str]:
+    """
+    Which GPUs the job's programs may see; on a machine that has some, a job without one sees none.
+    """
+    ids = spec.devices.get("GPUs")
+    if ids is None:
+        return {}
+    shown = ",".join(_ORDINAL.sub("", each) for each in ids)
+    return {
+        "CUDA_VISIBLE_DEVICES": shown or _NO_GPU,
+        "GPU_DEVICE_ORDINAL": shown or _NO_GPU,
+        "NVIDIA_VISIBLE_DEVICES": shown or "void",
     }
 
 

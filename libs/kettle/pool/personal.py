@@ -8,14 +8,14 @@ are right.
 
 import os
 import secrets
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
 from kettle.pool.home import Home
 
-Value = bool | int | float | str | list[str] | list[dict[str, str]] | dict[str, dict[str, str]]
+Value: TypeAlias = bool | int | float | str | Sequence["Value"] | Mapping[str, "Value"]
 Tables = Mapping[str, Mapping[str, Value]]
 
 
@@ -124,11 +124,11 @@ def render(extra: Tables, *, pool_id: str = "") -> str:
     return "\n".join(parts)
 
 
-def _toml(value: Value | dict[str, str]) -> str:
-    if isinstance(value, dict):
+def _toml(value: Value) -> str:
+    if isinstance(value, Mapping):
         pairs = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
         return f"{{ {', '.join(pairs)} }}"
-    if isinstance(value, list):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(_toml(one) for one in value)}]"
-    # JSON's numbers, strings and lists of them are TOML's; JSON's escapes of control characters too.
+    # JSON's numbers and strings are TOML's; JSON's escapes of control characters too.
     return msgspec.json.encode(value).decode()

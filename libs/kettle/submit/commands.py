@@ -84,6 +84,7 @@ CUSTOM: Final = "my."
 """What `+Attr` and `MY.Attr` are kept under."""
 
 _RESOURCE: Final = re.compile(r"request_([a-z][a-z0-9_]+)")
+_REQUIRE: Final = re.compile(r"require_(?!(?:cpus|memory|disk)$)[a-z][a-z0-9_]+")
 _REQUESTS: Final = ("request_cpus", "request_memory", "request_disk", "request_gpus")
 _SLIPS: Final = {"request_cpu": "request_cpus", "request_gpu": "request_gpus"}
 _KNOWN: Final = frozenset(spelling.lower() for name, others in NAMES.items() for spelling in (name, *others))
@@ -100,6 +101,13 @@ def resource_tag(name: str) -> str | None:
     return name[len("request_") :]
 
 
+def is_choice(name: str) -> bool:
+    """
+    Whether it is a `require_<tag>` command, which chooses among the devices that `request_<tag>` asks for.
+    """
+    return _REQUIRE.fullmatch(name.lower()) is not None
+
+
 def _looks_like(name: str) -> bool:
     """
     Whether a name is rather a slip of the fingers than a resource that some machine calls so.
@@ -112,7 +120,7 @@ def is_known(name: str) -> bool:
     Whether an assignment to this name is carried out by itself, without being used as a macro.
     """
     lower = name.lower()
-    return lower in _KNOWN or lower.startswith(CUSTOM) or resource_tag(lower) is not None
+    return lower in _KNOWN or lower.startswith(CUSTOM) or resource_tag(lower) is not None or is_choice(lower)
 
 
 def complaint(name: str, macros: Iterable[str]) -> str:
@@ -125,7 +133,7 @@ def complaint(name: str, macros: Iterable[str]) -> str:
             f"the command '{name}' of HTCondor is not carried out by this version of Kettle; remove the line"
         )
     if lower.startswith("require_"):
-        return f"'{name}' is not carried out by this version of Kettle; say it in requirements"
+        return f"'{name}' cannot choose: these have no properties of their own; say it in requirements"
     close = [_SLIPS[lower]] if lower in _SLIPS else _closest(lower, macros)
     hint = f"did you mean '{close[0]}'?" if close else f"to use it as a macro, write $({name}) somewhere"
     return f"'{name}' is not a submit command; {hint}"

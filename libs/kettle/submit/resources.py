@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.classad import Node, external_references, references, unparse
 from kettle.classad.nodes import Literal
-from kettle.submit.commands import resource_tag
+from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, is_undefined, unquoted, wire
 from kettle.submit.lookup import Lookup, Setting, is_settled, placed
@@ -27,12 +27,14 @@ _OPSYS_NAMES: Final = frozenset({"opsys", "opsysandver", "opsysname", "opsysshor
 
 class Request(msgspec.Struct, frozen=True):
     """
-    One `request_...`: the attribute, the machine's side of it, and how much (None: switched off).
+    One `request_...`: the attribute, the machine's side of it, how much (None: switched off), and `require_...`.
     """
 
     attribute: str
     resource: str
     need: Node | None
+    choice: Node | None = None
+    """What the properties of each piece must satisfy."""
 
     @property
     def literal(self) -> object:
@@ -71,6 +73,7 @@ def needs(lookup: Lookup) -> Ad:
     megabytes = -(-(transfer.input_bytes + transfer.executable_bytes) // (1 << 20))
     requests = list(_requests(lookup, megabytes))
     ad: Ad = {request.attribute: wire(request.need) for request in requests if request.need is not None}
+    ad |= {f"Require{each.resource}": wire(each.choice) for each in requests if each.choice is not None}
     ad |= _transfer_attributes(transfer, lookup, megabytes)
     ad["Requirements"] = _requirements(lookup, requests, transfer)
     return ad
@@ -87,6 +90,7 @@ def _requests(lookup: Lookup, megabytes: int) -> Iterator[Request]:
         given = lookup.get(f"request_{name}")
         need = Literal(default) if given is None else _need(given, f"request_{name}", unit, least=1)
         yield Request(f"Request{resource}", resource, None if is_undefined(need) else need)
+    choices = {key: one for key, one in lookup.queue.assignments.items() if is_choice(key)}
     for key, assignment in lookup.queue.assignments.items():
         tag = resource_tag(assignment.name)
         if tag is None:
@@ -94,7 +98,25 @@ def _requests(lookup: Lookup, megabytes: int) -> Iterator[Request]:
         tag = "GPUs" if tag.lower() == "gpus" else tag
         setting = lookup.expanded(assignment)
         if setting.text:
-            yield Request(f"Request{tag}", tag, _need(setting, key, "", least=0))
+            choice = choices.pop(f"require_{tag.lower()}", None)
+            yield Request(
+                f"Request{tag}",
+                tag,
+                _need(setting, key, "", least=0),
+                None if choice is None else _choice(lookup.expanded(choice)),
+            )
+    for key, assignment in choices.items():
+        setting = lookup.expanded(assignment)
+        if setting.text:
+            tag = key.partition("_")[2]
+            setting.refuse(f"{key} chooses among what request_{tag} asks for; add: request_{tag} = 1")
+
+
+def _choice(setting: Setting) -> Node | None:
+    try:
+        return expression(setting.text) if setting.text else None
+    except PlacelessError as error:
+        raise placed(setting, error) from error
 
 
 def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
@@ -229,7 +251,10 @@ def _fits(requests: list[Request], checked: set[str]) -> Iterator[str]:
         )
         if request.need is None or small or (request.resource == "Cpus" and "cpus" in checked):
             continue
-        if isinstance(literal, str):
+        if request.choice is not None:
+            counted = f"countMatches(MY.Require{request.resource},TARGET.Available{request.resource})"
+            yield f"({counted} >= {request.attribute})"
+        elif isinstance(literal, str):
             yield f"regexp({request.attribute},TARGET.{request.resource})"
         else:
             yield f"(TARGET.{request.resource} >= {request.attribute})"

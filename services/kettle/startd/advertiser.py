@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, BusError
-from kettle.startd.domain.ads import dynamic_ad, partitionable_ad, startd_ad
+from kettle.startd.domain.ads import slot_ads, startd_ad
 from kettle.startd.domain.machine import Machine
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret
@@ -105,7 +105,8 @@ class Advertiser:
         try:
             for name in self._published:
                 await self._bus.delete(self._subjects.ads, name)
-            await self._bus.delete(self._subjects.private_ads, key(self._machine.facts.slot))
+            for name in self._slots():
+                await self._bus.delete(self._subjects.private_ads, name)
         except BusError as error:
             _log.info("ads not withdrawn: they expire", extra={"cause": str(error)})
         self._published.clear()
@@ -138,8 +139,8 @@ class Advertiser:
         lifetime = _LIFETIMES * self._interval
         if everything:
             secret = SlotSecret(startd=self._machine.facts.name, capability=self._machine.capability)
-            name = key(self._machine.facts.slot)
-            await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
+            for name in self._slots():
+                await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
         for name in [name for name in self._published if name not in ads]:
             await self._bus.delete(self._subjects.ads, name)
             del self._published[name]
@@ -151,14 +152,19 @@ class Advertiser:
                 await self._bus.put(self._subjects.ads, name, _encode(ad), ttl=lifetime)
                 self._published[name] = ad
 
+    def _slots(self) -> list[str]:
+        """
+        Keys of the slots that can be matched.
+        """
+        facts = self._machine.facts
+        return [key(facts.slot_name(slot.number)) for slot in facts.slots]
+
     def _ads(self) -> dict[str, Ad]:
         """
         By key in the bucket; dynamic slots before the one that they were carved from.
         """
         machine, now = self._machine, time.time()
-        slots = [dynamic_ad(machine.facts, claim, now=now) for claim in machine.claims.values()]
-        slots.append(partitionable_ad(machine, now=now))
-        ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slots}
+        ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
         ads[ad_key("StartDaemon", machine.facts.name)] = startd_ad(machine, now=now, version=self._version)
         return ads
 

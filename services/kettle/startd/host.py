@@ -1,5 +1,5 @@
 """
-What this machine is and has, and where jobs may work on it.
+What this machine is, and where jobs may work on it.
 """
 
 import hashlib
@@ -7,19 +7,14 @@ import logging
 import os
 import platform
 import pwd
-import shutil
 import socket
 import stat
-import time
 from pathlib import Path
 from typing import Final
 
-from kettle.classad import ClassAdParseError, parse
 from kettle.execution.attempt import Account
 from kettle.execution.sandbox import SYSTEM_EXECUTE
 from kettle.runtime import SettingsError
-from kettle.startd.domain.machine import Facts
-from kettle.startd.domain.resources import Resources
 from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
@@ -27,34 +22,6 @@ _log: Final = logging.getLogger(__name__)
 EXECUTE_LINK: Final = "execute"
 """In the startd's state: a link to the sandboxes' directory where that is not in the pool's home."""
 _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
-
-
-def facts(settings: StartdSettings, execute: Path) -> Facts:
-    """
-    The machine as it will be advertised.
-
-    Raises:
-        SettingsError: START is no expression.
-    """
-    try:
-        parse(settings.start)
-    except ClassAdParseError as error:
-        raise SettingsError(f"KETTLE_STARTD_START: {error}") from error
-    detected = Resources(
-        cpus=len(os.sched_getaffinity(0)), memory=_memory_mib(), disk=shutil.disk_usage(execute).free // 1024
-    )
-    return Facts(
-        name=machine_name(settings),
-        total=Resources(
-            cpus=settings.num_cpus or detected.cpus,
-            memory=settings.memory or detected.memory,
-            disk=settings.disk or detected.disk,
-        ),
-        detected=detected,
-        start=settings.start,
-        attributes={**_platform(), **settings.attributes},
-        started=int(time.time()),
-    )
 
 
 def machine_name(settings: StartdSettings) -> str:
@@ -141,11 +108,10 @@ def _reachable(path: Path) -> bool:
     return all(stat.S_IMODE(each.stat().st_mode) & stat.S_IXOTH for each in existing)
 
 
-def _memory_mib() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
-
-
-def _platform() -> Ad:
+def platform_attributes() -> Ad:
+    """
+    What kind of machine it is.
+    """
     found: Ad = {
         "Arch": _ARCH.get(platform.machine(), platform.machine()),
         "OpSys": "LINUX",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.startd.domain.layout import SlotType
 from kettle.wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -25,6 +26,24 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """KiB to give away; 0: what is free below `execute`."""
     start: str = "true"
     """START: whether the slot (MY) takes the job (TARGET)."""
+    slot_types: list[SlotType] = []
+    """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
+    slot_weight: str = "Cpus"
+    """SLOT_WEIGHT: what a slot counts for, an expression over its ad."""
+    modify_request_expr: dict[str, str] = {}
+    """Size of dynamic slots by resource (MODIFY_REQUEST_EXPR_REQUEST...); else rounded up: 1 core, 128 MiB, 1 MiB."""
+    must_modify_request_exprs: bool = False
+    """Refuse a job whose request fits only as it is, without these expressions."""
+    machine_resources: dict[str, Count | list[str]] = {}
+    """What else the machine has (MACHINE_RESOURCE_...): by tag a number, or the ids of the pieces."""
+    machine_resource_properties: dict[str, dict[str, dict[str, Scalar]]] = {}
+    """What is known about pieces, by tag and id; jobs choose by it (`require_<tag>`)."""
+    offline_machine_resources: dict[str, list[str]] = {}
+    """Ids by tag that are not given to jobs (OFFLINE_MACHINE_RESOURCE_...)."""
+    discover_gpus: bool = True
+    """Look for GPUs at the start, unless `machine_resources` names them or there is a `discovery`."""
+    discovery: list[str] = []
+    """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
     execute: str = ""

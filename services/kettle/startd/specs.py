@@ -11,7 +11,7 @@ from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.jobad import long_form
 from kettle.execution.linux import boottime
 from kettle.startd import host
-from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain.ads import claim_ad
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts
 from kettle.startd.settings import StartdSettings
@@ -45,10 +45,11 @@ class Specs:
             schedd=claim.schedd,
             execute=str(self._execute),
             state=str(self._settings.state_path),
-            slot=self._facts.dynamic_slot(claim.slot),
+            slot=self._facts.name_of(claim),
             cpus=claim.resources.cpus,
             memory=claim.resources.memory,
             disk=claim.resources.disk,
+            devices={tag: claim.devices.get(tag, []) for tag in {**self._facts.devices, **claim.devices}},
             ad=activation.ad,
             machine_ad=self._machine_ad(claim),
             inputs=inputs,
@@ -73,7 +74,7 @@ class Specs:
         text = self._machine_ads.get(claim.key.claim)
         if text is None:
             still = msgspec.structs.replace(claim, attempt=None)
-            text = long_form(dynamic_ad(self._facts, still, now=claim.made))
+            text = long_form(claim_ad(self._facts, still, now=claim.made))
             self._machine_ads[claim.key.claim] = text
         return text
 

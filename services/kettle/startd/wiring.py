@@ -28,6 +28,7 @@ from kettle.startd.nursery import Nursery
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.startd import Startd
+from kettle.startd.survey import survey
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -73,7 +74,8 @@ async def running(
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
-    machine = Machine(host.facts(settings, execute), capability=secrets.token_hex(16))
+    facts = await asyncio.to_thread(survey, settings, execute)
+    machine = Machine(facts, capability=secrets.token_hex(16))
     books = Books(machine, journal, places=(state, execute))
     books.open()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]

@@ -6,6 +6,7 @@ from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import Now
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import whole_machine
 from kettle.wire.ads import Ad, Scalar
 from kettle.wire.commands.startd import (
     Activation,
@@ -23,7 +24,14 @@ TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
 
 
 def machine(start: str = "true", **attributes: Scalar) -> Machine:
-    facts = Facts(name="host", total=TOTAL, detected=TOTAL, start=start, attributes=attributes)
+    facts = Facts(
+        name="host",
+        total=TOTAL,
+        detected=TOTAL,
+        slots=whole_machine(TOTAL),
+        start=start,
+        attributes=attributes,
+    )
     return Machine(facts, capability="right")
 
 

@@ -3,10 +3,11 @@ The ads of a machine.
 """
 
 from kettle.classad import ClassAd, evaluate_attribute, matches
-from kettle.startd.domain.ads import dynamic_ad, partitionable_ad, startd_ad
+from kettle.startd.domain.ads import claim_ad, slot_ad, startd_ad
 from kettle.startd.domain.claim import Attempt, Claim, Claimed, Closing
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import whole_machine
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
@@ -14,7 +15,13 @@ TOTAL = Resources(cpus=4, memory=1024, disk=4096)
 
 
 def machine() -> Machine:
-    facts = Facts(name="host", total=TOTAL, detected=TOTAL, attributes={"Arch": "X86_64"})
+    facts = Facts(
+        name="host",
+        total=TOTAL,
+        detected=TOTAL,
+        slots=whole_machine(TOTAL),
+        attributes={"Arch": "X86_64"},
+    )
     return Machine(facts, capability="secret")
 
 
@@ -39,7 +46,7 @@ def test_a_partitionable_slot_takes_what_fits_into_what_is_left() -> None:
     """
     host = machine()
     host.apply(Claimed(claim()))
-    slot = ClassAd.from_wire(partitionable_ad(host, now=0.0))
+    slot = ClassAd.from_wire(slot_ad(host, host.facts.slots[0], now=0.0))
 
     fits = {"RequestCpus": 3, "RequestMemory": 896, "Requirements": True}
     for job, expected in ((fits, True), ({**fits, "RequestCpus": 4}, False), ({"Requirements": True}, True)):
@@ -56,7 +63,7 @@ def test_a_draining_machine_matches_nothing() -> None:
     host = machine()
     host.draining = True
 
-    ad = partitionable_ad(host, now=0.0)
+    ad = slot_ad(host, host.facts.slots[0], now=0.0)
 
     assert (False, "Drained", True) == (ad["Requirements"], ad["State"], ad["Draining"])
 
@@ -65,7 +72,7 @@ def test_a_claimed_slot_tells_what_runs_on_it_but_no_secret() -> None:
     """
     Owner, job and public id of the claim.
     """
-    ad = dynamic_ad(machine().facts, claim(), now=0.0)
+    ad = claim_ad(machine().facts, claim(), now=0.0)
 
     assert ("Claimed", "Busy", "alice", "3.4", "schedd#3.4", "c1") == tuple(
         ad[name] for name in ("State", "Activity", "RemoteOwner", "JobId", "GlobalJobId", "PublicClaimId")
@@ -81,7 +88,7 @@ def test_a_claim_that_ends_is_seen_to_end() -> None:
     host.apply(Claimed(claim()))
     host.apply(Closing("c1", "over"))
 
-    ad = dynamic_ad(host.facts, host.claims["c1"], now=0.0)
+    ad = claim_ad(host.facts, host.claims["c1"], now=0.0)
 
     assert ("Preempting", "Vacating") == (ad["State"], ad["Activity"])
 

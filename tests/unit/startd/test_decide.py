@@ -9,7 +9,9 @@ import pytest
 
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import Change, Closing, Gone, Met, Now, Over, Renewed, Stop, Stopped
-from kettle.startd.domain.resources import Resources, carve
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import whole_machine
 from kettle.wire.ads import Expr
 from kettle.wire.commands.startd import (
     Activation,
@@ -24,7 +26,7 @@ from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, rep
 
 
 @pytest.mark.parametrize(
-    ("request_", "room", "size"),
+    ("asked", "total", "size"),
     [
         (Resources(1, 100, 100), TOTAL, Resources(1, 128, 1024)),
         (Resources(2, 256, 2048), TOTAL, Resources(2, 256, 2048)),
@@ -34,12 +36,18 @@ from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, rep
     ],
 )
 def test_slots_are_carved_in_multiples_while_they_fit(
-    request_: Resources, room: Resources, size: Resources | None
+    asked: Resources, total: Resources, size: Resources | None
 ) -> None:
     """
     128 MiB and 1024 KiB; the bare request is tried when the rounded one no longer fits.
     """
-    assert size == carve(request_, room)
+    host = Machine(
+        Facts(name="host", total=total, detected=total, slots=whole_machine(total)), capability="right"
+    )
+
+    claimed(host, RequestCpus=asked.cpus, RequestMemory=asked.memory, RequestDisk=asked.disk)
+
+    assert [size] * (size is not None) == [claim.resources for claim in host.claims.values()]
 
 
 def test_claims_share_what_the_machine_has() -> None:
@@ -52,7 +60,7 @@ def test_claims_share_what_the_machine_has() -> None:
 
     assert ["slot1_1@host", "slot1_2@host", "slot1_3@host", "slot1_4@host"] == [g.slot for g in reply.granted]
     assert "not enough" in reply.reason
-    assert 0 == host.free.cpus
+    assert 0 == host.free(host.facts.slots[0]).cpus
 
 
 def test_a_decision_changes_nothing_until_it_is_applied() -> None:
@@ -63,7 +71,7 @@ def test_a_decision_changes_nothing_until_it_is_applied() -> None:
 
     claims.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
 
-    assert TOTAL == host.free
+    assert TOTAL == host.free(host.facts.slots[0])
 
 
 def test_a_slot_number_is_used_again_when_it_is_free() -> None:

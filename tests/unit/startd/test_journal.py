@@ -15,6 +15,7 @@ from kettle.startd.books import Books, NotRecordedError
 from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Met, Renewed
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import whole_machine
 from kettle.startd.journal import Journal
 from kettle.wire.commands.startd import ClaimKey
 
@@ -103,7 +104,9 @@ CLAIM = Claim(
 
 def books(path: Path) -> tuple[Machine, Books]:
     total = Resources(1, 1, 1)
-    machine = Machine(Facts(name="host", total=total, detected=total), capability="")
+    machine = Machine(
+        Facts(name="host", total=total, detected=total, slots=whole_machine(total)), capability=""
+    )
     return machine, Books(machine, Journal(path / "journal", "boot"), places=[path])
 
 

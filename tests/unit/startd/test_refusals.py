@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.ads import partitionable_ad
+from kettle.startd.domain.ads import slot_ad
 from kettle.startd.domain.claim import Gone, Over, Renewed
 from kettle.wire.ads import Expr, Scalar
 from kettle.wire.commands.startd import (
@@ -137,7 +137,7 @@ def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
     assert (0, []) == (again.code, nothing)
     later = msgspec.structs.replace(NOW, clock=NOW.clock + 10)
     assert any(isinstance(change, Renewed) for change in claims.alive(host, renewal, later)[1])
-    ad = partitionable_ad(host, now=0.0)
+    ad = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (False, "the disk is full") == (ad["Requirements"], ad["Trouble"])
 
 

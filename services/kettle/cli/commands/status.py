@@ -30,7 +30,9 @@ examples:
 
 _SLOT_TITLES: Final = ("NAME", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "IN STATE", "PLATFORM")
 """What one needs least stands last: a narrow terminal cuts it off."""
-_RIGHT: Final = frozenset({"CPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS"})
+_GPUS_AT: Final = 4
+"""Where GPUs stand in a pool that has some: behind the cores."""
+_RIGHT: Final = frozenset({"CPUS", "GPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS"})
 _STYLES: Final = {
     "running": "good",
     "starting": "idle",
@@ -143,7 +145,13 @@ def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
     shown = ads if every else [ad for ad in ads if ad.get("SlotType") != "Dynamic"]
     dynamic = Counter(str(ad.get("Machine", "")) for ad in ads if ad.get("SlotType") == "Dynamic")
     styles = [_SLOT_STYLES.get(str(ad.get("State", "")).lower(), "") for ad in shown]
-    screen.table(_SLOT_TITLES, [_slot(ad, now) for ad in shown], styles=styles, right=_RIGHT)
+    titles: list[str] = list(_SLOT_TITLES)
+    rows = [_slot(ad, now) for ad in shown]
+    if any("TotalGPUs" in ad for ad in shown):
+        titles.insert(_GPUS_AT, "GPUS")
+        for row, ad in zip(rows, shown, strict=True):
+            row.insert(_GPUS_AT, _of(ad, "GPUs", "TotalSlotGPUs", _plain_number))
+    screen.table(titles, rows, styles=styles, right=_RIGHT)
     if dynamic and not every:
         screen.say(
             f"{counted(dynamic.total(), 'dynamic slot')} carved out of these; see them with: kettle status --slots"

@@ -20,7 +20,9 @@ BASIC: Final = (
     "Rank",
     "RequestCpus",
     "RequestDisk",
+    "RequestGPUs",
     "RequestMemory",
+    "RequireGPUs",
     "Requirements",
 )
 

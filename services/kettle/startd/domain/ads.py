@@ -2,70 +2,87 @@
 The ads of a machine, with HTCondor's attribute names.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
+from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.resources import STANDARD, Resources
+from kettle.startd.domain.slots import Slot, attribute_of
 from kettle.wire.ads import Ad, Expr
 
-WITHIN_LIMITS = (
-    "(TARGET.RequestCpus ?: 1) <= MY.Cpus && (TARGET.RequestMemory ?: 128) <= MY.Memory"
-    " && (TARGET.RequestDisk ?: 1024) <= MY.Disk"
-)
-"""What a partitionable slot demands beside START: the job must fit into what is left."""
 
-
-def partitionable_ad(machine: Machine, *, now: float) -> Ad:
+def slot_ads(machine: Machine, *, now: float) -> list[Ad]:
     """
-    The slot out of which claims are carved; its resources are those that are left.
+    All slots of the machine, those that claims have before those that may be claimed.
+    """
+    claimed = [claim_ad(machine.facts, claim, now=now) for claim in machine.claims.values()]
+    free = [
+        slot_ad(machine, slot, now=now)
+        for slot in machine.facts.slots
+        if slot.partitionable or not machine.claims_on(slot)
+    ]
+    return [*claimed, *(ad for ad in free if ad["Name"] not in {other["Name"] for other in claimed})]
+
+
+def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
+    """
+    A slot as those see it who may want to claim it; the resources of a partitionable one are those that are left.
     """
     facts = machine.facts
+    name = facts.slot_name(slot.number)
+    left = machine.free(slot) if slot.partitionable else slot.total
+    claims = machine.claims_on(slot)
+    shut = machine.draining or bool(machine.trouble) or not machine.open_to_claims(slot)
     return {
-        **_common(facts, facts.slot, machine.free, now=now),
-        "SlotType": "Partitionable",
-        "PartitionableSlot": True,
+        **_common(facts, name, left, now=now),
+        **_devices(facts, slot.devices, machine.free_devices(slot)),
+        "SlotType": "Partitionable" if slot.partitionable else "Static",
+        "PartitionableSlot": slot.partitionable,
         "DynamicSlot": False,
-        "SlotID": 1,
+        "SlotID": slot.number,
+        "SlotTypeID": slot.type,
         "State": "Drained" if machine.draining else "Unclaimed",
         "Activity": "Retiring" if machine.draining and machine.claims else "Idle",
         "EnteredCurrentState": facts.started,
         "EnteredCurrentActivity": facts.started,
         "Draining": machine.draining,
-        "TotalSlotCpus": facts.total.cpus,
-        "TotalSlotMemory": facts.total.memory,
-        "TotalSlotDisk": facts.total.disk,
-        "WithinResourceLimits": Expr(WITHIN_LIMITS),
-        "Requirements": False
-        if machine.draining or machine.trouble
-        else Expr("START && WithinResourceLimits"),
+        **_totals("TotalSlot", slot.total),
+        "Requirements": False if shut else Expr("START && WithinResourceLimits"),
         **({"Trouble": machine.trouble} if machine.trouble else {}),
-        "NumDynamicSlots": len(machine.claims),
-        **_children(facts, list(machine.claims.values())),
+        **({"NumDynamicSlots": len(claims), **_children(facts, claims)} if slot.partitionable else {}),
     }
 
 
-def dynamic_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
+def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
     """
     The slot of one claim.
     """
     attempt = claim.attempt
+    parent = facts.slot(facts.slot_name(claim.parent))
+    kind: Ad = {"SlotType": "Static", "DynamicSlot": False}
+    if not claim.whole:
+        kind = {
+            "SlotType": "Dynamic",
+            "DynamicSlot": True,
+            "DSlotId": claim.slot,
+            "ParentSlotId": claim.parent,
+        }
     return {
-        **_common(facts, facts.dynamic_slot(claim.slot), claim.resources, now=now),
-        "SlotType": "Dynamic",
+        **_common(facts, facts.name_of(claim), claim.resources, now=now),
+        **_devices(facts, claim.devices, claim.devices),
+        **kind,
         "PartitionableSlot": False,
-        "DynamicSlot": True,
-        "SlotID": 1,
-        "DSlotId": claim.slot,
-        "ParentSlotId": 1,
-        "State": "Preempting" if claim.ending else "Claimed",
+        "SlotID": claim.parent,
+        **({"SlotTypeID": parent.type} if parent is not None else {}),
+        "State": _state(claim),
         "Activity": _activity(claim),
         "EnteredCurrentState": int(claim.made),
         "EnteredCurrentActivity": int(claim.changed),
-        "TotalSlotCpus": claim.resources.cpus,
-        "TotalSlotMemory": claim.resources.memory,
-        "TotalSlotDisk": claim.resources.disk,
-        "Requirements": Expr("START"),
+        **_totals("TotalSlot", claim.resources),
+        "Requirements": Expr("START && WithinResourceLimits"),
         "PublicClaimId": claim.key.claim,
         "RemoteOwner": claim.submitter,
         "RemoteUser": claim.submitter,
@@ -98,12 +115,27 @@ def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
         "KettleVersion": version,
         "DetectedCpus": facts.detected.cpus,
         "DetectedMemory": facts.detected.memory,
-        "TotalCpus": facts.total.cpus,
-        "TotalMemory": facts.total.memory,
-        "TotalDisk": facts.total.disk,
-        "NumDynamicSlots": len(machine.claims),
+        **_totals("Total", facts.total),
+        **{f"Offline{tag}": ",".join(ids) for tag, ids in facts.offline.items()},
+        "TotalSlots": len(facts.slots),
+        "NumDynamicSlots": sum(not claim.whole for claim in machine.claims.values()),
         "Draining": machine.draining,
     }
+
+
+def weight_of(expression: Node, slot: ClassAd) -> float | None:
+    """
+    What a slot counts for by a SLOT_WEIGHT expression; None if that is no number.
+    """
+    try:
+        value = evaluate(expression, slot, None, NOTHING)
+    except EvaluationFailed:
+        return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _state(claim: Claim) -> str:
+    return "Preempting" if claim.ending else "Claimed"
 
 
 def _activity(claim: Claim) -> str:
@@ -112,22 +144,23 @@ def _activity(claim: Claim) -> str:
     return "Vacating" if claim.ending or claim.attempt.stop else "Busy"
 
 
+def _totals(prefix: str, resources: Resources) -> Ad:
+    return {f"{prefix}{name}": amount for name, amount in resources.named().items()}
+
+
 def _common(facts: Facts, name: str, resources: Resources, *, now: float) -> Ad:
-    return {
+    ad: Ad = {
         "MyType": "Machine",
         "TargetType": "Job",
         "Name": name,
         "Machine": facts.name,
         "StartdName": facts.name,
-        "Cpus": resources.cpus,
-        "Memory": resources.memory,
-        "Disk": resources.disk,
-        "TotalCpus": facts.total.cpus,
-        "TotalMemory": facts.total.memory,
-        "TotalDisk": facts.total.disk,
+        **resources.named(),
+        **_totals("Total", facts.total),
+        "TotalSlots": len(facts.slots),
         "DetectedCpus": facts.detected.cpus,
         "DetectedMemory": facts.detected.memory,
-        "SlotWeight": Expr("Cpus"),
+        "WithinResourceLimits": Expr(_limits(facts)),
         "Start": Expr(facts.start),
         "Rank": 0.0,
         "CurrentRank": 0.0,
@@ -136,19 +169,67 @@ def _common(facts: Facts, name: str, resources: Resources, *, now: float) -> Ad:
         "MyCurrentTime": int(now),
         **facts.attributes,
     }
+    ad["SlotWeight"] = _weight(facts, resources, ad)
+    return ad
+
+
+def _weight(facts: Facts, resources: Resources, ad: Ad) -> float:
+    if facts.weight.strip().lower() == "cpus":
+        return resources.cpus
+    weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
+    return resources.cpus if weight is None else weight
+
+
+def _limits(facts: Facts) -> str:
+    """
+    What a slot demands beside START: the job must fit into it.
+    """
+    clauses: list[str] = []
+    for name in facts.total.named():
+        modify = facts.carving.modify.get(name) if facts.carving.must else None
+        asked = f"TARGET.Request{name}" if modify is None else f"({unparse(modify)})"
+        clauses.append(f"({asked} ?: {STANDARD.get(name, 0)}) <= MY.{name}")
+    return " && ".join(clauses)
+
+
+def _devices(
+    facts: Facts, assigned: Mapping[str, Sequence[str]], available: Mapping[str, Sequence[str]]
+) -> Ad:
+    """
+    The devices of a slot: those that it has, and of them those that a job could get.
+    """
+    ad: Ad = {}
+    for tag, ids in assigned.items():
+        devices = [known for each in ids if (known := facts.devices.get(tag, {}).get(each)) is not None]
+        ad[f"Assigned{tag}"] = ",".join(ids)
+        ad[f"Available{tag}"] = _list(attribute_of(tag, each) for each in available.get(tag, ()))
+        ad |= {attribute_of(tag, each.id): each.nested for each in devices}
+        said = Counter((key, value) for each in devices for key, value in each.properties.items())
+        ad |= {f"{tag}_{key}": value for (key, value), count in said.items() if count == len(devices)}
+    return ad
 
 
 def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
     """
     The dynamic slots rolled up, so that one ad tells about the whole machine.
     """
-    lists = {
-        "ChildName": [f'"{facts.dynamic_slot(claim.slot)}"' for claim in claims],
-        "ChildCpus": [str(claim.resources.cpus) for claim in claims],
-        "ChildMemory": [str(claim.resources.memory) for claim in claims],
-        "ChildDisk": [str(claim.resources.disk) for claim in claims],
-        "ChildActivity": [f'"{_activity(claim)}"' for claim in claims],
+    texts = {
+        "ChildName": [facts.name_of(claim) for claim in claims],
+        "ChildState": [_state(claim) for claim in claims],
+        "ChildActivity": [_activity(claim) for claim in claims],
+        "ChildRemoteUser": [claim.submitter for claim in claims],
     }
-    return {
-        name: Expr("{ " + ", ".join(values) + " }" if values else "{ }") for name, values in lists.items()
-    }
+    have = [claim.resources.named() for claim in claims]
+    amounts = {f"Child{name}": [str(each.get(name, 0)) for each in have] for name in facts.total.named()}
+    quoted = {name: [_quoted(value) for value in values] for name, values in texts.items()}
+    return {name: _list(values) for name, values in {**quoted, **amounts}.items()}
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return unparse(text)  # the same few names again and again, in every ad
+
+
+def _list(items: Iterable[str]) -> Expr:
+    inside = ", ".join(items)
+    return Expr(f"{{ {inside} }}" if inside else "{ }")

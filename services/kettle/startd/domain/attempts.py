@@ -5,7 +5,7 @@ The startd's answers about attempts: what may start on a claim, what is to be en
 import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
-from kettle.startd.domain.ads import dynamic_ad
+from kettle.startd.domain.ads import claim_ad
 from kettle.startd.domain.claim import Attempt, Begun, Change, Claim, Gone, Now, Over, Stop, Stopped
 from kettle.startd.domain.machine import Machine
 from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
@@ -76,7 +76,7 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
 
 
 def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:
-    slot = ClassAd.from_wire(dynamic_ad(machine.facts, claim, now=now.time))
+    slot = ClassAd.from_wire(claim_ad(machine.facts, claim, now=now.time))
     try:
         return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad), now.context))
     except EvaluationFailed:

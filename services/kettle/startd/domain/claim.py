@@ -62,14 +62,14 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """
-    A dynamic slot that belongs to a schedd for a while.
+    A slot that belongs to a schedd for a while: a dynamic one that was carved for it, or a static one.
     """
 
     key: ClaimKey
     schedd: str
     submitter: str
     slot: int
-    """Number of the dynamic slot; no other claim has it."""
+    """Number that no other claim of the machine has: that of the dynamic slot, and of the account that jobs run as."""
     resources: Resources
     lease: float
     deadline: float
@@ -83,6 +83,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     attempt: Attempt | None = None
     ending: str = ""
     """Why it ends as soon as its attempt is over; empty: it goes on."""
+    parent: int = 1
+    """Number of the slot that it was carved out of, or that it is."""
+    whole: bool = False
+    """It has the slot `parent` as a whole."""
+    devices: dict[str, list[str]] = {}
+    """Ids of custom resources that are assigned to it, by tag."""
 
     def proves(self, key: ClaimKey) -> bool:
         """

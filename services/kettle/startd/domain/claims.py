@@ -7,12 +7,16 @@ Law of the startd: it looks at the machine, at the jobs that run and at the job 
 
 import hmac
 
+import msgspec
+
 from kettle.classad import ClassAd, matches
-from kettle.startd.domain.ads import dynamic_ad, partitionable_ad
+from kettle.startd.domain.ads import claim_ad, slot_ad
+from kettle.startd.domain.assigning import suitable
 from kettle.startd.domain.attempts import stop_attempt
 from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Now, Renewed, Stop
 from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.resources import carve, requested
+from kettle.startd.domain.resources import Resources, requested, sizes
+from kettle.startd.domain.slots import Slot
 from kettle.wire.commands.startd import (
     Alive,
     AliveReply,
@@ -31,7 +35,7 @@ LONGEST_LEASE = 2.0**31
 
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
     """
-    Carve a dynamic slot for each claim that the machine accepts.  A claim that exists is granted again as it is.
+    Give each claim that the machine accepts its slot.  A claim that exists is granted again as it is.
     """
     granted: list[GrantedClaim] = []
     changes: list[Change] = []
@@ -45,9 +49,8 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
         if key.claim not in left.claims:
             changes.append(Claimed(claim))
             left.apply(changes[-1])  # the next one is carved out of what is left
-        slot = machine.facts.dynamic_slot(claim.slot)
-        ad = dynamic_ad(machine.facts, claim, now=now.time)
-        granted.append(GrantedClaim(claim=key.claim, slot=slot, ad=ad))
+        ad = claim_ad(machine.facts, claim, now=now.time)
+        granted.append(GrantedClaim(claim=key.claim, slot=machine.facts.name_of(claim), ad=ad))
     return ClaimsDecided(granted=granted, clock=now.clock, reason=reason), changes
 
 
@@ -57,18 +60,16 @@ def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     """
     known = machine.claims.get(key.claim)
     if known is None:
-        return _carve(machine, command, key, now)
+        return _admit(machine, command, key, now)
     return known if known.proves(key) and not known.ending else "the claim is not yours, or is ending"
 
 
-def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
+def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
     """
     The new claim, or why there is none.
     """
-    facts = machine.facts
-    if command.slot != facts.slot or not hmac.compare_digest(
-        command.capability.encode(), machine.capability.encode()
-    ):
+    slot = machine.facts.slot(command.slot)
+    if slot is None or not hmac.compare_digest(command.capability.encode(), machine.capability.encode()):
         return "the match is out of date"
     if machine.draining:
         return "the machine is draining"
@@ -76,14 +77,13 @@ def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         return machine.trouble
     if not 0 < command.lease < LONGEST_LEASE:
         return f"a lease of {command.lease} seconds is none that a claim can have"
+    if not machine.open_to_claims(slot):
+        return "the slot is claimed"
     job = ClassAd.from_wire(command.job)
-    whole = ClassAd.from_wire(partitionable_ad(machine, now=now.time))
-    request = requested(job, whole, now.context)
-    if request is None:
-        return "the job requests of cpus, memory or disk what is no amount"
-    size = carve(request, machine.free)
-    if size is None:
-        return "the machine has not enough left"
+    share = _share(machine, slot, job, now)
+    if isinstance(share, str):
+        return share
+    size, devices = share
     claim = Claim(
         key=key,
         schedd=command.schedd,
@@ -94,10 +94,41 @@ def _carve(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         deadline=now.clock + command.lease,
         made=now.time,
         changed=now.time,
+        parent=slot.number,
+        whole=not slot.partitionable,
+        devices=devices,
     )
-    if not matches(ClassAd.from_wire(dynamic_ad(facts, claim, now=now.time)), job, now.context):
-        return "START of the machine or Requirements of the job is not true for the slot that would be carved"
+    if not matches(ClassAd.from_wire(claim_ad(machine.facts, claim, now=now.time)), job, now.context):
+        return "START of the machine or Requirements of the job is not true for the slot that it would have"
     return claim
+
+
+Share = tuple[Resources, dict[str, list[str]]]
+
+
+def _share(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> Share | str:
+    """
+    How much of a slot the job would get and which devices, or why nothing.
+    """
+    ad = ClassAd.from_wire(slot_ad(machine, slot, now=now.time))
+    request = requested(job, ad, slot.total.custom, now.context)
+    if request is None:
+        return "the job requests of a resource what is no amount"
+    fitting = suitable(machine, slot, job, ad, now.context)
+    free = machine.free(slot)
+    room = msgspec.structs.replace(
+        free, custom={**free.custom, **{tag: len(ids) for tag, ids in fitting.items()}}
+    )
+    if not slot.partitionable:
+        return (slot.total, _every(slot)) if request.fits(room) else "the slot is too small for the job"
+    for size in sizes(request, job, ad, machine.facts.carving, now.context):
+        if size.fits(room):
+            return size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]}
+    return "the machine has not enough left"
+
+
+def _every(slot: Slot) -> dict[str, list[str]]:
+    return {tag: list(ids) for tag, ids in slot.devices.items() if ids}
 
 
 def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[Change]]:

@@ -20,7 +20,8 @@ from kettle.startd.domain.claim import (
     Renewed,
     Stopped,
 )
-from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.resources import Carving, Resources
+from kettle.startd.domain.slots import Device, Slot
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -35,25 +36,39 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The machine's name, and the startd's."""
     total: Resources
     detected: Resources
+    slots: tuple[Slot, ...]
+    devices: dict[str, dict[str, Device]] = {}
+    """What may be given away and has an id: by tag, then by id."""
+    offline: dict[str, list[str]] = {}
+    """Ids that are there and not given away (OFFLINE_MACHINE_RESOURCE_<tag>)."""
+    carving: Carving = Carving()
     start: str = "true"
     """The START expression."""
+    weight: str = "Cpus"
+    """The SLOT_WEIGHT expression."""
     attributes: Ad = {}
     """What else every slot says: platform, what the administrator adds."""
     started: int = 0
     """Seconds since the epoch."""
 
-    @property
-    def slot(self) -> str:
+    def slot_name(self, number: int) -> str:
         """
-        Name of the partitionable slot.
+        Name of a slot.
         """
-        return f"slot1@{self.name}"
+        return f"slot{number}@{self.name}"
 
-    def dynamic_slot(self, number: int) -> str:
+    def name_of(self, claim: Claim) -> str:
         """
-        Name of a dynamic slot.
+        Name of the slot that a claim has.
         """
-        return f"slot1_{number}@{self.name}"
+        carved = "" if claim.whole else f"_{claim.slot}"
+        return f"slot{claim.parent}{carved}@{self.name}"
+
+    def slot(self, name: str) -> Slot | None:
+        """
+        The slot of that name, if the machine is divided so.
+        """
+        return next((slot for slot in self.slots if self.slot_name(slot.number) == name), None)
 
 
 class Machine:
@@ -73,19 +88,57 @@ class Machine:
         """Why nothing new is accepted although the machine is not draining; empty: it is well."""
         self._done: dict[str, set[tuple[JobId, int]]] = {}
 
-    @property
-    def free(self) -> Resources:
+    def claims_on(self, slot: Slot) -> list[Claim]:
         """
-        What no claim has.
+        Claims that have this slot or a part of it.
         """
+        return [claim for claim in self.claims.values() if claim.parent == slot.number]
+
+    def open_to_claims(self, slot: Slot) -> bool:
+        """
+        Whether any claim could be made on it now: not if one has all of it.
+
+        After a change of the layout, claims that began before it may be in the way, and go on until they end.
+        """
+        claims = self.claims_on(slot)
+        if slot.partitionable:
+            return not any(claim.whole for claim in claims)
+        present = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
+        lacking = any(len(ids) > present[tag] for tag, ids in slot.devices.items())
+        return not claims and not lacking and slot.total.fits(self._unclaimed())
+
+    def free(self, slot: Slot) -> Resources:
+        """
+        What no claim has of a slot.
+        """
+        left = slot.total
+        for claim in self.claims_on(slot):
+            left -= claim.resources
+        left = left.within(self._unclaimed())
+        counts = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
+        return msgspec.structs.replace(left, custom={**left.custom, **counts})
+
+    def _unclaimed(self) -> Resources:
         left = self.facts.total
         for claim in self.claims.values():
             left -= claim.resources
         return left
 
+    def free_devices(self, slot: Slot) -> dict[str, list[str]]:
+        """
+        Ids of a slot that no claim has, by tag.
+        """
+        used = {
+            (tag, each)
+            for claim in self.claims.values()
+            for tag, ids in claim.devices.items()
+            for each in ids
+        }
+        return {tag: [each for each in ids if (tag, each) not in used] for tag, ids in slot.devices.items()}
+
     def free_number(self) -> int:
         """
-        The lowest number that no dynamic slot has.
+        The lowest number that no claim has.
         """
         taken = {claim.slot for claim in self.claims.values()}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)

@@ -1,0 +1,249 @@
+"""
+Whatever schedds ask of a machine, in whatever order and layout: nothing is given twice, and nothing is lost.
+"""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from kettle.classad import parse
+from kettle.startd.domain import attempts, claims
+from kettle.startd.domain.ads import slot_ads
+from kettle.startd.domain.claim import Change, Gone, Now
+from kettle.startd.domain.layout import LayoutError, SlotType, lay_out
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Carving, Resources
+from kettle.startd.domain.slots import Slot, device
+from kettle.wire.ads import Expr
+from kettle.wire.commands.startd import Activation, Alive, ClaimKey, RequestClaims
+from kettle.wire.jobs import JobId
+from kettle.wire.work import Exited, Report
+
+IDS = tuple("abcd")
+SHARES = st.one_of(st.just("auto"), st.integers(0, 5), st.sampled_from(["25%", "50%", "1/3", "12.5%"]))
+TYPES = st.lists(
+    st.builds(
+        SlotType,
+        count=st.integers(0, 3),
+        partitionable=st.booleans(),
+        cpus=SHARES,
+        memory=st.one_of(st.just("auto"), st.integers(0, 3000), st.just("10%")),
+        disk=st.one_of(st.just("auto"), st.integers(0, 20_000)),
+        resources=st.fixed_dictionaries({"GPUs": SHARES, "Licences": SHARES}),
+    ),
+    max_size=4,
+)
+TOTALS = st.builds(
+    Resources,
+    cpus=st.integers(1, 8),
+    memory=st.integers(1, 8000),
+    disk=st.integers(1, 100_000),
+    custom=st.fixed_dictionaries({"GPUs": st.integers(0, 4), "Licences": st.integers(0, 3)}),
+)
+
+
+def facts(types: list[SlotType], total: Resources, *, must: bool = False) -> Facts:
+    ids = IDS[: total.custom["GPUs"]]
+    try:
+        slots = lay_out(types, total, {"GPUs": ids})
+    except LayoutError:
+        slots = lay_out([], total, {"GPUs": ids})
+    return Facts(
+        name="host",
+        total=total,
+        detected=total,
+        slots=slots,
+        devices={"GPUs": {each: device(each, {"Capability": n}) for n, each in enumerate(ids)}},
+        carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {700})")}, must=must),
+    )
+
+
+def sums(amounts: list[Resources]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in amounts:
+        total.update(each.named())
+    return total
+
+
+@given(TYPES, TOTALS)
+def test_a_layout_gives_away_what_there_is_and_each_device_once(
+    types: list[SlotType], total: Resources
+) -> None:
+    """
+    The slots together never have more than the machine, and every slot has a core.
+    """
+    slots = facts(types, total).slots
+
+    have = sums([slot.total for slot in slots])
+    assert all(have[name] <= amount for name, amount in total.named().items())
+    assert all(slot.total.cpus >= 1 for slot in slots)
+    ids = [each for slot in slots for each in slot.devices["GPUs"]]
+    assert len(set(ids)) == len(ids)
+    assert all(len(slot.devices["GPUs"]) == slot.total.custom["GPUs"] for slot in slots)
+
+
+class Requests(RuleBasedStateMachine):
+    """
+    Claims, activations, reports, releases, lapsed leases and restarts with another layout, in any order.
+    """
+
+    @initialize(types=TYPES, total=TOTALS, must=st.booleans())
+    def begin(self, types: list[SlotType], total: Resources, *, must: bool) -> None:
+        self.total = total
+        self.machine = Machine(facts(types, total, must=must), capability="right")
+        self.clock = 0.0
+        self.minted = 0
+        self.attempts = 0
+        self.known: set[str] = set()
+        self.ended: Counter[str] = Counter()
+
+    @property
+    def now(self) -> Now:
+        return Now(clock=self.clock, time=self.clock)
+
+    def apply(self, changes: list[Change]) -> None:
+        for change in changes:
+            if isinstance(change, Gone):
+                assert change.claim in self.machine.claims, "a claim ends that is not there"
+                self.ended[change.claim] += 1
+            self.machine.apply(change)
+
+    @rule(
+        data=st.data(),
+        count=st.integers(1, 3),
+        cpus=st.integers(0, 4),
+        memory=st.integers(0, 4000),
+        gpus=st.integers(0, 3),
+        licences=st.integers(0, 2),
+        least=st.one_of(st.none(), st.integers(0, 3)),
+    )
+    def ask(
+        self,
+        data: st.DataObject,
+        count: int,
+        cpus: int,
+        memory: int,
+        gpus: int,
+        licences: int,
+        least: int | None,
+    ) -> None:
+        slot: Slot = data.draw(st.sampled_from(self.machine.facts.slots))
+        keys = [ClaimKey(f"c{self.minted + n}", "s") for n in range(count)]
+        self.minted += count
+        command = RequestClaims(
+            schedd="schedd",
+            slot=self.machine.facts.slot_name(slot.number),
+            capability="right",
+            submitter="alice",
+            job={
+                "Requirements": True,
+                "RequestCpus": cpus,
+                "RequestMemory": memory,
+                "RequestGPUs": gpus,
+                "RequestLicences": licences,
+                **({} if least is None else {"RequireGPUs": Expr(f"Capability >= {least}")}),
+            },
+            claims=keys,
+            lease=60.0,
+        )
+        reply, changes = claims.request_claims(self.machine, command, self.now)
+        self.apply(changes)
+        self.known |= {grant.claim for grant in reply.granted}
+        for grant in reply.granted:
+            claim = self.machine.claims[grant.claim]
+            assert claim.resources.cpus >= cpus
+            assert claim.resources.memory >= memory
+            assert claim.resources.custom["Licences"] >= licences
+            suitable = [each for each in claim.devices.get("GPUs", []) if IDS.index(each) >= (least or 0)]
+            assert len(suitable) >= gpus
+            assert claim.whole or len(suitable) == len(claim.devices.get("GPUs", []))
+        again, nothing = claims.request_claims(self.machine, command, self.now)
+        assert {grant.claim for grant in reply.granted} <= {grant.claim for grant in again.granted}
+        self.apply(nothing)
+        self.known |= {grant.claim for grant in again.granted}
+
+    @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data())
+    def activate(self, data: st.DataObject) -> None:
+        claim = data.draw(st.sampled_from(sorted(self.machine.claims)))
+        self.attempts += 1
+        busy = self.machine.claims[claim].attempt
+        what = Activation(
+            key=ClaimKey(claim, "s"),
+            job=JobId(1, self.attempts),
+            attempt=1,
+            ad={},
+            inputs=[],
+            shadow="shadow",
+        )
+        result, changes = attempts.activate(self.machine, what, self.now)
+        self.apply(changes)
+        assert not (busy is not None and result.code == 0), "two jobs in one slot"
+
+    @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        claim = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
+        if claim.attempt is not None:
+            report = Report(
+                claim=claim.key.claim,
+                attempt=1,
+                sequence=claim.sequence + 1,
+                job=claim.attempt.job,
+                body=Exited(exit_code=0),
+            )
+            self.apply(attempts.over(self.machine, report, self.now))
+
+    @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        claim = data.draw(st.sampled_from(sorted(self.machine.claims)))
+        self.apply(claims.release(self.machine, [ClaimKey(claim, "s")], "enough"))
+
+    @rule(seconds=st.sampled_from([1.0, 20.0, 61.0]), renew=st.booleans())
+    def wait(self, seconds: float, *, renew: bool) -> None:
+        self.clock += seconds
+        if renew:
+            keys = [ClaimKey(claim, "s") for claim in self.machine.claims]
+            alive = Alive(schedd="schedd", claims=keys, deadline=self.clock + 60.0)
+            self.apply(claims.alive(self.machine, alive, self.now)[1])
+        self.apply(claims.expire(self.machine, self.now))
+
+    @rule(types=TYPES)
+    def restart(self, types: list[SlotType]) -> None:
+        after = Machine(facts(types, self.total), capability="right")
+        for change in self.machine.snapshot():
+            after.apply(change)
+        assert self.machine.claims == after.claims
+        self.machine = after
+
+    @invariant()
+    def nothing_is_given_twice(self) -> None:
+        if not hasattr(self, "machine"):
+            return
+        given = sums([claim.resources for claim in self.machine.claims.values()])
+        assert all(given[name] <= amount for name, amount in self.total.named().items())
+        ids = [each for claim in self.machine.claims.values() for each in claim.devices.get("GPUs", [])]
+        assert len(set(ids)) == len(ids)
+        numbers = [claim.slot for claim in self.machine.claims.values()]
+        assert len(set(numbers)) == len(numbers)
+        wholes = [claim.parent for claim in self.machine.claims.values() if claim.whole]
+        assert len(set(wholes)) == len(wholes)
+
+    @invariant()
+    def a_claim_ends_once(self) -> None:
+        if hasattr(self, "machine"):
+            assert self.known == set(self.machine.claims) | set(self.ended)
+            assert not set(self.machine.claims) & set(self.ended)
+            assert all(times == 1 for times in self.ended.values())
+
+    @invariant()
+    def every_slot_has_one_ad(self) -> None:
+        if hasattr(self, "machine"):
+            names = [ad["Name"] for ad in slot_ads(self.machine, now=0.0)]
+            assert len(set(names)) == len(names)
+
+
+TestRequests = Requests.TestCase
