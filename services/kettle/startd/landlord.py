@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,20 +75,21 @@ def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
 
 def _remaining(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> set[int]:
     found = set(cgroup.pids()) if cgroup is not None else set[int]()
-    mark = f"_CONDOR_SCRATCH_DIR={sandbox}\0".encode()
+    marks = tuple(f"{name}={sandbox}\0".encode() for name in ("_CONDOR_SCRATCH_DIR", "_KETTLE_SANDBOX"))
     us = os.getpid()
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, mark, account):
+        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, marks, account):
             found.add(pid)
     return {pid for pid in found if start_time(pid) is not None}
 
 
-def _belongs(pid: int, sandbox: str, mark: bytes, account: Account | None) -> bool:
+def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], account: Account | None) -> bool:
     try:
         if account is not None and os.stat(f"/proc/{pid}").st_uid == account.uid:  # noqa: PTH116 - for every process
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - the same
-            if mark in b"\0" + file.read() + b"\0":
+            environ = b"\0" + file.read() + b"\0"
+            if any(b"\0" + mark in environ for mark in marks):
                 return True
         where = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the same
     except OSError:
