@@ -52,7 +52,9 @@ def container_of(lookup: Lookup) -> Container | None:
         registry = _registry("ContainerImage", image.text)
         return _with_options(
             lookup,
-            msgspec.structs.replace(registry, attributes={**registry.attributes, "ContainerImageSource": "docker"}),
+            msgspec.structs.replace(
+                registry, attributes={**registry.attributes, "ContainerImageSource": "docker"}
+            ),
         )
     return _with_options(lookup, _file(lookup, image))
 

@@ -118,4 +118,8 @@ def missing(program: str, package: str) -> str:
     """
     if not os.access(BUSYBOX, os.X_OK):
         return NO_BUSYBOX
-    return "" if shutil.which(program, path="/usr/sbin:/usr/bin:/bin") else f"no {program} (Debian package {package})"
+    return (
+        ""
+        if shutil.which(program, path="/usr/sbin:/usr/bin:/bin")
+        else f"no {program} (Debian package {package})"
+    )

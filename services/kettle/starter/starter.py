@@ -138,9 +138,7 @@ class Starter:
             return launch(program_of(self._spec, self._job, path), self._cgroup)
         request, self._container = contained
         self._prepare(but=self._container.brought())
-        return self._container.start(
-            program_of(self._spec, self._job, path, request.directory), self._cgroup
-        )
+        return self._container.start(program_of(self._spec, self._job, path, request.directory), self._cgroup)
 
     def _prepare(self, *, but: Input | None = None) -> None:
         self._sandbox.make()

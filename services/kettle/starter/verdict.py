@@ -61,9 +61,7 @@ def after_container(error: ContainerError) -> Ending:
     """
     The job's container cannot be had: the image's fault, or the machine's.
     """
-    return Ending(
-        hold=error.code < _FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error)
-    )
+    return Ending(hold=error.code < _FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
 
 
 def after_preparing(error: OSError) -> Ending:

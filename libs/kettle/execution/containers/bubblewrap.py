@@ -31,7 +31,11 @@ def arguments(box: Box) -> list[str]:
     """
     The command line, without what concerns descriptors and the program.
     """
-    mounts = [word for mount in box.mounts for word in (_kind(mount.writable, mount.device), mount.source, mount.destination)]
+    mounts = [
+        word
+        for mount in box.mounts
+        for word in (_kind(mount.writable, mount.device), mount.source, mount.destination)
+    ]
     return [
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--new-session", "--cap-drop", "ALL",
         *(["--unshare-net"] if box.network == "none" else []),

@@ -101,7 +101,9 @@ class Contained:
         mounts = furnish(image.root, skeleton, self._wanted(policy, area))
         program = _completed(program, image.config, self._sandbox)
         program = _checked(program, image.root, mounts)
-        return Box(program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network)
+        return Box(
+            program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network
+        )
 
     def _wanted(self, policy: ContainerPolicy, area: str) -> list[Mount]:
         """
@@ -139,7 +141,9 @@ def bind(text: str) -> Mount:
     writable = parts[-1] == "rw"
     paths = parts[:-1] if parts[-1] in {"ro", "rw"} else parts
     if not 1 <= len(paths) <= 2 or not all(posixpath.isabs(path) for path in paths):
-        raise ValueError(f"{text!r} is not SOURCE, SOURCE:DESTINATION or either with :rw, with absolute paths")
+        raise ValueError(
+            f"{text!r} is not SOURCE, SOURCE:DESTINATION or either with :rw, with absolute paths"
+        )
     return Mount(source=paths[0], destination=posixpath.normpath(paths[-1]), writable=writable)
 
 

@@ -46,12 +46,16 @@ def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: 
     try:
         if file is not None:
             return _from_input(cache, file)
-        path = request.image if request.local else f"{sandbox}/{posixpath.basename(request.image.rstrip('/'))}"
+        path = (
+            request.image if request.local else f"{sandbox}/{posixpath.basename(request.image.rstrip('/'))}"
+        )
         if os.path.isdir(path):  # noqa: PTH112
             return _from_directory(cache, path, spec.account)
         return _from_file(cache, path, spec.account)
     except ContainerError as error:
-        raise ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode) from error
+        raise ContainerError(
+            f"the image {request.image}: {error}", code=error.code, subcode=error.subcode
+        ) from error
 
 
 def _from_input(cache: ImageCache, file: Input) -> Image:

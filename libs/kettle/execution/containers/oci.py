@@ -42,7 +42,9 @@ def configuration(box: Box) -> dict[str, Any]:
     """
     program = box.program
     uid, gid = (
-        (program.account.uid, program.account.gid) if program.account is not None else (os.geteuid(), os.getegid())
+        (program.account.uid, program.account.gid)
+        if program.account is not None
+        else (os.geteuid(), os.getegid())
     )
     return {
         "ociVersion": "1.0.2",
@@ -139,8 +141,12 @@ class Oci:
 
     def _failure(self, box: Box) -> ContainerError:
         said = _log(f"{box.area}/log")
-        if "exec" in said and any(why in said for why in ("no such file", "permission denied", "format error")):
-            return ContainerError(f"cannot execute {box.program.path} in the container: {said}", code=BAD_PROGRAM)
+        if "exec" in said and any(
+            why in said for why in ("no such file", "permission denied", "format error")
+        ):
+            return ContainerError(
+                f"cannot execute {box.program.path} in the container: {said}", code=BAD_PROGRAM
+            )
         return broken(f"{self._name} could not start the container: {said or 'it did not say why'}")
 
 

@@ -60,7 +60,9 @@ def probe(order: Order) -> Probed:
     """
     for left in Path(order.place).glob(_PREFIX + "*"):
         remove_tree(str(left))
-    with contextlib.suppress(OSError):  # it is only tidying up; a job that needs the place says what is wrong with it
+    with contextlib.suppress(
+        OSError
+    ):  # it is only tidying up; a job that needs the place says what is wrong with it
         ImageCache(order.images, order.limit).shrink()
     become_subreaper()
     if os.geteuid() == 0:
@@ -116,4 +118,6 @@ def _system(name: str, image: str) -> Mount | None:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(probe(msgspec.json.decode(sys.stdin.buffer.read(), type=Order))))
+    sys.stdout.buffer.write(
+        msgspec.json.encode(probe(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)))
+    )

@@ -263,7 +263,9 @@ class _Tree:
         if target == path:
             return
         if os.path.isdir(target) or not os.path.lexists(target):  # noqa: PTH112
-            raise ContainerError(f"{member.name!r} in the image is a link to {member.linkname!r}, which is no file of it")
+            raise ContainerError(
+                f"{member.name!r} in the image is a link to {member.linkname!r}, which is no file of it"
+            )
         _clear(path)
         os.link(target, path, follow_symlinks=False)
 
