@@ -8,7 +8,7 @@ import os
 import shutil
 import tarfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -34,12 +34,12 @@ def busybox_root(path: Path) -> Path:
     return path
 
 
-def tar_of(root: Path, *, mode: str = "w") -> bytes:
+def tar_of(root: Path, *, mode: Literal["w", "w:gz"] = "w") -> bytes:
     """
     A directory as an archive.
     """
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode=mode) as tar:  # type: ignore[call-overload]
+    with tarfile.TarFile.open(fileobj=sink, mode=mode) as tar:
         for path in sorted(root.rglob("*")):
             tar.add(path, str(path.relative_to(root)), recursive=False, filter=_roots)
     return sink.getvalue()

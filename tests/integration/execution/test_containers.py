@@ -59,7 +59,7 @@ def inside(image: Path | str, text: str, **attributes: Scalar) -> Ad:
     """
     A line of shell in a container with an image of the worker.
     """
-    wanted = {"WantContainer": True, "ContainerImage": str(image), "TransferContainer": False}
+    wanted: Ad = {"WantContainer": True, "ContainerImage": str(image), "TransferContainer": False}
     return {**script(text), **wanted, **attributes}
 
 

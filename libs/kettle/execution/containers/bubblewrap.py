@@ -20,10 +20,10 @@ import msgspec
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.box import STARTING_S, Box
 from kettle.execution.containers.policy import ContainerError, broken
-from kettle.execution.process import Program, launch
+from kettle.execution.containers.roots import Mount
+from kettle.execution.process import launch
 
 _PAUSE_S: Final = 0.001
-_SAID_BYTES: Final = 1000
 _ABOVE: Final = 10
 
 
@@ -31,11 +31,7 @@ def arguments(box: Box) -> list[str]:
     """
     The command line, without what concerns descriptors and the program.
     """
-    mounts = [
-        word
-        for mount in box.mounts
-        for word in (_kind(mount.writable, mount.device), mount.source, mount.destination)
-    ]
+    mounts = [word for mount in box.mounts for word in (_kind(mount), mount.source, mount.destination)]
     return [
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--new-session", "--cap-drop", "ALL",
         *(["--unshare-net"] if box.network == "none" else []),
@@ -45,8 +41,8 @@ def arguments(box: Box) -> list[str]:
     ]  # fmt: skip
 
 
-def _kind(writable: bool, device: bool) -> str:
-    return "--dev-bind" if device else "--bind" if writable else "--ro-bind"
+def _kind(mount: Mount) -> str:
+    return "--dev-bind" if mount.device else "--bind" if mount.writable else "--ro-bind"
 
 
 class Bubblewrap:
@@ -58,6 +54,9 @@ class Bubblewrap:
         self._path = path
 
     def start(self, box: Box, cgroup: Cgroup | None) -> int:
+        """
+        See `Runtime`.
+        """
         with ExitStack() as closing:
             status, theirs = _pipe(closing)
             gate, ours = _pipe(closing)
@@ -117,10 +116,10 @@ class _Birth:
         The pid of the job's program.
         """
         inner = self._inner()
-        here = os.stat("/")
+        here = os.stat("/")  # noqa: PTH116 - beside the next one
         for _ in self._looks():  # until it has got a root of its own bubblewrap still has to help it
             with suppress(OSError):
-                there = os.stat(f"/proc/{inner}/root")
+                there = os.stat(f"/proc/{inner}/root")  # noqa: PTH116 - short
                 if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
                     break
             if _ended(inner):

@@ -104,7 +104,7 @@ class ImageCache:
             return
         for draft in self._directory.glob("*" + _DRAFT):
             self._remove(draft.name.removesuffix(_DRAFT), draft)
-        known = sorted(((_used(path), path.stem, _size(path)) for path in self._directory.glob("*" + _LOCK)))
+        known = sorted((_used(path), path.stem, _size(path)) for path in self._directory.glob("*" + _LOCK))
         excess = sum(size for _, _, size in known) - self._limit
         for _, key, size in known:
             if excess <= 0:

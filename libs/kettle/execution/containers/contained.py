@@ -209,7 +209,7 @@ def _outside(path: str, image: str, mounts: list[Mount]) -> str:
 def _head(path: str, outside: str, whose: str) -> bytes:
     try:
         with open(outside, "rb") as file:  # noqa: PTH123
-            if not os.stat(outside).st_mode & 0o111:
+            if not os.fstat(file.fileno()).st_mode & 0o111:
                 raise PermissionError(13, os.strerror(13))
             return file.read(256)
     except OSError as error:

@@ -21,7 +21,7 @@ import msgspec
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.box import STARTING_S, Box
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
-from kettle.execution.process import Program, launch
+from kettle.execution.process import launch
 
 _READ_ONLY: Final = (
     'while read -r _ place kind _; do case "$kind" in cgroup*) mount -o remount,bind,ro "$place" || exit 1;; esac; '
@@ -90,6 +90,9 @@ class Oci:
         self._path = path
 
     def start(self, box: Box, cgroup: Cgroup | None) -> int:
+        """
+        See `Runtime`.
+        """
         bundle, pid_file = f"{box.area}/bundle", f"{box.area}/pid"
         os.makedirs(bundle, mode=0o700, exist_ok=True)  # noqa: PTH103
         with open(f"{bundle}/config.json", "wb") as file:  # noqa: PTH123

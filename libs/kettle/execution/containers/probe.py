@@ -85,7 +85,7 @@ def probe(order: Order) -> Probed:
 def _try(found: Found, place: str, account: Account | None) -> str:
     area = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
     try:
-        os.chmod(area, 0o755)  # noqa: PTH101
+        os.chmod(area, 0o711)  # noqa: PTH101, S103 - the job's account must get there
         image, skeleton = f"{area}/image", f"{area}/root"
         for directory in (image, skeleton):
             os.mkdir(directory, 0o755)  # noqa: PTH102

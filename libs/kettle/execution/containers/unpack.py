@@ -10,7 +10,7 @@ import os
 import posixpath
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Final
 
@@ -52,9 +52,9 @@ class _Config(msgspec.Struct, frozen=True):
     config: _Run | None = None
 
 
-class _Descriptor(msgspec.Struct, frozen=True):
+class _Descriptor(msgspec.Struct, frozen=True, rename="camel"):
     digest: str
-    mediaType: str = ""
+    media_type: str = ""
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -76,21 +76,20 @@ def unpack_archive(file: IO[bytes], root: str, limit: int) -> ImageConfig:
         ContainerError: it is no image, or does not unpack.
         OSError: the machine has no room, or cannot read it.
     """
-    with _readable():
-        with tarfile.open(fileobj=file, mode="r:*") as tar:
-            members = {posixpath.normpath(member.name): member for member in tar}
-            if not {"manifest.json", "index.json"} & members.keys():
-                return _finished(_plain(tar, root, limit), None)
+    with _readable(), tarfile.open(fileobj=file, mode="r:*") as tar:
+        members = {posixpath.normpath(member.name): member for member in tar}
+        if not {"manifest.json", "index.json"} & members.keys():
+            return _finished(_plain(tar, root, limit), None)
 
-            def opener(name: str) -> IO[bytes]:
-                found = tar.extractfile(members[posixpath.normpath(name)])
-                if found is None:
-                    raise KeyError(name)
-                return found
+        def opener(name: str) -> IO[bytes]:
+            found = tar.extractfile(members[posixpath.normpath(name)])
+            if found is None:
+                raise KeyError(name)
+            return found
 
-            if "index.json" in members:
-                return unpack_layout(opener, root, limit)
-            return _unpack_saved(opener, root, limit)
+        if "index.json" in members:
+            return unpack_layout(opener, root, limit)
+        return _unpack_saved(opener, root, limit)
 
 
 def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
@@ -101,35 +100,38 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         ContainerError, OSError: as above.
     """
     with _readable():
-        manifest = _json(opener("index.json"), _Manifest)
+        with opener("index.json") as index:
+            manifest = _json(index, _Manifest)
         for _ in range(_MOST_INDEXES):
             if not manifest.manifests:
                 break
-            manifest = msgspec.json.decode(_blob(opener, manifest.manifests[0]).read(), type=_Manifest)
+            with _blob(opener, manifest.manifests[0]) as inner:
+                manifest = _json(inner, _Manifest)
         if not manifest.layers:
             raise ContainerError("the image has no layers")
-        run = (
-            msgspec.json.decode(_blob(opener, manifest.config).read(), type=_Config).config
-            if manifest.config is not None
-            else None
-        )
+        run = None
+        if manifest.config is not None:
+            with _blob(opener, manifest.config) as config:
+                run = _json(config, _Config).config
         tree = _Tree(root, limit)
         for layer in manifest.layers:
-            _check_compression(layer.mediaType)
-            with tarfile.open(fileobj=_blob(opener, layer), mode="r:*") as tar:
+            _check_compression(layer.media_type)
+            with _blob(opener, layer) as blob, tarfile.open(fileobj=blob, mode="r:*") as tar:
                 tree.add(tar)
         return _finished(tree, run)
 
 
 def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
-    saved = _json(opener("manifest.json"), list[_Saved])
+    with opener("manifest.json") as file:
+        saved = _json(file, list[_Saved])
     if len(saved) != 1:
         raise ContainerError(f"the archive holds {len(saved)} images: save one of them alone")
     tree = _Tree(root, limit)
     for layer in saved[0].Layers:
-        with tarfile.open(fileobj=opener(layer), mode="r:*") as tar:
+        with opener(layer) as file, tarfile.open(fileobj=file, mode="r:*") as tar:
             tree.add(tar)
-    return _finished(tree, _json(opener(saved[0].Config), _Config).config)
+    with opener(saved[0].Config) as file:
+        return _finished(tree, _json(file, _Config).config)
 
 
 def _plain(tar: tarfile.TarFile, root: str, limit: int) -> "_Tree":
@@ -146,7 +148,7 @@ def _finished(tree: "_Tree", run: _Run | None) -> ImageConfig:
 
 
 @contextmanager
-def _readable() -> Iterator[None]:
+def _readable() -> Generator[None]:
     """
     What the libraries say of a file that is no image, as one error.
     """
@@ -195,6 +197,7 @@ def _blob(opener: Opener, described: _Descriptor) -> IO[bytes]:
     while piece := file.read(1 << 20):
         counted.update(piece)
     if counted.hexdigest() != digest:
+        file.close()
         raise ContainerError(f"the image is damaged: its part {digest} is another one")
     file.seek(0)
     return file
