@@ -4,12 +4,15 @@ Jobs in containers: what they see, and that everything which holds for a plain j
 
 import os
 import signal
+import subprocess
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from kettle.startd import landlord
 from kettle.startd.settings import StartdSettings
 from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
@@ -343,3 +346,25 @@ async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, direc
 
     assert isinstance(failed, Failed)
     assert (True, 35, 13) == (failed.hold, failed.code, failed.subcode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
+    """
+    A container that was made and never started carries neither the job's account nor its environment.
+    """
+    sandbox = directory / "dir_claim_1.0_1"
+    root = sandbox / ".container" / "root"
+    root.mkdir(parents=True)
+    text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
+    with subprocess.Popen(
+        ["/usr/bin/unshare", "-m", "--", "/bin/sh", "-c", text, str(root)], env={}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"up\n" == process.stdout.readline()
+
+        threading.Thread(target=process.wait).start()
+        assert landlord.clean(str(sandbox), None, None)
+
+        assert -signal.SIGKILL == process.wait()
+    assert not sandbox.exists()

@@ -166,6 +166,26 @@ def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
         blob.write_bytes(kept)
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("a"), member("a/b")],
+        [member("x" * 300)],
+        [member("/".join(["d"] * 3000))],
+        [member("a", tarfile.SYMTYPE, "a"), member("a/b")],
+    ],
+)
+def test_names_that_exclude_each_other_are_the_images_fault(
+    tmp_path: Path, members: list[tarfile.TarInfo]
+) -> None:
+    """
+    The job is held: on another machine it would be no better.
+    """
+    with pytest.raises(ContainerError) as caught:
+        unpacked(tar_with(*members), tmp_path / "root")
+    assert 35 == caught.value.code
+
+
 def test_resolving_ends(tmp_path: Path) -> None:
     """
     Links in a circle are an error, and no path leads out of the root.

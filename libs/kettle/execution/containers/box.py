@@ -12,6 +12,10 @@ from kettle.execution.containers.policy import Network
 from kettle.execution.containers.roots import Mount
 from kettle.execution.process import Program
 
+AREA: Final = ".container"
+"""In the sandbox: what is removed with it needs nobody else to remember it."""
+MARK: Final = "_KETTLE_SANDBOX"
+"""The variable by which a startd finds the processes of a container: paths inside are not those outside."""
 STARTING_S: Final = 60.0
 """How long a runtime may take to set up a container."""
 

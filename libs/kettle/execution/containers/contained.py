@@ -2,15 +2,17 @@
 From a job's wish to a running container: choose a runtime, get the image, put the root together, start.
 """
 
+import errno
 import os
 import posixpath
+import stat
 from typing import Final
 
 import msgspec
 
 from kettle.execution.attempt import Input, JobSpec
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import Box, Runtime
+from kettle.execution.containers.box import AREA, MARK, Box, Runtime
 from kettle.execution.containers.bubblewrap import Bubblewrap
 from kettle.execution.containers.cache import Image
 from kettle.execution.containers.images import brought, image_of
@@ -21,11 +23,6 @@ from kettle.execution.containers.roots import Mount, furnish, resolve
 from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
 from kettle.execution.process import Program
-
-AREA: Final = ".container"
-"""In the sandbox: what is removed with it needs nobody else to remember it."""
-MARK: Final = "_KETTLE_SANDBOX"
-"""The variable by which a startd finds the processes of a container: paths inside are not those outside."""
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "machine"}),
@@ -208,9 +205,11 @@ def _outside(path: str, image: str, mounts: list[Mount]) -> str:
 
 def _head(path: str, outside: str, whose: str) -> bytes:
     try:
-        with open(outside, "rb") as file:  # noqa: PTH123
-            if not os.fstat(file.fileno()).st_mode & 0o111:
-                raise PermissionError(13, os.strerror(13))
+        fd = os.open(outside, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:  # noqa: PTH123
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode) or not mode & 0o111:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return file.read(256)
     except OSError as error:
         raise ContainerError(

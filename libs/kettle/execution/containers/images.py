@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import posixpath
+import stat
 from typing import IO, Final
 
 from kettle.execution.attempt import Account, Input, JobSpec
@@ -95,7 +96,10 @@ def _opened(path: str, account: Account | None) -> IO[bytes]:
     try:
         with acting_as(account):
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            return open(fd, "rb")  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ContainerError("it is neither a file nor a directory")
+        return open(fd, "rb")  # noqa: PTH123
     except OSError as error:
         raise no_image(path, error) from error
 

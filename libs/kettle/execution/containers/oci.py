@@ -10,6 +10,7 @@ No pid namespace: the first process of one ignores signals that it does not hand
 """
 
 import os
+import posixpath
 import select
 import signal
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import STARTING_S, Box
+from kettle.execution.containers.box import MARK, STARTING_S, Box
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
 from kettle.execution.process import launch
 
@@ -125,7 +126,7 @@ class Oci:
             box.program,
             path=path,
             arguments=arguments,
-            environment={"PATH": _PATH},
+            environment={"PATH": _PATH, MARK: posixpath.dirname(box.area)},
             directory="/",
             lowers_itself=True,
         )

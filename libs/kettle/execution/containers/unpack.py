@@ -5,6 +5,7 @@ An archive is a stranger's work.  Each name is followed inside the new root only
 is no file, directory or link is left out; files keep no more rights than their owner's, and nobody else may write them.
 """
 
+import errno
 import hashlib
 import os
 import posixpath
@@ -25,6 +26,13 @@ _OPAQUE: Final = ".wh..wh..opq"
 _MOST_MEMBERS: Final = 2_000_000
 _MOST_JSON: Final = 4 << 20
 _MOST_INDEXES: Final = 4
+_MOST_NAME: Final = 2048
+_MOST_DEPTH: Final = 256
+_COMPRESSION: Final = frozenset({"zlib", "lzma", "_lzma"})
+_NAMES: Final = frozenset(
+    {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.EINVAL, errno.EMLINK}
+)
+"""What the names in an archive lead to, on every machine."""
 
 Opener = Callable[[str], IO[bytes]]
 """Opens a file of an image by its name in it; raises KeyError or OSError."""
@@ -77,7 +85,7 @@ def unpack_archive(file: IO[bytes], root: str, limit: int) -> ImageConfig:
         OSError: the machine has no room, or cannot read it.
     """
     with _readable(), tarfile.open(fileobj=file, mode="r:*") as tar:
-        members = {posixpath.normpath(member.name): member for member in tar}
+        members = _index(tar, limit)
         if not {"manifest.json", "index.json"} & members.keys():
             return _finished(_plain(tar, root, limit), None)
 
@@ -121,6 +129,26 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         return _finished(tree, run)
 
 
+def _index(tar: tarfile.TarFile, limit: int) -> dict[str, tarfile.TarInfo]:
+    """
+    The members by name; an archive of endless zeros is not read to its end.
+    """
+    found: dict[str, tarfile.TarInfo] = {}
+    size = 0
+    for member in tar:
+        size += member.size
+        if size > limit or len(found) >= _MOST_MEMBERS:
+            raise _too_large(limit)
+        found[posixpath.normpath(member.name)] = member
+    return found
+
+
+def _too_large(limit: int) -> ContainerError:
+    return ContainerError(
+        f"the image has more than {limit >> 20} MiB, which is all that this machine keeps for images"
+    )
+
+
 def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
     with opener("manifest.json") as file:
         saved = _json(file, list[_Saved])
@@ -156,22 +184,33 @@ def _readable() -> Generator[None]:
         yield
     except ContainerError:
         raise
-    except (tarfile.TarError, EOFError) as error:
-        raise ContainerError(f"it is no image, or a damaged one: {error}") from error
-    except msgspec.MsgspecError as error:
-        raise ContainerError(f"the image's description cannot be read: {error}") from error
-    except KeyError as error:
-        raise ContainerError(f"the image lacks a part that it names: {error.args[0]}") from error
-    except ValueError as error:  # a name with a NUL byte, numbers that make no sense
-        raise ContainerError(f"the image has a member that makes no sense: {error}") from error
-    except OSError as error:
-        if error.errno is None:  # what gzip, bz2 and lzma say of damaged data
-            raise ContainerError(f"it is no image, or a damaged one: {error}") from error
-        raise
     except Exception as error:
-        if type(error).__module__ in {"zlib", "_lzma", "lzma"}:
-            raise ContainerError(f"the image is damaged: {error}") from error
+        if why := _fault(error):
+            raise ContainerError(why) from error
         raise
+
+
+def _fault(error: Exception) -> str:
+    """
+    What is wrong with an image that this comes from; empty: it is not the image's fault.
+    """
+    match error:
+        case tarfile.TarError() | EOFError():
+            return f"it is no image, or a damaged one: {error}"
+        case msgspec.MsgspecError():
+            return f"the image's description cannot be read: {error}"
+        case KeyError():
+            return f"the image lacks a part that it names: {error.args[0]}"
+        case OSError(errno=None):  # what gzip, bz2 and lzma say of damaged data
+            return f"it is no image, or a damaged one: {error}"
+        case OSError() if error.errno in _NAMES:
+            return f"the image has names that exclude each other: {error.strerror}"
+        case ValueError():  # a name with a NUL byte, numbers that make no sense
+            return f"the image has a member that makes no sense: {error}"
+        case _ if type(error).__module__ in _COMPRESSION:
+            return f"the image is damaged: {error}"
+        case _:
+            return ""
 
 
 def _json(file: IO[bytes], kind: type[Any]) -> Any:
@@ -230,6 +269,8 @@ class _Tree:
             raise ContainerError(f"the image has a file outside of itself: {member.name!r}")
         if not name:
             return
+        if len(os.fsencode(name)) > _MOST_NAME or name.count("/") > _MOST_DEPTH:
+            raise ContainerError(f"the image has a name that is too long or too deep: {name[:80]!r}...")
         directory = resolve(self._root, posixpath.dirname(name))
         os.makedirs(f"{self._root}/{directory}", mode=0o755, exist_ok=True)  # noqa: PTH103
         path = posixpath.join(self._root, directory, posixpath.basename(name))
@@ -275,9 +316,7 @@ class _Tree:
     def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
         self.size += member.size
         if self.size > self._limit:
-            raise ContainerError(
-                f"the image has more than {self._limit >> 20} MiB, which is all that this machine keeps for images"
-            )
+            raise _too_large(self._limit)
         _clear(path)
         source = tar.extractfile(member)
         assert source is not None
