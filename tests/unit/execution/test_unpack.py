@@ -135,16 +135,16 @@ def test_layers_cover_each_other(tmp_path: Path) -> None:
     layout = oci_layout(tmp_path / "oci", base, upper, config=config)
     saved = docker_archive(tmp_path / "saved", base, upper, config=config)
 
-    for number, read in enumerate(
-        (
-            lambda root: unpack_layout(lambda name: (layout / name).open("rb"), str(root), LIMIT),
-            lambda root: unpack_archive(io.BytesIO(tar_of(layout)), str(root), LIMIT),
-            lambda root: unpack_archive(io.BytesIO(tar_of(saved)), str(root), LIMIT),
-        )
-    ):
+    def open_part(name: str) -> io.BufferedReader:
+        return (layout / name).open("rb")
+
+    for number, archive in enumerate((None, tar_of(layout), tar_of(saved))):
         root = tmp_path / f"root{number}"
         root.mkdir()
-        found = read(root)
+        if archive is None:
+            found = unpack_layout(open_part, str(root), LIMIT)
+        else:
+            found = unpacked(archive, root)
         assert (["A=1"], ["/run"], []) == (found.env, found.entrypoint, found.command)
         assert b"2" == (root / "a").read_bytes()
         assert {"a", "d", "lib", "usr"} == {path.name for path in root.iterdir()}
