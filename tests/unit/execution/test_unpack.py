@@ -141,10 +141,7 @@ def test_layers_cover_each_other(tmp_path: Path) -> None:
     for number, archive in enumerate((None, tar_of(layout), tar_of(saved))):
         root = tmp_path / f"root{number}"
         root.mkdir()
-        if archive is None:
-            found = unpack_layout(open_part, str(root), LIMIT)
-        else:
-            found = unpacked(archive, root)
+        found = unpacked(archive, root) if archive else unpack_layout(open_part, str(root), LIMIT)
         assert (["A=1"], ["/run"], []) == (found.env, found.entrypoint, found.command)
         assert b"2" == (root / "a").read_bytes()
         assert {"a", "d", "lib", "usr"} == {path.name for path in root.iterdir()}
