@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.containers.policy import ContainerPolicy
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -66,6 +67,8 @@ class Input(msgspec.Struct, frozen=True):
     mode: int
     data: bytes | None = None
     path: str = ""
+    sha256: str = ""
+    """Of its bytes; empty: nobody has counted."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +113,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     monitor_interval: float = 5.0
     measure_interval: float = 300.0
     enforce_disk: bool = False
+    containers: ContainerPolicy | None = None
+    """None: there are no containers on this machine."""
     trace: str = ""
 
     @property

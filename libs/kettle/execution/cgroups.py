@@ -49,6 +49,12 @@ class Cgroup:
         """
         _write(f"{self._path}/cgroup.procs", "0")
 
+    def take(self, pid: int) -> None:
+        """
+        Put another process into the group.
+        """
+        _write(f"{self._path}/cgroup.procs", str(pid))
+
     def leave(self) -> None:
         """
         Put the calling process back to where the startd is.

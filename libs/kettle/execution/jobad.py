@@ -20,6 +20,12 @@ class JobAd:
     def __init__(self, ad: Ad) -> None:
         self._values: Mapping[str, Scalar] = {name.lower(): value for name, value in ad.items()}
 
+    def given(self, name: str) -> bool:
+        """
+        Whether there is such an attribute.
+        """
+        return name.lower() in self._values
+
     def text(self, name: str) -> str | None:
         """
         A string attribute.

@@ -40,6 +40,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     stdout: str
     stderr: str
     account: Account | None = None
+    lowers_itself: bool = False
+    """It is started with our rights, and gives them up itself for `account`'s; the streams are opened as that account."""
+    descriptors: Sequence[int] = ()
+    """What else it gets, as descriptors 3, 4 and so on; each must be above those numbers here."""
 
 
 class LaunchError(Exception):
@@ -71,19 +75,21 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
             undo.callback(cgroup.leave)
             with _step("group", program):
                 cgroup.join()
-        if program.account is not None:
+        becomes = None if program.lowers_itself else program.account
+        if becomes is not None:
             with _step("account", program):
-                undo.enter_context(_real_account(program.account))
+                undo.enter_context(_real_account(becomes))
+        given = [*streams, *program.descriptors]
         with _step("program", program):
             return os.posix_spawn(
                 program.path,
                 [program.path, *program.arguments],
                 program.environment,
-                file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)],
+                file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(given)],
                 setsid=True,
                 setsigmask=(),
                 setsigdef=_SIGNALS,
-                resetids=program.account is not None,
+                resetids=becomes is not None,
             )
 
 

@@ -13,17 +13,16 @@ from typing import Final
 
 from kettle.submit import quoting
 from kettle.submit.commands import CUSTOM
+from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
-from kettle.submit.expressions import boolean, integer, scalar, unquoted
-from kettle.submit.lookup import Lookup, is_settled, placed
+from kettle.submit.expressions import integer, scalar, unquoted
+from kettle.submit.lookup import Lookup, flag, is_settled, placed
 from kettle.submit.policies import policies
 from kettle.wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
 
-_UNIVERSES: Final = frozenset(
-    {"scheduler", "grid", "java", "parallel", "local", "vm", "docker", "container", "standard"}
-)
+_UNIVERSES: Final = frozenset({"scheduler", "grid", "java", "parallel", "local", "vm", "standard"})
 _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
 _SCHEDD_OWNED: Final = frozenset(
     {
@@ -54,12 +53,12 @@ def identity(lookup: Lookup) -> Ad:
     """
     ad: Ad = {"JobPrio": 0, "JobNotification": 0, "JobSubmitMethod": lookup.site.submit_method}
     universe = lookup.get("universe")
-    if universe and universe.text.lower() != "vanilla":
+    if universe and universe.text.lower() not in {"vanilla", *CONTAINERS}:
         known = universe.text.lower() in _UNIVERSES
         universe.refuse(
-            f"the {universe.text} universe is not carried out by this version of Kettle; use vanilla"
+            f"the {universe.text} universe is not carried out by this version of Kettle; use vanilla or container"
             if known
-            else f"there is no universe '{universe.text}'; use vanilla"
+            else f"there is no universe '{universe.text}'; use vanilla or container"
         )
     for name, attribute in (
         ("batch_name", "JobBatchName"),
@@ -91,9 +90,11 @@ def executable(lookup: Lookup) -> Ad:
     What is run.
     """
     given = lookup.get("executable")
+    if given is None and container_of(lookup) is not None:
+        return {"Cmd": "", "TransferExecutable": False}  # the image's entry point
     if given is None:
         lookup.refuse("there is no executable before this queue statement; write: executable = PATH")
-    transfer = _flag(lookup, "transfer_executable", default=True)
+    transfer = flag(lookup, "transfer_executable", default=True)
     if not transfer:
         return {"Cmd": given.text, "TransferExecutable": False}
     path = lookup.cwd / unquoted(given.text)
@@ -225,16 +226,6 @@ def custom(lookup: Lookup) -> Ad:
         except PlacelessError as error:
             raise placed(setting, error) from error
     return ad
-
-
-def _flag(lookup: Lookup, name: str, *, default: bool) -> bool:
-    given = lookup.get(name)
-    if given is None:
-        return default
-    try:
-        return boolean(given.text, name)
-    except PlacelessError as error:
-        raise placed(given, error) from error
 
 
 def _normal(path: Path) -> str:

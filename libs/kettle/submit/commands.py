@@ -16,7 +16,11 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "arguments": ("args",),
     "batch_id": ("JobBatchId",),
     "batch_name": ("JobBatchName",),
+    "container_image": (),
+    "container_target_dir": (),
     "description": ("JobDescription",),
+    "docker_image": (),
+    "docker_network_type": (),
     "environment": ("env",),
     "error": ("stderr",),
     "executable": (),
@@ -26,6 +30,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "job_lease_duration": ("JobLeaseDuration",),
     "log": ("userlog",),
     "max_retries": ("JobMaxRetries",),
+    "mount_under_scratch": (),
     "notification": ("JobNotification",),
     "on_exit_hold": ("OnExitHold",),
     "on_exit_hold_reason": ("OnExitHoldReason",),
@@ -47,6 +52,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "should_transfer_files": ("ShouldTransferFiles",),
     "success_exit_code": ("JobSuccessExitCode",),
+    "transfer_container": (),
     "transfer_executable": ("TransferExecutable",),
     "transfer_input_files": ("TransferInput",),
     "transfer_output_files": ("TransferOutput",),
@@ -57,23 +63,23 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NOT_YET: Final = """
     accounting_group accounting_group_user nice_user arguments2
-    checkpoint_destination checkpoint_exit_code concurrency_limits concurrency_limits_expr container_image
-    container_service_names container_target_dir core_size cron_day_of_month cron_day_of_week cron_hour cron_minute
+    checkpoint_destination checkpoint_exit_code concurrency_limits concurrency_limits_expr
+    container_service_names core_size cron_day_of_month cron_day_of_week cron_hour cron_minute
     cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log deferral_prep_time deferral_time
-    deferral_window disk_usage docker_image docker_network_type docker_pull_policy dont_encrypt_input_files
+    deferral_window disk_usage docker_override_entrypoint docker_pull_policy docker_send_credentials dont_encrypt_input_files
     dont_encrypt_output_files email_attributes encrypt_execute_directory encrypt_input_files encrypt_output_files
     erase_output_and_error_on_restart gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory
     gpus_minimum_runtime grid_resource hold hold_kill_sig image_size job_ad_information_attrs job_machine_attrs
     job_machine_attrs_history_length job_max_vacate_time jobset keep_claim_idle kill_sig kill_sig_timeout
     leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle max_job_retirement_time
-    max_materialize max_transfer_input_mb max_transfer_output_mb mount_under_scratch
+    max_materialize max_transfer_input_mb max_transfer_output_mb
     next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user
     output_destination output_directory
     preserve_relative_paths project_name public_input_files remote_initialdir remove_kill_sig
     retry_request_disk retry_request_memory retry_request_memory_increase retry_request_memory_max
     run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error stream_input stream_output
     submit_event_notes submit_event_user_notes suspend_job_at_exec transfer_checkpoint_files
-    transfer_common_input transfer_container transfer_output_remaps transfer_plugins ulog_execute_attrs
+    transfer_common_input transfer_output_remaps transfer_plugins ulog_execute_attrs
     use_oauth_services want_graceful_removal want_io_proxy
     """
 

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import PlacelessError, SubmitError
+from kettle.submit.expressions import boolean
 from kettle.submit.macros import CLUSTER, Expander
 from kettle.submit.site import Disk, Site
 from kettle.submit.source import Assignment, Queue
@@ -121,3 +122,16 @@ def placed(setting: Setting, error: PlacelessError) -> SubmitError:
     The error with the place of the command that it is about.
     """
     return setting.assignment.refused(str(error))
+
+
+def flag(lookup: Lookup, name: str, *, default: bool) -> bool:
+    """
+    A command that is true or false.
+    """
+    given = lookup.get(name)
+    if given is None:
+        return default
+    try:
+        return boolean(given.text, name)
+    except PlacelessError as error:
+        raise placed(given, error) from error

@@ -12,6 +12,7 @@ import msgspec
 from kettle.classad import Node, external_references, references, unparse
 from kettle.classad.nodes import Literal
 from kettle.submit.commands import is_choice, resource_tag
+from kettle.submit.containers import Container, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, is_undefined, unquoted, wire
 from kettle.submit.lookup import Lookup, Setting, is_settled, placed
@@ -69,13 +70,16 @@ def needs(lookup: Lookup) -> Ad:
     """
     All of this module's attributes.  They are one rule because Requirements depends on each of the others.
     """
-    transfer = _transfer(lookup)
+    container = container_of(lookup)
+    transfer = _transfer(lookup, container)
     megabytes = -(-(transfer.input_bytes + transfer.executable_bytes) // (1 << 20))
     requests = list(_requests(lookup, megabytes))
     ad: Ad = {request.attribute: wire(request.need) for request in requests if request.need is not None}
     ad |= {f"Require{each.resource}": wire(each.choice) for each in requests if each.choice is not None}
     ad |= _transfer_attributes(transfer, lookup, megabytes)
-    ad["Requirements"] = _requirements(lookup, requests, transfer)
+    if container is not None:
+        ad |= container.attributes
+    ad["Requirements"] = _requirements(lookup, requests, transfer, container)
     return ad
 
 
@@ -139,7 +143,7 @@ def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
     return node
 
 
-def _transfer(lookup: Lookup) -> Transfer:
+def _transfer(lookup: Lookup, container: Container | None) -> Transfer:
     given, when = lookup.get("should_transfer_files"), lookup.get("when_to_transfer_output")
     mode = given.text.upper() if given else "IF_NEEDED"
     if given and mode not in _TRANSFER_MODES:
@@ -148,6 +152,8 @@ def _transfer(lookup: Lookup) -> Transfer:
         _check_when(when, mode)
     outputs = lookup.get("transfer_output_files")
     inputs = _inputs(lookup)
+    if container is not None and container.transferred and container.transferred not in inputs:
+        inputs += (container.transferred,)
     return Transfer(
         mode=mode,
         when=when.text.upper() if when else "ON_EXIT",
@@ -219,7 +225,9 @@ def _transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> 
     return ad
 
 
-def _requirements(lookup: Lookup, requests: list[Request], transfer: Transfer) -> Expr:
+def _requirements(
+    lookup: Lookup, requests: list[Request], transfer: Transfer, container: Container | None
+) -> Expr:
     given = lookup.get("requirements")
     clauses: list[str] = []
     checked: set[str] = set()
@@ -234,7 +242,9 @@ def _requirements(lookup: Lookup, requests: list[Request], transfer: Transfer) -
         clauses.append(f"({unparse(node)})")
     if "arch" not in checked:
         clauses.append(f"(TARGET.Arch == {_quoted(lookup.site.arch)})")
-    if not checked & _OPSYS_NAMES:
+    if container is not None:
+        clauses.append(container.requirement)
+    elif not checked & _OPSYS_NAMES:
         clauses.append(f"(TARGET.OpSys == {_quoted(lookup.site.opsys)})")
     clauses += _fits(requests, checked)
     clauses += _reachable(transfer, checked)

@@ -55,6 +55,7 @@ SHORT: Final[Tables] = {
         "kill_timeout": 2.0,
         "shutdown_kill_timeout": 0.5,
         "report_repeat": 0.3,
+        "container_runtimes": [],
     },
 }
 """Times with which a test that waits for a lease to end does not take long."""
@@ -199,7 +200,7 @@ class ThrowawayPool:
         The sandboxes of jobs, wherever they are.
         """
         places = [self.home / "execute", self.home / "startd" / "execute"]
-        return sorted(path for place in places if place.is_dir() for path in place.iterdir())
+        return sorted(path for place in places if place.is_dir() for path in place.glob("dir_*"))
 
     def _leftovers(self) -> list[str]:
         """

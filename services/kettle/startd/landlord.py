@@ -2,21 +2,23 @@
 Cleaning up after a starter that cannot: its job's processes, its control group, its sandbox.
 
 A process belongs to the job if it is in the job's group, runs as the slot's own account, carries the sandbox's path in
-its environment, or works inside the sandbox.  Together these find it also where there are no groups and no accounts.
+its environment, works inside the sandbox, or has part of it mounted in a namespace of its own.  Together these find it also where there are no groups and no accounts.
 """
 
 import contextlib
 import logging
 import os
+import posixpath
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from kettle.execution.attempt import Account
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.cgroups import Cgroup
+from kettle.execution.containers.box import AREA, MARK
 from kettle.execution.linux import signal_process, start_time
 from kettle.execution.sandbox import remove_tree
 
@@ -75,22 +77,36 @@ def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
 
 def _remaining(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> set[int]:
     found = set(cgroup.pids()) if cgroup is not None else set[int]()
-    mark = f"_CONDOR_SCRATCH_DIR={sandbox}\0".encode()
+    marks = tuple(f"{name}={sandbox}\0".encode() for name in ("_CONDOR_SCRATCH_DIR", MARK))
     us = os.getpid()
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, mark, account):
+        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, marks, account):
             found.add(pid)
     return {pid for pid in found if start_time(pid) is not None}
 
 
-def _belongs(pid: int, sandbox: str, mark: bytes, account: Account | None) -> bool:
+def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], account: Account | None) -> bool:
     try:
         if account is not None and os.stat(f"/proc/{pid}").st_uid == account.uid:  # noqa: PTH116 - for every process
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - the same
-            if mark in b"\0" + file.read() + b"\0":
+            environ = b"\0" + file.read() + b"\0"
+            if any(b"\0" + mark in environ for mark in marks):
                 return True
+        if _has_mounted(pid, sandbox):
+            return True
         where = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the same
     except OSError:
         return False  # gone, or not ours
     return where == sandbox or where.startswith(sandbox + "/")
+
+
+def _has_mounted(pid: int, sandbox: str) -> bool:
+    """
+    Whether a process is in a container of this sandbox; the container's mounts begin in it, under its unique name.
+    """
+    theirs, ours = (os.readlink(f"/proc/{who}/ns/mnt") for who in (pid, "self"))  # noqa: PTH115 - the same
+    if theirs == ours:
+        return False
+    with open(f"/proc/{pid}/mountinfo", "rb") as file:  # noqa: PTH123 - the same
+        return f"/{posixpath.basename(sandbox)}/{AREA}/".encode() in file.read()

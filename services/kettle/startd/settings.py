@@ -68,6 +68,20 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Hold a job that uses more disk than its slot has (STARTD_ENFORCE_DISK_LIMITS)."""
     cgroups: bool = True
     """Use control groups where the machine lets us."""
+    container_runtimes: tuple[Literal["bubblewrap", "runc", "crun"], ...] = ("bubblewrap", "runc", "crun")
+    """What may run containers, the most preferred first; each is tried at the start, and what fails is not used."""
+    container_bind: list[str] = []
+    """What every container sees of this machine: `SOURCE` or `SOURCE:DESTINATION`; read-only unless `:rw` follows."""
+    container_network: Literal["host", "none"] = "host"
+    """The network of containers; `none` wins over what a job asks for."""
+    container_devices: list[str] = []
+    """Device files that containers of jobs with GPUs see."""
+    container_always: bool = False
+    """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
+    container_images: str = ""
+    """Directory of unpacked images; empty: `images` beside the sandboxes."""
+    container_images_mib: Count = 20480
+    """How much of it is kept when no job uses it, and the most that one image may have."""
     report_repeat: Seconds = 5.0
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
     input_cache_mib: Count = 1024

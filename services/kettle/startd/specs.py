@@ -8,6 +8,7 @@ import msgspec
 
 from kettle.execution.attempt import Input, JobSpec
 from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.jobad import long_form
 from kettle.execution.linux import boottime
 from kettle.startd import host
@@ -24,12 +25,18 @@ class Specs:
     """
 
     def __init__(
-        self, facts: Facts, settings: StartdSettings, execute: Path, cgroups: CgroupLayout | None
+        self,
+        facts: Facts,
+        settings: StartdSettings,
+        execute: Path,
+        cgroups: CgroupLayout | None,
+        containers: ContainerPolicy | None,
     ) -> None:
         self._facts = facts
         self._settings = settings
         self._execute = execute
         self._cgroups = cgroups
+        self._containers = containers
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -64,6 +71,7 @@ class Specs:
             monitor_interval=self._settings.monitor_interval,
             measure_interval=self._settings.measure_interval,
             enforce_disk=self._settings.enforce_disk,
+            containers=self._containers,
             trace=activation.trace,
         )
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from kettle.execution.attempt import AttemptId, Input, StoredReport
 from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.linux import boottime
 from kettle.runtime import Telemetry
 from kettle.startd import host
@@ -71,6 +72,7 @@ class Startd:
         books: Books,
         nursery: Nursery,
         cgroups: CgroupLayout | None,
+        containers: ContainerPolicy | None,
         reporter: Reporter,
         advertiser: Advertiser,
         cache: InputCache,
@@ -90,7 +92,7 @@ class Startd:
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
         self._nursery = nursery
-        self._specs = Specs(machine.facts, settings, execute, cgroups)
+        self._specs = Specs(machine.facts, settings, execute, cgroups, containers)
 
     async def advertised(self) -> None:
         """

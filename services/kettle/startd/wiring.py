@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
+import msgspec
+
 from kettle.bus.ports import Bus
 from kettle.execution.cgroup_layout import probe_cgroups, remove_layout
 from kettle.execution.linux import boot_id
@@ -20,6 +22,7 @@ from kettle.runtime.lifeline import VARIABLE
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
+from kettle.startd.containers import find_containers
 from kettle.startd.domain.machine import Machine
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
@@ -74,7 +77,9 @@ async def running(
     except BlockingIOError as error:
         raise SettingsError(f"{state}: another startd works with this directory.") from error
     journal = Journal(state / "journal", boot_id())
+    containers, attributes = await find_containers(settings, execute)
     facts = await asyncio.to_thread(survey, settings, execute)
+    facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(facts, capability=secrets.token_hex(16))
     books = Books(machine, journal, places=(state, execute))
     books.open()
@@ -113,6 +118,7 @@ async def running(
                 books=books,
                 nursery=nursery,
                 cgroups=cgroups,
+                containers=containers,
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,

@@ -25,6 +25,8 @@ class Family:
         """Wait status of the main process, once it has ended."""
         self.peak_kib = 0
         self._cgroup = cgroup
+        self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        """Of what set up the job's container."""
 
     def signal(self, number: int) -> None:
         """
@@ -88,7 +90,8 @@ class Family:
         """
         waited = resource.getrusage(resource.RUSAGE_CHILDREN)
         user, system = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
-        return max(waited.ru_utime, user), max(waited.ru_stime, system)
+        before = self._before
+        return max(waited.ru_utime - before.ru_utime, user), max(waited.ru_stime - before.ru_stime, system)
 
     def running_cpu_seconds(self) -> tuple[float, float]:
         """

@@ -1,9 +1,12 @@
 """
-From a job's ad to what is executed.
+From a job's ad to what is executed, and in what.
 """
 
 import os
 import posixpath
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.environment import job_environment
@@ -12,24 +15,51 @@ from kettle.execution.outputs import STDERR, STDOUT
 from kettle.execution.process import Program
 from kettle.execution.quoting import split_arguments_v1, split_arguments_v2_raw
 
+if TYPE_CHECKING:
+    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.request import Request
 
-def program_of(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
+_CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
+
+
+def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Contained] | None":
     """
-    Program, arguments, environment and streams of the job.
+    The container that the job wants, or that the machine's owner has jobs run in.
+
+    Raises:
+        ContainerError: what it asks for makes no sense.
+    """
+    if not any(job.given(name) for name in _CONTAINER) and not (spec.containers and spec.containers.always):
+        return None
+    # Only now: most jobs want none, and a starter pays for every page.
+    from kettle.execution.containers.contained import Contained
+    from kettle.execution.containers.request import container_request
+
+    request = container_request(job, spec.containers, sandbox)
+    return None if request is None else (request, Contained(spec, request, sandbox))
+
+
+def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Program:
+    """
+    Program, arguments, environment and streams of the job; `inside`: where the sandbox is for it, if not where it is.
 
     Raises:
         QuotingError: arguments or environment are not well formed.
     """
+    if inside and inside != sandbox:
+        spec = msgspec.structs.replace(spec, home="")  # it is not in the container
     out, err, stdin = job.stream("Out"), job.stream("Err"), job.stream("In")
     stdout = f"{sandbox}/{STDOUT}" if out else os.devnull
     stderr = f"{sandbox}/{STDERR}" if err else os.devnull
     if stdin is not None and job.flag("TransferIn", default=True):
         stdin = posixpath.basename(stdin)
     return Program(
-        path=posixpath.join(sandbox, job.command),  # an absolute one stays what it is
+        path=posixpath.join(inside or sandbox, job.command)  # an absolute one stays what it is
+        if job.command or not inside
+        else "",
         arguments=_arguments(job),
-        environment=job_environment(spec, job, sandbox, os.environ),
-        directory=sandbox,
+        environment=job_environment(spec, job, inside or sandbox, os.environ),
+        directory=inside or sandbox,
         stdin=posixpath.join(sandbox, stdin) if stdin else os.devnull,
         stdout=stdout,
         stderr=stdout if out and out == err else stderr,

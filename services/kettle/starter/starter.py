@@ -7,12 +7,13 @@ import select
 import socket
 import sys
 import time
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution.attempt import JobSpec, StoredReport
+from kettle.execution.attempt import Input, JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
+from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.execution.outputs import TooManyResultsError, collect
@@ -23,10 +24,11 @@ from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
-from kettle.starter.program import program_of
+from kettle.starter.program import container_of, program_of
 from kettle.starter.verdict import (
     Ending,
     after_collecting,
+    after_container,
     after_launch,
     after_mishap,
     after_preparing,
@@ -37,6 +39,9 @@ from kettle.starter.verdict import (
 )
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
+
+if TYPE_CHECKING:
+    from kettle.execution.containers.contained import Contained
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
@@ -68,6 +73,7 @@ class Starter:
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
         self._family: Family | None = None
+        self._container: Contained | None = None
         self._before: dict[str, Mark] = {}
         self._started: Report | None = None
         self._ending: Ending | None = None
@@ -98,10 +104,9 @@ class Starter:
         From an empty directory to the end of the job's main process.
         """
         try:
-            self._prepare()
-            self._family = Family(
-                launch(program_of(self._spec, self._job, self._sandbox.path), self._cgroup), self._cgroup
-            )
+            self._family = Family(self._start(), self._cgroup)
+        except ContainerError as error:
+            self._ending = after_container(error)
         except LaunchError as error:
             self._ending = after_launch(error)
         except QuotingError as error:
@@ -122,10 +127,24 @@ class Starter:
 
     # -- before ------------------------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _start(self) -> int:
+        """
+        The pid of the job's main process.
+        """
+        path = self._sandbox.path
+        contained = container_of(self._spec, self._job, path)
+        if contained is None:
+            self._prepare()
+            return launch(program_of(self._spec, self._job, path), self._cgroup)
+        request, self._container = contained
+        self._prepare(but=self._container.brought())
+        return self._container.start(program_of(self._spec, self._job, path, request.directory), self._cgroup)
+
+    def _prepare(self, *, but: Input | None = None) -> None:
         self._sandbox.make()
         for file in self._spec.inputs:
-            self._sandbox.place(file)
+            if file is not but:
+                self._sandbox.place(file)
         self._sandbox.write(".job.ad", long_form(self._spec.ad))
         self._sandbox.write(".machine.ad", self._spec.machine_ad)
         self._before = self._sandbox.catalogue()
@@ -240,6 +259,8 @@ class Starter:
     def _finish(self) -> None:
         at = time.time()
         (self._family or nobody(self._cgroup)).extinguish()
+        if self._container is not None:
+            self._container.finish()
         body, kept = self._conclude(at)
         if self._cgroup is not None:
             self._cgroup.remove()

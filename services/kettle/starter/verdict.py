@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
@@ -23,6 +24,9 @@ _BUSY: Final = frozenset({11, 12, 26})
 
 _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """What the names of input files lead to, on every machine."""
+
+_FIRST_VACATE: Final = 1000
+"""From here on codes mean that the job runs again."""
 
 _REASON_CHARS: Final = 1000
 
@@ -52,6 +56,13 @@ def after_launch(error: LaunchError) -> Ending:
     if code is None or error.errno in _BUSY:
         return Ending(hold=False, code=1007, reason=str(error))
     return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
+
+
+def after_container(error: ContainerError) -> Ending:
+    """
+    The job's container cannot be had: the image's fault, or the machine's.
+    """
+    return Ending(hold=error.code < _FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
 
 
 def after_preparing(error: OSError) -> Ending:
@@ -86,7 +97,7 @@ def _why(error: Exception) -> str:
     A sentence that can be said on the wire: names of files on disk may be any bytes.
     """
     match error:
-        case TooManyResultsError():
+        case TooManyResultsError() | ContainerError():
             text = str(error)
         case OSError(strerror=str(why)):
             text = f"{why} ({error.filename})" if error.filename else why

@@ -3,6 +3,7 @@ The end of a run: all jobs are let go, and then nothing of them may be left.
 """
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -38,13 +39,18 @@ def holdings(pool: ThrowawayPool) -> dict[str, Holdings]:
 
 async def settle(client: Client, probe: int, *, bound_s: float) -> str:
     """
-    Let every job come to its end; what is left after the bound, or nothing.
+    Let every job come to its end; what is left when none has left the queue for as long as the bound, or nothing.
     """
+    loop = asyncio.get_running_loop()
     await client.remove(Select(clusters=[probe]), "the run is over")
     jobs: list[Ad] = []
+    fewest = sys.maxsize
     try:
-        async with asyncio.timeout(bound_s):
+        async with asyncio.timeout(bound_s) as bound:
             while jobs := await _queue(client):
+                if len(jobs) < fewest:  # a slow machine is not a pool that has stopped
+                    fewest = len(jobs)
+                    bound.reschedule(loop.time() + bound_s)
                 if all(ad.get("JobStatus") == _HELD for ad in jobs):
                     await client.release(Select(constraint=f"JobStatus == {_HELD}"), "the fault is over")
                 await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,198 @@
+"""
+Bubblewrap: a container for any account, made of a user namespace and mounts.
+
+Its own process would stay as the job's parent, die of the job's soft kill signal and turn a signal into an exit code.  So
+it is ended as soon as the job's program runs, and the job becomes a child of the starter, its subreaper.  To miss
+nothing of a job that ends at once, bubblewrap is stopped before the job is let go.
+"""
+
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import Final
+
+import msgspec
+
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.containers.box import STARTING_S, Box
+from kettle.execution.containers.policy import ContainerError, broken
+from kettle.execution.containers.roots import Mount
+from kettle.execution.process import launch
+
+_PAUSE_S: Final = 0.001
+_ABOVE: Final = 10
+
+
+def arguments(box: Box) -> list[str]:
+    """
+    The command line, without what concerns descriptors and the program.
+    """
+    mounts = [word for mount in box.mounts for word in (_kind(mount), mount.source, mount.destination)]
+    return [
+        "--unshare-user", "--unshare-ipc", "--unshare-uts", "--new-session", "--cap-drop", "ALL",
+        *(["--unshare-net"] if box.network == "none" else []),
+        "--bind", box.skeleton, "/", "--bind", "/proc", "/proc", "--dev", "/dev",
+        *mounts,
+        "--remount-ro", "/", "--chdir", box.program.directory,
+    ]  # fmt: skip
+
+
+def _kind(mount: Mount) -> str:
+    return "--dev-bind" if mount.device else "--bind" if mount.writable else "--ro-bind"
+
+
+class Bubblewrap:
+    """
+    `bwrap` at `path`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def start(self, box: Box, cgroup: Cgroup | None) -> int:
+        """
+        See `Runtime`.
+        """
+        with ExitStack() as closing:
+            status, theirs = _pipe(closing)
+            gate, ours = _pipe(closing)
+            options = [*arguments(box), "--json-status-fd", "3", "--block-fd", "4"]
+            outer = launch(
+                msgspec.structs.replace(
+                    box.program,
+                    path=self._path,
+                    arguments=[*options, "--", box.program.path, *box.program.arguments],
+                    directory="/",
+                    descriptors=(theirs, gate),
+                ),
+                cgroup,
+            )
+            os.close(theirs)
+            os.close(gate)
+            try:
+                return _Birth(outer, status, ours).job()
+            except BaseException:
+                with suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(outer, signal.SIGKILL)
+                    os.waitpid(outer, 0)
+                raise
+
+
+def _pipe(closing: ExitStack) -> tuple[int, int]:
+    """
+    A pipe whose descriptors are above those that a program is given.
+    """
+    pair = os.pipe()
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in pair]
+    for low, fd in zip(pair, high, strict=True):
+        os.close(low)
+        closing.callback(_close, fd)
+    return high[0], high[1]
+
+
+def _close(fd: int) -> None:
+    with suppress(OSError):
+        os.close(fd)
+
+
+class _Birth:
+    """
+    From a running bubblewrap to a job that is our child.
+    """
+
+    def __init__(self, outer: int, status: int, gate: int) -> None:
+        self._outer = outer
+        self._status = status
+        self._gate = gate
+        self._said = b""
+        self._until = time.monotonic() + STARTING_S
+
+    def job(self) -> int:
+        """
+        The pid of the job's program.
+        """
+        inner = self._inner()
+        here = os.stat("/")  # noqa: PTH116 - beside the next one
+        for _ in self._looks():  # until it has got a root of its own bubblewrap still has to help it
+            with suppress(OSError):
+                there = os.stat(f"/proc/{inner}/root")  # noqa: PTH116 - short
+                if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
+                    break
+            if _ended(inner):
+                raise self._failed()
+        os.kill(self._outer, signal.SIGSTOP)
+        ours = _command(self._outer)
+        os.write(self._gate, b"+")
+        for _ in self._looks():
+            if (now := _command(inner)) and now != ours:
+                break
+            if (code := _ended(inner)) is not None:
+                if code == 1 << 8 and not self._ran():
+                    raise self._failed()
+                if code == 1 << 8:
+                    return self._outer  # it ends with 1 as well, and nobody has waited for it
+                break
+        os.kill(self._outer, signal.SIGKILL)
+        os.waitpid(self._outer, 0)
+        return inner
+
+    def _inner(self) -> int:
+        while b"\n" not in self._said:
+            if not self._read():
+                raise self._failed()
+        return int(msgspec.json.decode(self._said.partition(b"\n")[0])["child-pid"])
+
+    def _read(self) -> bool:
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        if not poll.poll(max(0.0, self._until - time.monotonic()) * 1000):
+            raise broken(f"bubblewrap did not set the container up within {STARTING_S:g} s")
+        piece = os.read(self._status, 4096)
+        self._said += piece
+        return bool(piece)
+
+    def _looks(self) -> Iterator[None]:
+        """
+        There is no event to wait for: a process that executes a program tells nobody.
+        """
+        while time.monotonic() < self._until:
+            yield
+            time.sleep(_PAUSE_S)
+        raise broken(f"bubblewrap did not set the container up within {STARTING_S:g} s")
+
+    def _ran(self) -> bool:
+        """
+        Whether a program that ended with 1 was the job's: bubblewrap tells an exit code only then.
+        """
+        os.kill(self._outer, signal.SIGCONT)
+        while self._read():
+            pass
+        return b'"exit-code"' in self._said
+
+    def _failed(self) -> ContainerError:
+        return broken("bubblewrap could not set the container up on this machine")
+
+
+def _command(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123 - short
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _ended(pid: int) -> int | None:
+    """
+    The wait status of a process that has ended and was not waited for; None if it lives.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - short
+            text = file.read()
+    except OSError:
+        return 1 << 8  # waited for: only a bubblewrap that failed does that before it is stopped
+    fields = text[text.rindex(b")") + 2 :].split()
+    return int(fields[49]) if fields[0] in {b"Z", b"X"} else None

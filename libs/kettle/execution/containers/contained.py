@@ -1,0 +1,219 @@
+"""
+From a job's wish to a running container: choose a runtime, get the image, put the root together, start.
+"""
+
+import errno
+import os
+import posixpath
+import stat
+from typing import Final
+
+import msgspec
+
+from kettle.execution.attempt import Input, JobSpec
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.containers.box import AREA, MARK, Box, Runtime
+from kettle.execution.containers.bubblewrap import Bubblewrap
+from kettle.execution.containers.cache import Image
+from kettle.execution.containers.images import brought, image_of
+from kettle.execution.containers.oci import Oci
+from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, ContainerPolicy, Found, broken
+from kettle.execution.containers.request import Form, Request
+from kettle.execution.containers.roots import Mount, furnish, resolve
+from kettle.execution.containers.unpack import ImageConfig
+from kettle.execution.environment import PATH
+from kettle.execution.process import Program
+
+_FORMS: Final[dict[str, frozenset[Form]]] = {
+    "bubblewrap": frozenset({"files", "machine"}),
+    "runc": frozenset({"files", "machine"}),
+    "crun": frozenset({"files", "machine"}),
+}
+_WANT: Final[dict[Form, str]] = {
+    "docker": "the name of an image in a registry takes docker, podman or apptainer",
+    "sif": "a SIF image takes apptainer or singularity",
+    "files": "an image of files takes bubblewrap, runc or crun",
+    "machine": "a container without an image takes bubblewrap, runc or crun",
+}
+_NAMES: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf")
+"""What programs need to find hosts by their names."""
+
+
+def runtime_of(found: Found) -> Runtime:
+    """
+    The runtime that was found on the machine.
+    """
+    return Bubblewrap(found.path) if found.name == "bubblewrap" else Oci(found.name, found.path)
+
+
+class Contained:
+    """
+    The container of one job.
+    """
+
+    def __init__(self, spec: JobSpec, request: Request, sandbox: str) -> None:
+        self._spec = spec
+        self._request = request
+        self._sandbox = sandbox
+        self._image: Image | None = None
+
+    def brought(self) -> Input | None:
+        """
+        The input file that is the image: it is unpacked from where it lies, and the sandbox has no copy of it.
+        """
+        return brought(self._spec, self._request)
+
+    def start(self, program: Program, cgroup: Cgroup | None) -> int:
+        """
+        Run a program whose paths are those inside; the pid of the child of ours that is the job.
+
+        Raises:
+            ContainerError: the image or the runtime will not have it.
+            LaunchError: a stream of the job cannot be opened.
+        """
+        policy = self._spec.containers
+        runtime = _chosen(policy, self._request)
+        assert policy is not None
+        try:
+            self._image = image_of(self._spec, self._request, policy, self._sandbox)
+            box = self._box(policy, self._image, program)
+        except OSError as error:
+            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            raise broken(f"the container's files cannot be prepared: {why}") from error
+        return runtime.start(box, cgroup)
+
+    def finish(self) -> None:
+        """
+        Let the image go; everything else is in the sandbox.
+        """
+        if self._image is not None:
+            self._image.release()
+            self._image = None
+
+    def _box(self, policy: ContainerPolicy, image: Image, program: Program) -> Box:
+        area = f"{self._sandbox}/{AREA}"
+        skeleton = f"{area}/root"
+        os.mkdir(area, 0o755)  # noqa: PTH102
+        os.mkdir(skeleton, 0o755)  # noqa: PTH102
+        mounts = furnish(image.root, skeleton, self._wanted(policy, area))
+        program = _completed(program, image.config, self._sandbox)
+        program = _checked(program, image.root, mounts)
+        return Box(
+            program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network
+        )
+
+    def _wanted(self, policy: ContainerPolicy, area: str) -> list[Mount]:
+        """
+        What is mounted beside the image, parents before what is in them.
+        """
+        machine = self._request.form == "machine"
+        mounts = [
+            Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
+        ] if self._request.network == "host" and not machine else []  # fmt: skip
+        for number, path in enumerate(self._request.scratch):
+            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
+        mounts += [bind(text) for text in policy.binds]
+        gpus = self._spec.ad.get("RequestGPUs", 0)
+        if machine or (gpus and policy.devices):
+            mounts.append(Mount(source="/sys", destination="/sys"))
+        if gpus:
+            mounts += [Mount(source=d, destination=d, writable=True, device=True) for d in policy.devices]
+        mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
+        last = {mount.destination: mount for mount in mounts}
+        return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
+
+    def _scratch(self, area: str, number: int) -> str:
+        path = f"{area}/scratch{number}"
+        os.mkdir(path, 0o700)  # noqa: PTH102
+        if self._spec.account is not None:
+            os.chown(path, self._spec.account.uid, self._spec.account.gid)
+        return path
+
+
+def bind(text: str) -> Mount:
+    """
+    A bind mount as an administrator writes it; raises ValueError.
+    """
+    parts = text.split(":")
+    writable = parts[-1] == "rw"
+    paths = parts[:-1] if parts[-1] in {"ro", "rw"} else parts
+    if not 1 <= len(paths) <= 2 or not all(posixpath.isabs(path) for path in paths):
+        raise ValueError(
+            f"{text!r} is not SOURCE, SOURCE:DESTINATION or either with :rw, with absolute paths"
+        )
+    return Mount(source=paths[0], destination=posixpath.normpath(paths[-1]), writable=writable)
+
+
+def _chosen(policy: ContainerPolicy | None, request: Request) -> Runtime:
+    for found in policy.runtimes if policy is not None else []:
+        if request.form in _FORMS.get(found.name, frozenset()) and not request.engine:
+            return runtime_of(found)
+    have = ", ".join(found.name for found in policy.runtimes) if policy is not None else ""
+    raise ContainerError(
+        f"this machine cannot run the image {request.image}: {_WANT[request.form]}, and here is {have or 'none of them'}"
+    )
+
+
+def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
+    """
+    With what the image says about how it is run: its search path, its variables, its entry point.
+    """
+    given = dict(entry.split("=", 1) for entry in config.env if "=" in entry)
+    own = dict(program.environment)
+    if own.get("PATH") == PATH:
+        own.pop("PATH")
+    environment = {"PATH": PATH, **given, **own, MARK: sandbox}
+    if program.path:
+        return msgspec.structs.replace(program, environment=environment)
+    words = [*config.entrypoint, *(program.arguments or config.command)]
+    if not words:
+        raise ContainerError(
+            "the job names no executable, and the image has no entry point: write executable = ...",
+            code=BAD_PROGRAM,
+        )
+    return msgspec.structs.replace(program, path=words[0], arguments=words[1:], environment=environment)
+
+
+def _checked(program: Program, image: str, mounts: list[Mount]) -> Program:
+    """
+    The program with its full path; that it and its interpreter are there is found out before the job is said to run.
+    """
+    path = program.path
+    if "/" not in path:
+        places = program.environment.get("PATH", PATH).split(":")
+        inside = (posixpath.join(place, path) for place in places if place)
+        path = next((p for p in inside if os.path.isfile(_outside(p, image, mounts))), path)  # noqa: PTH113
+    path = posixpath.join(program.directory, path)
+    head = _head(path, _outside(path, image, mounts), "")
+    if head.startswith(b"#!"):
+        interpreter = head[2:].split(b"\n")[0].strip().split(b" ")[0].decode(errors="replace")
+        _head(interpreter, _outside(interpreter, image, mounts), f", which {path} names as its interpreter")
+    return msgspec.structs.replace(program, path=path)
+
+
+def _outside(path: str, image: str, mounts: list[Mount]) -> str:
+    """
+    Where a path of the container is on the machine.
+    """
+    place = "/" + resolve(image, path)
+    for mount in reversed(mounts):
+        if place == mount.destination or place.startswith(mount.destination.rstrip("/") + "/"):
+            rest = place[len(mount.destination) :].lstrip("/")
+            return posixpath.join(mount.source, rest) if rest else mount.source
+    return image + place
+
+
+def _head(path: str, outside: str, whose: str) -> bytes:
+    try:
+        fd = os.open(outside, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:  # noqa: PTH123
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode) or not mode & 0o111:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return file.read(256)
+    except OSError as error:
+        raise ContainerError(
+            f"cannot execute {path} in the container{whose}: {error.strerror}",
+            code=BAD_PROGRAM,
+            subcode=error.errno or 0,
+        ) from error

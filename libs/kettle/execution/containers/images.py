@@ -1,0 +1,113 @@
+"""
+Where the image of a job comes from: an input file, a file or a directory of the machine.
+"""
+
+import hashlib
+import io
+import os
+import posixpath
+import stat
+from typing import IO, Final
+
+from kettle.execution.attempt import Account, Input, JobSpec
+from kettle.execution.containers.cache import Image, ImageCache, key_of, no_image
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy
+from kettle.execution.containers.request import Request
+from kettle.execution.containers.unpack import ImageConfig, unpack_archive, unpack_layout
+from kettle.execution.sandbox import acting_as
+
+_LAYOUT: Final = "oci-layout"
+_MOST_INDEX: Final = 4 << 20
+
+
+def brought(spec: JobSpec, request: Request) -> Input | None:
+    """
+    The input file that is the job's image; it is unpacked from where it lies and not copied into the sandbox.
+    """
+    if request.local or request.form != "files":
+        return None
+    name = posixpath.basename(request.image)
+    return next((file for file in reversed(spec.inputs) if file.name == name), None)
+
+
+def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: str) -> Image:
+    """
+    The root directory of the image, ready to be mounted.
+
+    The job's account must be able to read what is on the machine already: an image is no way around file modes.
+
+    Raises:
+        ContainerError: it is not there, or no image.
+        OSError: the machine has no room for it.
+    """
+    if request.form == "machine":
+        return Image("/")
+    cache = ImageCache(policy.images, policy.limit)
+    file = brought(spec, request)
+    try:
+        if file is not None:
+            return _from_input(cache, file)
+        path = (
+            request.image if request.local else f"{sandbox}/{posixpath.basename(request.image.rstrip('/'))}"
+        )
+        if os.path.isdir(path):  # noqa: PTH112
+            return _from_directory(cache, path, spec.account)
+        return _from_file(cache, path, spec.account)
+    except ContainerError as error:
+        raise ContainerError(
+            f"the image {request.image}: {error}", code=error.code, subcode=error.subcode
+        ) from error
+
+
+def _from_input(cache: ImageCache, file: Input) -> Image:
+    with io.BytesIO(file.data) if file.data is not None else open(file.path, "rb") as source:  # noqa: PTH123
+        return cache.have(
+            file.sha256 or _digest(source), lambda root, limit: unpack_archive(_rewound(source), root, limit)
+        )
+
+
+def _from_file(cache: ImageCache, path: str, account: Account | None) -> Image:
+    with _opened(path, account) as source:
+        about = os.fstat(source.fileno())
+        key = key_of(os.path.realpath(path), about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
+        return cache.have(key, lambda root, limit: unpack_archive(source, root, limit))
+
+
+def _from_directory(cache: ImageCache, path: str, account: Account | None) -> Image:
+    try:
+        with acting_as(account):
+            names = os.listdir(path)  # noqa: PTH208
+    except OSError as error:
+        raise no_image(path, error) from error
+    if _LAYOUT not in names:
+        if not names:
+            raise ContainerError("the directory is empty")
+        return Image(path)
+    with _opened(f"{path}/index.json", account) as index:
+        key = hashlib.sha256(index.read(_MOST_INDEX)).hexdigest()
+
+    def unpack(root: str, limit: int) -> ImageConfig:
+        return unpack_layout(lambda name: _opened(f"{path}/{name}", account), root, limit)
+
+    return cache.have(key, unpack)
+
+
+def _opened(path: str, account: Account | None) -> IO[bytes]:
+    try:
+        with acting_as(account):
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ContainerError("it is neither a file nor a directory")
+        return open(fd, "rb")  # noqa: PTH123
+    except OSError as error:
+        raise no_image(path, error) from error
+
+
+def _digest(source: IO[bytes]) -> str:
+    return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]  # any readable file will do
+
+
+def _rewound(source: IO[bytes]) -> IO[bytes]:
+    source.seek(0)
+    return source

@@ -1,0 +1,66 @@
+"""
+What a machine's owner allows to containers, as each starter is told, and why a container cannot be had.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+Network = Literal["host", "none"]
+
+INVALID_IMAGE: Final = 35
+"""HoldReasonCode InvalidDockerImage: of every kind of image."""
+BAD_PROGRAM: Final = 6
+"""HoldReasonCode FailedToCreateProcess."""
+CONTAINER_ERROR: Final = 1021
+"""VacateReasonCode ContainerError: the machine's fault."""
+
+ENGINES: Final = frozenset({"docker", "podman"})
+
+
+class Found(msgspec.Struct, frozen=True):
+    """
+    A container runtime that works on this machine: it has run a program.
+    """
+
+    name: str
+    path: str
+
+
+class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How containers run here.
+    """
+
+    runtimes: list[Found]
+    """The most preferred first."""
+    images: str
+    """Directory of unpacked images."""
+    limit: int
+    """Bytes of images that are kept when nobody uses them, and the most that one image may have."""
+    binds: list[str] = []
+    """`SOURCE`, `SOURCE:DESTINATION` or either with `:rw`; read-only without it."""
+    network: Network = "host"
+    """`none` wins over what a job asks for."""
+    devices: list[str] = []
+    """Device files for jobs that have GPUs."""
+    always: bool = False
+    """Jobs that bring no image run in a container too, that shows the machine's own files."""
+
+
+class ContainerError(Exception):
+    """
+    The container cannot be had.  `code` is a HoldReasonCode, or a VacateReasonCode from 1000 on; the message is for people.
+    """
+
+    def __init__(self, message: str, *, code: int = INVALID_IMAGE, subcode: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.subcode = subcode
+
+
+def broken(message: str) -> ContainerError:
+    """
+    The machine's fault: the job should run elsewhere.
+    """
+    return ContainerError(message, code=CONTAINER_ERROR)

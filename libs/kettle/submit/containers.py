@@ -1,0 +1,125 @@
+"""
+The container that a job runs in: its image, how it gets to the machine, and which machines will do.
+"""
+
+import posixpath
+from typing import Final
+
+import msgspec
+
+from kettle.submit.expressions import unquoted
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled
+from kettle.wire.ads.types import Ad
+
+CONTAINERS: Final = ("container", "docker")
+"""Universes that are the vanilla one with an image."""
+
+_DOCKER: Final = "docker://"
+_SHARED: Final = ("/cvmfs/",)
+"""Directories that are the same on every machine (CONTAINER_SHARED_FS)."""
+_NETWORKS: Final = frozenset({"host", "none"})
+
+
+class Container(msgspec.Struct, frozen=True):
+    """
+    What follows from the image: attributes, a clause of Requirements, and what is transferred (empty: nothing).
+    """
+
+    attributes: Ad
+    requirement: str
+    transferred: str = ""
+
+
+def container_of(lookup: Lookup) -> Container | None:
+    """
+    The container; None for a job without one.
+    """
+    universe = lookup.get("universe")
+    named = universe.text.lower() if universe else "vanilla"
+    image, docker = lookup.get("container_image"), lookup.get("docker_image")
+    if image and docker:
+        docker.refuse("container_image and docker_image exclude each other; remove one of the two")
+    if image is None and docker is None:
+        if universe and named in CONTAINERS:
+            universe.refuse(f"the {named} universe needs an image; write: {named}_image = ...")
+        return None
+    if named == "docker":
+        return _docker_universe(lookup, docker or image)
+    if docker:
+        return _with_options(lookup, _registry("DockerImage", docker.text))
+    assert image is not None
+    if image.text.startswith(_DOCKER):
+        registry = _registry("ContainerImage", image.text)
+        return _with_options(
+            lookup,
+            msgspec.structs.replace(
+                registry, attributes={**registry.attributes, "ContainerImageSource": "docker"}
+            ),
+        )
+    return _with_options(lookup, _file(lookup, image))
+
+
+def _docker_universe(lookup: Lookup, image: Setting | None) -> Container:
+    assert image is not None
+    return _with_options(
+        lookup,
+        Container({"DockerImage": image.text.removeprefix(_DOCKER), "WantDocker": True}, "TARGET.HasDocker"),
+    )
+
+
+def _registry(attribute: str, image: str) -> Container:
+    return Container(
+        {attribute: image, "WantContainer": True, "WantDockerImage": True},
+        "TARGET.HasContainer && TARGET.HasDockerURL",
+    )
+
+
+def _file(lookup: Lookup, image: Setting) -> Container:
+    """
+    An archive or a directory: on the machine already, or an input file.
+    """
+    name = unquoted(image.text)
+    sif = name.rstrip("/").endswith(".sif")
+    ad: Ad = {"ContainerImage": name, "WantContainer": True, "WantSIF" if sif else "WantSandboxImage": True}
+    requirement = f"TARGET.HasContainer && TARGET.{'HasSIF' if sif else 'HasSandboxImage'}"
+    transfer = flag(lookup, "transfer_container", default=True)
+    if not transfer or name.startswith(_SHARED):
+        if not posixpath.isabs(name) and not sif:
+            image.refuse(
+                f"an image that is not transferred needs its absolute path on the machine, not '{name}'"
+            )
+        return Container({**ad, "ContainerImageSource": "local"}, requirement)
+    if "://" in name:
+        return Container({**ad, "ContainerImageSource": name.partition("://")[0]}, requirement, name)
+    path = lookup.iwd() / name
+    if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unreadable(path)):
+        hint = f"; for an image of a registry write docker://{name}" if "/" not in name.strip("/") else ""
+        image.refuse(f"the image {path} {why}{hint}")
+    ad |= {"ContainerImageSource": "cedar", "ContainerImageFullPath": name}
+    return Container(ad, requirement, name.rstrip("/"))
+
+
+def _with_options(lookup: Lookup, container: Container) -> Container:
+    ad = dict(container.attributes)
+    for command, attribute in (
+        ("container_target_dir", "ContainerTargetDir"),
+        ("mount_under_scratch", "MountUnderScratch"),
+        ("docker_network_type", "DockerNetworkType"),
+    ):
+        if given := lookup.get(command):
+            ad[attribute] = unquoted(given.text)
+            _check(command, given)
+    if lookup.get("transfer_container"):
+        ad["TransferContainer"] = flag(lookup, "transfer_container", default=True)
+    return msgspec.structs.replace(container, attributes=ad)
+
+
+def _check(command: str, given: Setting) -> None:
+    text = unquoted(given.text)
+    if command == "docker_network_type":
+        if text.lower() not in _NETWORKS:
+            given.refuse(f"docker_network_type must be host or none, not '{text}'")
+        return
+    for path in text.split(",") if command == "mount_under_scratch" else [text]:
+        if not posixpath.isabs(path.strip()) or ".." in path.split("/"):
+            given.refuse(f"{command} must be an absolute path in the container, not '{path.strip()}'")

@@ -1,0 +1,372 @@
+"""
+Jobs in containers: what they see, and that everything which holds for a plain job holds for them.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.startd import landlord
+from kettle.startd.settings import StartdSettings
+from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
+from kettle.testing.submit_side import SubmitSide, inline, output, script
+from kettle.testing.worker import WorkerPool
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle.wire.work import Exited, Failed, Started
+
+ONE = pytest.mark.parametrize("runtime", ["bubblewrap"], indirect=True)
+"""For what is decided before a runtime is: images are the same for all of them."""
+
+RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    if why := missing(*RUNTIMES[name]):
+        pytest.skip(why)
+    if name != "bubblewrap" and os.geteuid() != 0:
+        pytest.skip(f"{name} takes a startd that is root")
+    return name
+
+
+@pytest.fixture
+def settings(settings: StartdSettings, runtime: str) -> StartdSettings:
+    return msgspec.structs.replace(settings, container_runtimes=(runtime,), container_images_mib=64)
+
+
+@pytest.fixture
+def image(directory: Path) -> Path:
+    """
+    A root file system on the worker, readable for all.
+    """
+    return busybox_root(directory / "image")
+
+
+@pytest.fixture
+async def submitter(pool: WorkerPool) -> AsyncGenerator[SubmitSide]:
+    async with pool.startd() as startd:
+        yield pool.submitter
+        await startd.drain()
+    assert [] == list(pool.execute.glob("dir_*"))
+
+
+def inside(image: Path | str, text: str, **attributes: Scalar) -> Ad:
+    """
+    A line of shell in a container with an image of the worker.
+    """
+    wanted: Ad = {"WantContainer": True, "ContainerImage": str(image), "TransferContainer": False}
+    return {**script(text), **wanted, **attributes}
+
+
+async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image: Path) -> None:
+    """
+    The root is the image, read-only; the sandbox is /srv, writable, and where the job begins; /tmp is the job's own.
+    """
+    text = (
+        "cat /etc/image; pwd; echo $_CONDOR_SCRATCH_DIR $HOME; touch /bin/x /y 2>/dev/null || echo closed; "
+        "echo t > /tmp/t; ls /tmp; cat input; echo result > made; ls -d /home /root 2>/dev/null"
+    )
+    exited = await submitter.run(inside(image, text), inputs=[inline("input", b"given\n")])
+
+    assert isinstance(exited, Exited)
+    lines = (output(exited) or b"").decode().split("\n")
+    assert ["busybox", "/srv", "/srv /srv", "closed", "t", "given", ""] == lines
+    assert b"result\n" == output(exited, "made")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "number"),
+    [
+        ("exit 0", 0, None),
+        ("exit 1", 1, None),
+        ("exit 137", 137, None),
+        ("kill -9 $$", None, 9),
+        ("kill -15 $$", None, 15),
+        ("sleep 0.3; exit 3", 3, None),
+        ("sleep 0.3; kill -11 $$", None, 11),
+    ],
+)
+async def test_the_end_of_a_job_is_told_as_it_was(
+    submitter: SubmitSide, image: Path, text: str, code: int | None, number: int | None
+) -> None:
+    """
+    Exit code or signal, as outside of a container, however short the job is.
+    """
+    exited = await submitter.run(inside(image, text))
+
+    assert isinstance(exited, Exited), exited
+    assert (code, number) == (exited.exit_code, exited.exit_signal)
+
+
+async def test_the_soft_signal_reaches_the_job(submitter: SubmitSide, image: Path) -> None:
+    """
+    The job's own signal comes first, and what the job then says is its end; nothing around it dies before it.
+    """
+    text = "trap 'echo bye > /tmp/said; sleep 0.2; cat /tmp/said >&2; exit 0' USR1; touch up; while :; do sleep 0.05; done"
+    activation = await submitter.start(inside(image, text, KillSig="SIGUSR1"))
+    await submitter.hear(activation, lambda report: isinstance(report.body, Started))
+
+    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
+    await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
+
+    failed = await submitter.final(activation)
+    assert isinstance(failed, Failed)
+    assert (False, 1023, "removed") == (failed.hold, failed.code, failed.reason)
+
+
+async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide, image: Path) -> None:
+    """
+    After the time that the job itself asked for comes SIGKILL.
+    """
+    text = "trap '' TERM; while :; do sleep 0.05; done"
+    activation = await submitter.start(inside(image, text, KillSigTimeout=0.3))
+    await submitter.hear(activation, lambda report: isinstance(report.body, Started))
+
+    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1004, reason="vacated")
+    await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
+
+    failed = await submitter.final(activation, wait=5)
+    assert isinstance(failed, Failed)
+    assert 1004 == failed.code
+
+
+async def test_a_job_that_runs_too_long_is_held(submitter: SubmitSide, image: Path) -> None:
+    """
+    Its own wall-clock limit counts inside, too: hold code 47.
+    """
+    failed = await submitter.run(inside(image, "sleep 60", AllowedExecuteDuration=1))
+
+    assert isinstance(failed, Failed)
+    assert (True, 47) == (failed.hold, failed.code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a control group that limits memory")
+async def test_a_memory_hog_is_killed_and_held(submitter: SubmitSide, image: Path) -> None:
+    """
+    Hold 34 with subcode 102: the container is in its starter's control group, and its limit is the slot's.
+    """
+    hog = "x=0123456789abcdef; while :; do x=$x$x; done"
+
+    failed = await submitter.run(inside(image, hog, RequestMemory=32))
+
+    assert isinstance(failed, Failed)
+    assert (True, 34, 102) == (failed.hold, failed.code, failed.subcode)
+
+
+async def test_usage_is_the_jobs_own(submitter: SubmitSide, image: Path) -> None:
+    """
+    Peak memory and CPU time are those of the job; what the runtime used to set the container up is not among them.
+    """
+    busy = (
+        "dd if=/dev/zero of=/dev/null bs=30000000 count=1; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+    )
+    idle = await submitter.run(inside(image, "sleep 0.4"))
+    heavy = await submitter.run(inside(image, busy))
+
+    assert isinstance(idle, Exited)
+    assert isinstance(heavy, Exited)
+    assert idle.usage.memory_kib < 8 * 1024
+    assert idle.usage.user_cpu + idle.usage.system_cpu < 0.1
+    assert 28 * 1024 < heavy.usage.memory_kib < 64 * 1024
+    assert heavy.usage.user_cpu > 0.05
+
+
+async def test_no_process_outlives_its_job(pool: WorkerPool, image: Path) -> None:
+    """
+    An orphan in a session of its own is gone when the report comes, and so is everything that the container was made of.
+    """
+    mounts = Path("/proc/self/mountinfo").read_text()
+    async with pool.startd() as startd:
+        await pool.submitter.run(inside(image, "(setsid sleep 9876 >/dev/null 2>&1 &); sleep 0.2"))
+
+        assert [] == pool.processes("sleep\x009876")
+        assert [] == list(pool.execute.glob("dir_*"))
+        await startd.drain()
+    assert mounts == Path("/proc/self/mountinfo").read_text()
+    assert [] == [path for path in pool.execute.iterdir() if path.name != "images"]
+
+
+async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: Path) -> None:
+    """
+    The startd ends what runs in the container and removes what there was of it.
+    """
+    async with pool.startd() as startd:
+        activation = await pool.submitter.start(inside(image, "exec sleep 9875"))
+        await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
+        (job,) = pool.processes("sleep\x009875")
+        starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+
+        os.kill(starter, signal.SIGKILL)
+
+        failed = await pool.submitter.final(activation)
+        assert isinstance(failed, Failed)
+        assert (False, 1007) == (failed.hold, failed.code)
+        assert [] == pool.processes("sleep\x009875")
+        assert [] == list(pool.execute.glob("dir_*"))
+        await startd.drain()
+
+
+async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
+    pool: WorkerPool, image: Path
+) -> None:
+    """
+    A startd that starts finds the container of a starter that died meanwhile.
+    """
+    async with pool.startd():
+        activation = await pool.submitter.start(inside(image, "exec sleep 9874"))
+        await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
+        (job,) = pool.processes("sleep\x009874")
+        starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(starter, signal.SIGKILL)
+
+    async with pool.startd() as startd:
+        failed = await pool.submitter.final(activation)
+        assert isinstance(failed, Failed)
+        assert [] == pool.processes("sleep\x009874")
+        assert [] == list(pool.execute.glob("dir_*"))
+        await startd.drain()
+
+
+@ONE
+async def test_an_archive_comes_along_as_an_input_file(submitter: SubmitSide, directory: Path) -> None:
+    """
+    It is fetched and unpacked once for two jobs, and no copy of it lies in the sandbox.
+    """
+    data = tar_of(busybox_root(directory / "root"), mode="w:gz")
+    file = submitter.file("box.tar.gz", data)
+    ad = inside(
+        "sub/box.tar.gz",
+        "cat /etc/image; ls sub box* 2>/dev/null",
+        TransferContainer=True,
+        ContainerImageSource="cedar",
+    )
+    claim = await submitter.claim()
+
+    for _ in range(2):
+        exited = await submitter.final(await submitter.start(ad, claim=claim, inputs=[file]))
+        assert b"busybox\n" == output(exited)
+
+    assert {"box.tar.gz"} == set(submitter.fetched)
+    assert len(submitter.fetched) == -(-len(data) // (512 * 1024))
+
+
+@ONE
+@pytest.mark.parametrize("kind", ["layout", "layout.tar", "saved.tar"])
+async def test_images_of_layers(submitter: SubmitSide, directory: Path, kind: str) -> None:
+    """
+    OCI layouts, as directory and as archive, and what docker saves: layers in order, variables and entry point.
+    """
+    base = tar_of(busybox_root(directory / "base"))
+    (directory / "second" / "etc").mkdir(parents=True)
+    (directory / "second" / "etc" / "image").write_text("layered\n")
+    (directory / "second" / "etc" / ".wh.gone").touch()
+    layers = (base, tar_of(directory / "second"))
+    config = {"Env": ["COLOR=red", "PATH=/usr/bin"], "Entrypoint": ["sh", "-c"], "Cmd": ["echo none"]}
+    made = (docker_archive if kind == "saved.tar" else oci_layout)(directory / "made", *layers, config=config)
+    if kind.endswith(".tar"):
+        path = directory / kind
+        path.write_bytes(tar_of(made))
+    else:
+        path = made
+    wanted = inside(path, "true", Cmd="", Arguments="'cat /etc/image; echo $COLOR $PATH'")
+
+    exited = await submitter.run(wanted)
+
+    assert b"layered\nred /usr/bin\n" == output(exited)
+
+
+async def test_a_job_chooses_where_its_sandbox_is_and_its_network(submitter: SubmitSide, image: Path) -> None:
+    """
+    A target directory that the image lacks is made, inside a directory of the image as well; network none is none.
+    """
+    ad = inside(
+        image,
+        "pwd; ls /etc; tail -n +3 /proc/net/dev; touch /opt/own/x && echo writable",
+        ContainerTargetDir="/etc/work",
+        MountUnderScratch="/opt/own",
+        DockerNetworkType="none",
+    )
+    exited = await submitter.run(ad)
+
+    lines = (output(exited) or b"").decode().splitlines()
+    assert ["/etc/work", "image", "work"] == lines[:3]
+    assert ["lo"] == [line.split(":")[0].strip() for line in lines[3:-1]]
+    assert "writable" == lines[-1]
+
+
+@ONE
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        ({"ContainerImage": "/no/such/image"}, 35, "No such file"),
+        ({"ContainerImage": "{image}/etc/image"}, 35, "no image"),
+        ({"ContainerImage": "{image}/usr/empty"}, 35, "is empty"),
+        ({"ContainerImage": "docker://ubuntu", "ContainerImageSource": "docker"}, 35, "takes docker, podman"),
+        ({"ContainerImage": "x.sif"}, 35, "takes apptainer"),
+        ({"ContainerTargetDir": "/proc/x"}, 35, "absolute path inside the container"),
+        ({"DockerNetworkType": "bridge"}, 35, "host and none"),
+        ({"Cmd": "/bin/absent"}, 6, "/bin/absent in the container: No such file"),
+        ({"Cmd": "/etc/image"}, 6, "Permission denied"),
+        ({"Cmd": "", "Arguments": ""}, 6, "no entry point"),
+    ],
+)
+async def test_what_cannot_be_had_holds_the_job(
+    submitter: SubmitSide, image: Path, change: dict[str, str], code: int, words: str
+) -> None:
+    """
+    With the code of the table and a sentence; nothing is left in the cache.
+    """
+    (image / "usr" / "empty").mkdir()
+    wanted = {name: text.replace("{image}", str(image)) for name, text in change.items()}
+
+    failed = await submitter.run(inside(image, "true", **wanted))
+
+    assert isinstance(failed, Failed), failed
+    assert (True, code) == (failed.hold, failed.code), failed
+    assert words in failed.reason
+
+
+@ONE
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_an_image_is_no_way_around_file_modes(submitter: SubmitSide, directory: Path) -> None:
+    """
+    What the job's account cannot read on the machine it does not get as its root either.
+    """
+    secret = directory / "secret.tar"
+    secret.write_bytes(tar_of(busybox_root(directory / "root")))
+    secret.chmod(0o600)
+
+    failed = await submitter.run(inside(secret, "true"))
+
+    assert isinstance(failed, Failed)
+    assert (True, 35, 13) == (failed.hold, failed.code, failed.subcode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
+    """
+    A container that was made and never started carries neither the job's account nor its environment.
+    """
+    sandbox = directory / "dir_claim_1.0_1"
+    root = sandbox / ".container" / "root"
+    root.mkdir(parents=True)
+    text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
+    with subprocess.Popen(
+        ["/usr/bin/unshare", "-m", "--", "/bin/sh", "-c", text, str(root)], env={}, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"up\n" == process.stdout.readline()
+
+        threading.Thread(target=process.wait).start()
+        assert landlord.clean(str(sandbox), None, None)
+
+        assert -signal.SIGKILL == process.wait()
+    assert not sandbox.exists()

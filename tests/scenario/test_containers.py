@@ -1,0 +1,100 @@
+"""
+A person's job in a container, in a whole pool.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.images import busybox_root, missing, tar_of
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+WITHIN_S = 60.0
+WORKING = [
+    name
+    for name, program in (("runc", "runc"), ("bubblewrap", "bwrap"))
+    if not missing(program, name) and (name == "bubblewrap" or os.geteuid() == 0)
+]
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(
+        not WORKING,
+        reason="needs bubblewrap or, as root, runc, and busybox (Debian packages of these names; busybox-static)",
+    ),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("containers")
+    settings = {"startd": {"container_runtimes": WORKING}}
+    async with throwaway_pool(directory, cpus=2, template=template, settings=settings) as running:
+        yield running
+    assert [] == running.left
+
+
+async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    `universe = container` with an archive beside the description: two jobs see the image, and their files come back.
+    """
+    (tmp_path / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    (tmp_path / "words").write_text("b\na\n")
+    (tmp_path / "job.sub").write_text(
+        "universe = container\ncontainer_image = busybox.tar\n"
+        "executable = /bin/sh\ntransfer_executable = false\n"
+        "arguments = \"-c 'cat /etc/image words; pwd > made.$(Process)'\"\n"
+        "transfer_input_files = words\noutput = out.$(Process)\nqueue 2\n"
+    )
+    submitted = await pool.client.submit((tmp_path / "job.sub").read_text(), cwd=tmp_path)
+    async with asyncio.timeout(WITHIN_S):
+        progress = await pool.client.wait(select(submitted.cluster))
+
+    assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
+    for proc in range(2):
+        assert (tmp_path / f"out.{proc}").read_text() == "busybox\nb\na\n"
+        assert (tmp_path / f"made.{proc}").read_text() == "/srv\n"
+    assert not (tmp_path / "busybox.tar.0").exists()
+
+
+async def test_what_is_no_image_is_held_with_the_reason(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Hold code 35, and the hold reason names the image.
+    """
+    (tmp_path / "broken.tar").write_text("this is no archive\n")
+    submitted = await pool.client.submit(
+        "container_image = broken.tar\nexecutable = /bin/true\ntransfer_executable = false\nqueue\n",
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            (ad,) = await pool.client.jobs(select(submitted.cluster))
+            if ad["JobStatus"] == 5:
+                break
+            await asyncio.sleep(0.05)
+
+    assert ad["HoldReasonCode"] == 35
+    assert "broken.tar" in str(ad["HoldReason"])
+    await pool.client.remove(select(submitted.cluster))
+
+
+async def test_a_kind_of_image_that_no_machine_runs_waits_and_says_so(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    A name in a registry takes an engine that no machine of this pool has: the job is accepted and never matched.
+    """
+    submitted = await pool.client.submit(
+        "container_image = docker://ubuntu\nexecutable = /bin/true\ntransfer_executable = false\nqueue\n",
+        cwd=tmp_path,
+    )
+    (ad,) = await pool.client.jobs(select(submitted.cluster))
+
+    assert "TARGET.HasDockerURL" in str(ad["Requirements"])
+    assert ad["JobStatus"] == 1
+    await pool.client.remove(select(submitted.cluster))

@@ -1,0 +1,88 @@
+"""
+Unpacked images: each once, never removed while used, never half there.
+"""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kettle.execution.containers.cache import ImageCache
+from kettle.execution.containers.policy import ContainerError
+from kettle.execution.containers.unpack import ImageConfig
+
+
+def of_size(size: int) -> ImageConfig:
+    return ImageConfig(size=size)
+
+
+def test_an_image_is_unpacked_once(tmp_path: Path) -> None:
+    """
+    Also for two that ask at the same moment: the second waits.
+    """
+    begun: list[str] = []
+
+    def unpack(root: str, limit: int) -> ImageConfig:
+        begun.append(root)
+        time.sleep(0.05)  # long enough for the others to come
+        Path(root, "file").write_text("x")
+        return of_size(1)
+
+    found: list[str] = []
+
+    def want() -> None:
+        image = ImageCache(str(tmp_path), 100).have("key", unpack)
+        found.append((Path(image.root) / "file").read_text())
+        image.release()
+
+    threads = [threading.Thread(target=want) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 == len(begun)
+    assert ["x"] * 5 == found
+
+
+def test_what_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
+    """
+    The next one who wants it begins anew.
+    """
+    cache = ImageCache(str(tmp_path), 100)
+
+    def fail(root: str, limit: int) -> ImageConfig:
+        Path(root, "half").write_text("x")
+        raise ContainerError("no image")
+
+    with pytest.raises(ContainerError):
+        cache.have("key", fail)
+    cache.shrink()
+    assert [] == [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")]
+    cache.have("key", lambda root, limit: of_size(1)).release()
+
+
+def test_the_longest_unused_go_and_those_in_use_stay(tmp_path: Path) -> None:
+    """
+    When they are together larger than the limit.
+    """
+    cache = ImageCache(str(tmp_path), 100)
+    used = cache.have("used", lambda root, limit: of_size(60))
+    cache.have("old", lambda root, limit: of_size(30)).release()
+    cache.have("new", lambda root, limit: of_size(60)).release()
+
+    assert {"used", "new"} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    used.release()
+    cache.shrink()
+    assert {"new"} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
+
+
+def test_a_draft_of_a_dead_process_is_removed(tmp_path: Path) -> None:
+    """
+    Its owner's lock went with it.
+    """
+    (tmp_path / "key.draft" / "root").mkdir(parents=True)
+
+    ImageCache(str(tmp_path), 100).shrink()
+
+    assert [] == list(tmp_path.iterdir())

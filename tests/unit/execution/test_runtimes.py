@@ -1,0 +1,129 @@
+"""
+What container runtimes are told, word by word.
+"""
+
+import os
+
+import pytest
+
+from kettle.execution.attempt import Account
+from kettle.execution.containers.box import Box
+from kettle.execution.containers.bubblewrap import arguments
+from kettle.execution.containers.contained import bind
+from kettle.execution.containers.oci import configuration
+from kettle.execution.containers.policy import ContainerError, ContainerPolicy
+from kettle.execution.containers.request import container_request
+from kettle.execution.containers.roots import Mount
+from kettle.execution.jobad import JobAd
+from kettle.execution.process import Program
+
+BOX = Box(
+    program=Program(
+        path="/bin/sh",
+        arguments=["-c", "true"],
+        environment={"A": "b c"},
+        directory="/srv",
+        stdin=os.devnull,
+        stdout=os.devnull,
+        stderr=os.devnull,
+        account=Account(7, 8),
+    ),
+    area="/sandbox/.container",
+    skeleton="/sandbox/.container/root",
+    mounts=[
+        Mount(source="/images/k/root/bin", destination="/bin"),
+        Mount(source="/sandbox", destination="/srv", writable=True),
+        Mount(source="/dev/nvidia0", destination="/dev/nvidia0", writable=True, device=True),
+    ],
+    network="none",
+)
+
+
+def test_what_bubblewrap_is_told() -> None:
+    """
+    No namespace of processes; the root becomes read-only after everything is mounted; no capability is left.
+    """
+    told = (
+        "--unshare-user --unshare-ipc --unshare-uts --new-session --cap-drop ALL --unshare-net"
+        " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /images/k/root/bin /bin"
+        " --bind /sandbox /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
+    )
+    assert told == " ".join(arguments(BOX))
+
+
+def test_what_runc_is_told() -> None:
+    """
+    The job's account without capabilities or new privileges, and no word of control groups.
+    """
+    told = configuration(BOX)
+
+    assert {"uid": 7, "gid": 8, "umask": 0o022} == told["process"]["user"]
+    assert [[]] * 5 == list(told["process"]["capabilities"].values())
+    assert told["process"]["noNewPrivileges"] is True
+    assert ["A=b c"] == told["process"]["env"]
+    assert {"path": "/sandbox/.container/root", "readonly": True} == told["root"]
+    assert ["mount", "ipc", "network"] == [each["type"] for each in told["linux"]["namespaces"]]
+    assert {"cgroupsPath", "resources"}.isdisjoint(told["linux"])
+    assert {
+        "/bin": ["rbind", "ro", "nosuid", "nodev"],
+        "/srv": ["rbind", "rw", "nosuid", "nodev"],
+        "/dev/nvidia0": ["rbind", "rw", "nosuid"],
+    } == {each["destination"]: each["options"] for each in told["mounts"] if each["type"] == "bind"}
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("/a", Mount(source="/a", destination="/a")),
+        ("/a:/b", Mount(source="/a", destination="/b")),
+        ("/a:rw", Mount(source="/a", destination="/a", writable=True)),
+        ("/a:/b:ro", Mount(source="/a", destination="/b")),
+    ],
+)
+def test_binds_as_an_administrator_writes_them(text: str, mount: Mount) -> None:
+    """
+    Read-only unless it says otherwise.
+    """
+    assert mount == bind(text)
+
+
+@pytest.mark.parametrize("text", ["", "a", "/a:b", "/a:/b:/c", "rw"])
+def test_a_bind_that_makes_no_sense_is_refused(text: str) -> None:
+    """
+    With the text that is wrong.
+    """
+    with pytest.raises(ValueError, match="absolute paths"):
+        bind(text)
+
+
+def policy(**fields: object) -> ContainerPolicy:
+    return ContainerPolicy(runtimes=[], images="/i", limit=1, **fields)  # type: ignore[arg-type]  # of any field
+
+
+def test_a_plain_job_has_no_container_unless_the_administrator_says_so() -> None:
+    """
+    Then it sees the machine's own files, and its sandbox where it is.
+    """
+    assert container_request(JobAd({"Cmd": "x"}), policy(), "/sandbox") is None
+    request = container_request(JobAd({"Cmd": "x"}), policy(always=True), "/sandbox")
+    assert request is not None
+    assert ("machine", "/sandbox") == (request.form, request.directory)
+
+
+def test_the_machines_network_policy_wins() -> None:
+    """
+    A job that asks for the host's network does not get it where the administrator gives none.
+    """
+    job = JobAd({"ContainerImage": "/i", "DockerNetworkType": "host"})
+    request = container_request(job, policy(network="none"), "/sandbox")
+    assert request is not None
+    assert request.network == "none"
+
+
+@pytest.mark.parametrize("path", ["/", "srv", "/proc", "/dev/shm", "//", "/a/../../b", "/sys/x"])
+def test_a_target_directory_that_makes_no_sense_is_refused(path: str) -> None:
+    """
+    It may not cover what a container needs.
+    """
+    with pytest.raises(ContainerError, match="container_target_dir"):
+        container_request(JobAd({"ContainerImage": "/i", "ContainerTargetDir": path}), policy(), "/s")

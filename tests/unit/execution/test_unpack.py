@@ -1,0 +1,237 @@
+"""
+Archives become root file systems, and nothing of a stranger's archive gets anywhere else.
+"""
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kettle.execution.containers.policy import ContainerError
+from kettle.execution.containers.roots import Mount, furnish, resolve
+from kettle.execution.containers.unpack import ImageConfig, unpack_archive, unpack_layout
+from kettle.testing.images import docker_archive, member, oci_layout, tar_of, tar_with
+
+LIMIT = 1 << 20
+
+
+def unpacked(data: bytes, root: Path, limit: int = LIMIT) -> ImageConfig:
+    root.mkdir(exist_ok=True)
+    return unpack_archive(io.BytesIO(data), str(root), limit)
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "/../out", "a/b/../../../out"])
+def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    """
+    With the name in the sentence; nothing is written.
+    """
+    with pytest.raises(ContainerError, match="outside of itself"):
+        unpacked(tar_with(member(name)), tmp_path / "root")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", ["..", "/", "../../..", "/etc/..", "{outside}"])
+def test_a_link_is_followed_inside_only(tmp_path: Path, target: str) -> None:
+    """
+    What an archive puts below a link of its own lands below its own root, wherever the link points.
+    """
+    link = target.replace("{outside}", str(tmp_path))
+    data = tar_with(member("way", tarfile.SYMTYPE, link), member("way/out"), member("way/d/e/out"))
+
+    unpacked(data, tmp_path / "root")
+
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "d").exists()
+    assert b"x" == (tmp_path / "root" / resolve(str(tmp_path / "root"), "way/out")).read_bytes()
+
+
+def test_a_hard_link_reaches_the_archives_own_files_only(tmp_path: Path) -> None:
+    """
+    A link to a file outside is refused, through links of the archive as well.
+    """
+    (tmp_path / "secret").write_text("s")
+    for first, second in (
+        (member("a", tarfile.LNKTYPE, str(tmp_path / "secret")), member("b")),
+        (member("up", tarfile.SYMTYPE, str(tmp_path)), member("a", tarfile.LNKTYPE, "up/secret")),
+    ):
+        with pytest.raises(ContainerError, match="no file of it"):
+            unpacked(tar_with(first, second), tmp_path / f"root{first.name}")
+    assert 1 == (tmp_path / "secret").stat().st_nlink
+
+
+def test_files_keep_no_special_rights(tmp_path: Path) -> None:
+    """
+    No set-user-id bit, nothing writable for others; devices and pipes are left out.
+    """
+    data = tar_with(
+        member("su", mode=0o6777),
+        member("null", tarfile.CHRTYPE),
+        member("pipe", tarfile.FIFOTYPE),
+        member("closed", mode=0),
+    )
+    unpacked(data, tmp_path / "root")
+
+    assert {"su": 0o100755, "closed": 0o100600} == {
+        path.name: path.stat().st_mode for path in (tmp_path / "root").iterdir()
+    }
+
+
+def test_a_later_file_replaces_a_link_and_not_what_it_points_to(tmp_path: Path) -> None:
+    """
+    Neither inside nor outside of the root.
+    """
+    target = tmp_path / "target"
+    target.write_text("kept")
+    data = tar_with(member("a", tarfile.SYMTYPE, str(target)), member("a"))
+
+    unpacked(data, tmp_path / "root")
+
+    assert "kept" == target.read_text()
+    assert not (tmp_path / "root" / "a").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not an archive", b"\x1f\x8b" + b"\0" * 100, b"x" * 5000, tar_with(member("d", tarfile.DIRTYPE))],
+)
+def test_what_is_no_image_is_said_to_be_none(tmp_path: Path, data: bytes) -> None:
+    """
+    Hold code 35 whatever the bytes are.
+    """
+    with pytest.raises(ContainerError) as caught:
+        unpacked(data, tmp_path / "root")
+    assert 35 == caught.value.code
+
+
+def test_every_truncated_archive_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """
+    Cut anywhere in its compressed data, it is damaged, not a crash.
+    """
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a").write_bytes(os.urandom(20_000))
+    whole = tar_of(tmp_path / "files", mode="w:gz")
+    for number, length in enumerate(range(1, len(whole) - 20, 1009)):
+        with pytest.raises(ContainerError):
+            unpacked(whole[:length], tmp_path / f"root{number}")
+
+
+def test_an_image_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
+    """
+    Before the disk is full.
+    """
+    with pytest.raises(ContainerError, match="more than 0 MiB"):
+        unpacked(tar_with(member("a"), data=b"x" * 1000), tmp_path / "root", limit=999)
+
+
+def test_layers_cover_each_other(tmp_path: Path) -> None:
+    """
+    A later layer replaces, a whiteout removes, an opaque directory begins anew; variables and entry point are read.
+    """
+    base = tar_with(member("a"), member("b"), member("d/old"), member("lib", tarfile.SYMTYPE, "usr/lib"))
+    upper = tar_with(member("a"), member(".wh.b"), member("d/.wh..wh..opq"), member("lib/new"), data=b"2")
+    config = {"Env": ["A=1"], "Entrypoint": ["/run"], "Cmd": None}
+    layout = oci_layout(tmp_path / "oci", base, upper, config=config)
+    saved = docker_archive(tmp_path / "saved", base, upper, config=config)
+
+    def open_part(name: str) -> io.BufferedReader:
+        return (layout / name).open("rb")
+
+    for number, archive in enumerate((None, tar_of(layout), tar_of(saved))):
+        root = tmp_path / f"root{number}"
+        root.mkdir()
+        found = unpacked(archive, root) if archive else unpack_layout(open_part, str(root), LIMIT)
+        assert (["A=1"], ["/run"], []) == (found.env, found.entrypoint, found.command)
+        assert b"2" == (root / "a").read_bytes()
+        assert {"a", "d", "lib", "usr"} == {path.name for path in root.iterdir()}
+        assert [] == list((root / "d").iterdir())
+        assert b"2" == (root / "usr" / "lib" / "new").read_bytes()
+
+
+def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
+    """
+    Each part of an OCI image is compared with the digest that names it.
+    """
+    layout = oci_layout(tmp_path / "oci", tar_with(member("a")))
+    for blob in (layout / "blobs" / "sha256").iterdir():
+        kept = blob.read_bytes()
+        blob.write_bytes(kept[:-1] + b"?")
+        (root := tmp_path / blob.name).mkdir()
+        with pytest.raises(ContainerError, match="damaged"):
+            unpack_layout(lambda name: (layout / name).open("rb"), str(root), LIMIT)
+        blob.write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("a"), member("a/b")],
+        [member("x" * 300)],
+        [member("/".join(["d"] * 3000))],
+        [member("a", tarfile.SYMTYPE, "a"), member("a/b")],
+    ],
+)
+def test_names_that_exclude_each_other_are_the_images_fault(
+    tmp_path: Path, members: list[tarfile.TarInfo]
+) -> None:
+    """
+    The job is held: on another machine it would be no better.
+    """
+    with pytest.raises(ContainerError) as caught:
+        unpacked(tar_with(*members), tmp_path / "root")
+    assert 35 == caught.value.code
+
+
+def test_resolving_ends(tmp_path: Path) -> None:
+    """
+    Links in a circle are an error, and no path leads out of the root.
+    """
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "up").symlink_to("../../../etc")
+    assert "etc/x" == resolve(str(tmp_path), "up/x")
+    assert "x" == resolve(str(tmp_path), "../../x")
+    with pytest.raises(OSError, match="symbolic links"):
+        resolve(str(tmp_path), "a")
+
+
+def test_a_skeleton_has_a_place_for_every_mount(tmp_path: Path) -> None:
+    """
+    The image's directories are mounted whole, but for one that lacks a mount point; the image stays as it is.
+    """
+    image, skeleton, source = tmp_path / "image", tmp_path / "root", tmp_path / "source"
+    for path in (image / "bin", image / "opt" / "app", image / "proc", source):
+        path.mkdir(parents=True)
+    (image / "lib").symlink_to("bin")
+    (image / "opt" / "file").touch()
+    before = sorted(image.rglob("*"))
+    wanted = [
+        Mount(source=str(source), destination="/srv", writable=True),
+        Mount(source=str(source), destination="/opt/work"),
+        Mount(source=str(source), destination="/bin/absent", optional=True),
+    ]
+
+    mounts = furnish(str(image), str(skeleton), wanted)
+
+    assert before == sorted(image.rglob("*"))
+    assert ["/bin", "/opt/app", "/opt/file", "/srv", "/opt/work"] == [mount.destination for mount in mounts]
+    assert "bin" == str((skeleton / "lib").readlink())
+    assert all((skeleton / mount.destination.lstrip("/")).exists() for mount in mounts)
+
+
+def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
+    """
+    /tmp that is a link to /var/tmp is mounted there.
+    """
+    image = tmp_path / "image"
+    (image / "var" / "tmp").mkdir(parents=True)
+    (image / "tmp").symlink_to("/var/tmp")
+
+    mounts = furnish(
+        str(image),
+        str(tmp_path / "root"),
+        [Mount(source=str(tmp_path), destination="/tmp/x")],
+    )
+
+    assert "/var/tmp/x" == mounts[-1].destination
