@@ -38,7 +38,7 @@ async def main(port: int = 9464) -> None:
     home = Path(os.environ.get("KETTLE_HOME", "~/.kettle")).expanduser()
     pool = json.loads((home / "pool.json").read_text())
     bus = await nats.connect(
-        pool["nats_url"],
+        pool["nats_url"].split(","),
         nkeys_seed=pool["credentials"] or None,
         inbox_prefix=f"_INBOX_u-{pool['user']}".encode(),
     )

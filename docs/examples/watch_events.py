@@ -14,7 +14,8 @@ async def main(place: int = 0) -> None:
     home = Path(os.environ.get("KETTLE_HOME", "~/.kettle")).expanduser()
     pool = json.loads((home / "pool.json").read_text())
     stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX_u-{pool['user']}".encode()
-    bus = await nats.connect(pool["nats_url"], nkeys_seed=pool["credentials"] or None, inbox_prefix=inbox)
+    urls, seed = pool["nats_url"].split(","), pool["credentials"] or None
+    bus = await nats.connect(urls, nkeys_seed=seed, inbox_prefix=inbox)
     config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, ack_policy=AckPolicy.NONE)
     while True:
         config.opt_start_seq = place + 1

@@ -95,7 +95,9 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
             assert watcher.stdout is not None
             said: list[str] = []
             while len([line for line in said if "job.completed" in line]) < 3:
-                said.append((await watcher.stdout.readline()).decode())
+                line = (await watcher.stdout.readline()).decode()
+                assert line, "the program has ended"
+                said.append(line)
             counts = await eventually(lambda: _with(port, "kettle_jobs_completed_total", "3.0"))
             assert re.search(rf'kettle_jobs_submitted_total{{owner="{user}"}} 3.0', counts)
             assert re.search(rf'kettle_jobs_completed_total{{exit_code="0",owner="{user}"}} 3.0', counts)
