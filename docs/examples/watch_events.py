@@ -11,8 +11,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 
 async def main(place: int = 0) -> None:
-    home = Path(os.environ.get("KETTLE_HOME", "~/.kettle")).expanduser()
-    pool = json.loads((home / "pool.json").read_text())
+    pool = json.loads(Path(os.environ.get("KETTLE_HOME", "~/.kettle"), "pool.json").expanduser().read_text())
     stream, inbox = f"KETTLE_{pool['pool']}_MONITOR", f"_INBOX_u-{pool['user']}".encode()
     urls, seed = pool["nats_url"].split(","), pool["credentials"] or None
     bus = await nats.connect(urls, nkeys_seed=seed, inbox_prefix=inbox)
