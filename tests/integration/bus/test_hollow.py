@@ -148,6 +148,9 @@ async def test_who_misses_frames_waits_for_the_owner(nats: EmbeddedNats, tmp_pat
     Nothing is skipped because nobody answers at the moment.
     """
     log = MemoryLog()
+    async with connected(nats) as bus, owned(log, bus) as shard:
+        for number in (1, 2):
+            await shard.record([submission(number, tmp_path / "l")], now_us=number)
     async with connected(nats) as bus, connected(nats) as reader:
 
         async def read() -> list[int]:
@@ -155,9 +158,8 @@ async def test_who_misses_frames_waits_for_the_owner(nats: EmbeddedNats, tmp_pat
 
         reading = asyncio.create_task(read())
         await asyncio.sleep(0.1)
-        async with owned(log, bus) as shard:
-            for number in (1, 2):
-                await shard.record([submission(number, tmp_path / "l")], now_us=number)
+        assert not reading.done()
+        async with owned(log, bus):
             assert [1, 2] == await asyncio.wait_for(reading, PATIENCE_S)
 
 

@@ -57,6 +57,9 @@ _PERIODIC: Final = frozenset({
 })  # fmt: skip
 _AT_EXIT: Final = _PERIODIC - {"periodicvacate", "periodicrelease"} | {"onexithold", "onexitremove"}
 
+_FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
+"""The one fires just then, and for the other it is no time."""
+
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one."""
@@ -123,11 +126,11 @@ def at_exit(attributes: Mapping[str, Scalar] | list[str]) -> bool:
 
 
 def _mentions(attributes: Mapping[str, Scalar] | list[str], names: frozenset[str]) -> bool:
-    """A literal false never fires; but OnExitRemove does just then."""
+    """Of most a literal false is as good as none."""
     if isinstance(attributes, list):
         return any(name.lower() in names for name in attributes)
     return any(
-        (key := name.lower()) in names and (value is not False or key == "onexitremove")
+        (key := name.lower()) in names and (value is not False or key in _FALSE_COUNTS)
         for name, value in attributes.items()
     )
 
