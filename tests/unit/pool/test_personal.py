@@ -29,7 +29,7 @@ def test_the_service_understands_its_table(role: str, tmp_path: Path) -> None:
     loaded = settings_of(role).load(role, environ={}, toml_path=file)
     for name, value in SHORT.get(role, {}).items():
         found = getattr(loaded, name)
-        assert value == (list(found) if isinstance(found, tuple) else found)
+        assert value == ([*found] if isinstance(value, list) else found)
 
 
 @pytest.mark.parametrize("role", sorted(PERSONAL))
