@@ -8,7 +8,6 @@ its environment, works inside the sandbox, or has part of it mounted in a namesp
 import contextlib
 import logging
 import os
-import posixpath
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -78,14 +77,19 @@ def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
 def _remaining(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> set[int]:
     found = set(cgroup.pids()) if cgroup is not None else set[int]()
     marks = tuple(f"{name}={sandbox}\0".encode() for name in ("_CONDOR_SCRATCH_DIR", MARK))
+    area = _area(sandbox)
     us = os.getpid()
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and (pid := int(entry.name)) != us and _belongs(pid, sandbox, marks, account):
+        if (
+            entry.name.isdigit()
+            and (pid := int(entry.name)) != us
+            and _belongs(pid, sandbox, marks, area, account)
+        ):
             found.add(pid)
     return {pid for pid in found if start_time(pid) is not None}
 
 
-def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], account: Account | None) -> bool:
+def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], area: bytes, account: Account | None) -> bool:
     try:
         if account is not None and os.stat(f"/proc/{pid}").st_uid == account.uid:  # noqa: PTH116 - for every process
             return True
@@ -93,7 +97,7 @@ def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], account: Account | 
             environ = b"\0" + file.read() + b"\0"
             if any(b"\0" + mark in environ for mark in marks):
                 return True
-        if _has_mounted(pid, sandbox):
+        if _has_mounted(pid, area):
             return True
         where = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the same
     except OSError:
@@ -101,12 +105,32 @@ def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], account: Account | 
     return where == sandbox or where.startswith(sandbox + "/")
 
 
-def _has_mounted(pid: int, sandbox: str) -> bool:
+def _has_mounted(pid: int, area: bytes) -> bool:
     """
-    Whether a process is in a container of this sandbox; the container's mounts begin in it, under its unique name.
+    Whether a process is in a container whose mounts begin in `area`, see `_area`.
     """
     theirs, ours = (os.readlink(f"/proc/{who}/ns/mnt") for who in (pid, "self"))  # noqa: PTH115 - the same
     if theirs == ours:
         return False
     with open(f"/proc/{pid}/mountinfo", "rb") as file:  # noqa: PTH123 - the same
-        return f"/{posixpath.basename(sandbox)}/{AREA}/".encode() in file.read()
+        return any(b" ".join(line.split(b" ", 4)[2:4]).startswith(area) for line in file)
+
+
+def _area(sandbox: str) -> bytes:
+    """
+    Where the containers of a sandbox have their mounts, as the kernel says it in any mount namespace: device and path
+    inside of the file system.  The sandbox's name alone would not do: another pool may have one of the same name.
+    """
+    path = b"%s/%s/" % (_escaped(os.path.realpath(sandbox)), AREA.encode())
+    with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123 - once for all processes
+        mounts = [line.split(b" ", 5)[2:5] for line in file]
+    # The last of several mounts on one place is the one that is seen.
+    device, root, point = max(
+        (mount for mount in reversed(mounts) if path.startswith(mount[2].rstrip(b"/") + b"/")),
+        key=lambda mount: len(mount[2]),
+    )
+    return b"%s %s%s" % (device, root.rstrip(b"/"), path[len(point.rstrip(b"/")) :])
+
+
+def _escaped(path: str) -> bytes:
+    return b"".join(b"\\%03o" % byte if byte in b" \t\n\\" else bytes((byte,)) for byte in os.fsencode(path))

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -356,6 +357,34 @@ def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> Non
     A container that was made and never started carries neither the job's account nor its environment.
     """
     sandbox = directory / "dir_claim_1.0_1"
+    with mounted(sandbox) as process:
+        threading.Thread(target=process.wait).start()
+        assert landlord.clean(str(sandbox), None, None)
+
+        assert -signal.SIGKILL == process.wait()
+    assert not sandbox.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
+    """
+    Two pools on a machine may have claims, and so sandboxes, of the same name.
+    """
+    ours, theirs = directory / "ours" / "dir_claim_1.0_1", directory / "theirs" / "dir_claim_1.0_1"
+    ours.mkdir(parents=True)
+    with mounted(theirs) as process:
+        assert landlord.clean(str(ours), None, None)
+
+        assert process.poll() is None
+        process.kill()
+    assert not ours.exists()
+
+
+@contextmanager
+def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
+    """
+    A process in a mount namespace of its own, with part of a sandbox mounted there.
+    """
     root = sandbox / ".container" / "root"
     root.mkdir(parents=True)
     text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
@@ -364,9 +393,4 @@ def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> Non
     ) as process:
         assert process.stdout is not None
         assert b"up\n" == process.stdout.readline()
-
-        threading.Thread(target=process.wait).start()
-        assert landlord.clean(str(sandbox), None, None)
-
-        assert -signal.SIGKILL == process.wait()
-    assert not sandbox.exists()
+        yield process
