@@ -117,6 +117,7 @@ async def _let_in(url: str, password: str) -> Client:
                 name="observer",
             )
         except (NatsError, OSError):
+            await client.close()  # it keeps the socket on which it was refused
             await asyncio.sleep(_LOOK_S)  # the server has not read its configuration again yet
         else:
             return client
