@@ -85,7 +85,7 @@ class _Client(Client):
 
     async def close(self) -> None:
         """
-        As nats-py does, which takes a client that met no server for one that was never asked to connect.
+        As nats-py does, but also for a client that could not read its credential: there it hides that by an error of its own.
         """
         if self._transport is None:
             self._status = Client.CLOSED

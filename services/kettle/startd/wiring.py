@@ -128,9 +128,8 @@ async def running(
             try:
                 await startd.take_over()
                 await bus.serve("startd", machine.facts.name, Handlers(startd).served(), version=VERSION)
-                name = (
-                    machine.facts.name
-                )  # whoever waits for the answer of our predecessor need not wait longer
+                name = machine.facts.name
+                # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
                     nursery.keep(),
