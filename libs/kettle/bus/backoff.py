@@ -1,9 +1,16 @@
 """
-How long to wait before a server is asked again.
+Trying again: what is tried, and how long to wait before a server is asked again.
 """
 
 import asyncio
+import logging
 import random
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Backoff:
@@ -35,3 +42,22 @@ class Backoff:
         Sleep for `delay()`.
         """
         await asyncio.sleep(self.delay())
+
+
+async def attempt(work: Coroutine[Any, Any, T]) -> T:
+    """
+    What `work` returns or raises. For loops that go on after a failure of work that has a task group.
+
+    Before Python 3.13 a task group forgets that it was cancelled when one of its tasks fails at the same moment: who
+    catches that failure and goes on would never end. Here the work has a task of its own, and whoever awaits it ends.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            _log.info("failed while it was ended: %s", failure)
+        raise
+    return task.result()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.bus.backoff import Backoff
+from kettle.bus.backoff import Backoff, attempt
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import Log, LogUnavailableError
 from kettle.eventsourcing.projection import Progress, StoppedError, UnreadableError, run_projection
@@ -95,8 +95,10 @@ async def follow(
     while True:
         stopped: list[BaseException] = []
         try:
-            await run_projection(
-                projection, shard, log=log, bus=bus, cursors=cursors, subjects=subjects, progress=progress
+            await attempt(
+                run_projection(
+                    projection, shard, log=log, bus=bus, cursors=cursors, subjects=subjects, progress=progress
+                )
             )
         except* LogUnavailableError as away:
             # Whether the last frames were committed is unknown: the cursor, read again, knows.

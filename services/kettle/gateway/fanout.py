@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.backoff import Backoff
+from kettle.bus.backoff import Backoff, attempt
 from kettle.bus.ports import Bus, BusError, RefusedError, StreamSpec
 from kettle.gateway.domain.batch import Mark, marks_of
 from kettle.gateway.domain.owners import Owners
@@ -58,7 +58,7 @@ class FanOut:
         backoff = Backoff()
         while True:
             try:
-                await self._session(backoff)
+                await attempt(self._session(backoff))
             except* RefusedError:
                 raise
             except* BusError as group:

@@ -16,15 +16,13 @@ from kettle.wire import frames
 from kettle.wire.frames import Frame, Hollow
 from kettle.wire.subjects import Subjects
 
-DURABLE: Final = "gateway"
 FRAMES: Final = 64
 """Frames that are fetched at once; they have up to some megabytes each."""
 
 _log: Final = logging.getLogger(__name__)
 
-Done = Callable[[], Awaitable[None]]
-HandOn = Callable[[Piece | Done], Awaitable[None]]
-"""Takes pieces in order, and waits when there are too many; a `Done` is called when everything before it is stored."""
+HandOn = Callable[[Piece], Awaitable[None]]
+"""Takes pieces in order, and waits when there are too many."""
 
 
 class Follower:
@@ -46,9 +44,10 @@ class Follower:
         For ever. Raises RefusedError if we may not read this shard.
         """
         source, subject = self._subjects.event_stream(self._shard), self._subjects.events(self._shard)
-        # The frame of the mark itself comes again: some of its events may not be told yet.
+        # The frame of the mark itself comes again: some of its events may not be told yet. The server keeps no position
+        # for us: the mark is the only one, and two gateways would take a durable consumer from each other.
         after = max(0, mark.frame - 1) if mark else 0
-        reading = self._bus.consume(source, DURABLE, subject=subject, batch=FRAMES, after=after)
+        reading = self._bus.consume(source, "", subject=subject, batch=FRAMES, after=after, ephemeral=True)
         async with aclosing(reading) as batches:
             async for batch in batches:
                 for message in batch.messages:
@@ -56,7 +55,6 @@ class Follower:
                     mark = self._valid(mark, arrived)
                     async for frame in self._frames(arrived, mark):
                         mark = await self._tell(frame, mark, hand_on)
-                await hand_on(batch.ack)
 
     def _valid(self, mark: Mark | None, frame: Frame | Hollow) -> Mark | None:
         """

@@ -13,10 +13,10 @@ import msgspec
 from kettle.bus.backoff import Backoff
 from kettle.bus.ports import Bus, BusError
 from kettle.faults import fault_point
-from kettle.gateway.domain.batch import Mark, Piece, note_of
+from kettle.gateway.domain.batch import Batch, Mark, Piece, note_of
 from kettle.gateway.domain.publication import Publisher
-from kettle.gateway.follower import Done, Follower
-from kettle.gateway.outbox import Load, Outbox
+from kettle.gateway.follower import Follower
+from kettle.gateway.outbox import Outbox
 from kettle.gateway.ownership import Registry
 from kettle.gateway.tally import Tally
 from kettle.wire.subjects import Subjects
@@ -56,7 +56,7 @@ class Session:
         self._handed = dict(marks)
         """How far each shard has been handed on by its follower, which begins there again after trouble of its own."""
         self._outbox = Outbox()
-        self._in_flight: asyncio.Queue[tuple[Awaitable[int] | None, Load]] = asyncio.Queue(IN_FLIGHT)
+        self._in_flight: asyncio.Queue[tuple[Awaitable[int], Batch]] = asyncio.Queue(IN_FLIGHT)
 
     async def run(self, began: Callable[[], None]) -> None:
         """
@@ -92,37 +92,30 @@ class Session:
                 _log.error("the events of %s are not published now: %s", shard, error)
             await backoff.wait()
 
-    async def _hand_on(self, shard: str, one: Piece | Done) -> None:
-        await self._outbox.put(one)
-        if isinstance(one, Piece):
-            self._handed[shard] = one.mark
+    async def _hand_on(self, shard: str, piece: Piece) -> None:
+        await self._outbox.put(piece)
+        self._handed[shard] = piece.mark
 
     async def _send(self, tasks: asyncio.TaskGroup) -> None:
         """
         Batch after batch, several under way; the server takes them in the order in which they are sent, or not.
         """
         while True:
-            load = await self._outbox.take()
-            stored: Awaitable[int] | None = None
-            if posts := load.batch.posts:
-                self._sent |= load.batch.marks
-                sending = self._bus.append_together(
-                    posts, expect_last=self._last, note=note_of(self._sent), deadline=STORED_S
-                )
-                stored = tasks.create_task(sending, name="store")
-                self._last += len(posts)
-            await self._in_flight.put((stored, load))
+            batch = await self._outbox.take()
+            self._sent |= batch.marks
+            sending = self._bus.append_together(
+                batch.posts, expect_last=self._last, note=note_of(self._sent), deadline=STORED_S
+            )
+            self._last += len(batch.posts)
+            await self._in_flight.put((tasks.create_task(sending, name="store"), batch))
 
     async def _settle(self) -> None:
         """
-        Acknowledge what is stored, in order.
+        Count what is stored, in order.
         """
         while True:
-            stored, load = await self._in_flight.get()
-            if stored is not None:
-                fault_point("gateway.sent")
-                await stored
-                fault_point("gateway.stored")
-                self._parts.tally.add(load.batch)
-            for done in load.dones:
-                await done()
+            stored, batch = await self._in_flight.get()
+            fault_point("gateway.sent")
+            await stored
+            fault_point("gateway.stored")
+            self._parts.tally.add(batch)

@@ -9,7 +9,7 @@ from kettle.bus.ports import Batch, Bus, Message
 from kettle.gateway.domain.batch import Mark, Piece
 from kettle.gateway.domain.owners import Owners
 from kettle.gateway.domain.publication import Publisher
-from kettle.gateway.follower import Done, Follower
+from kettle.gateway.follower import Follower
 from kettle.gateway.ownership import Registry
 from kettle.wire.events import MachineJoined, encode, tag_of
 from kettle.wire.frames import Entry, Frame
@@ -58,9 +58,8 @@ async def told(mark: Mark, *frames: Frame) -> list[int]:
     registry, publisher = Registry(bus, Owners(9)), Publisher(SUBJECTS, limit=10_000)
     found: list[int] = []
 
-    async def hand_on(one: Piece | Done) -> None:
-        if isinstance(one, Piece):
-            found.append(one.mark.frame)
+    async def hand_on(piece: Piece) -> None:
+        found.append(piece.mark.frame)
 
     await Follower(bus, SUBJECTS, "collector", registry, publisher).follow(mark, hand_on)
     return found

@@ -52,6 +52,13 @@ class Piece(msgspec.Struct, frozen=True):
     mark: Mark
     posts: Sequence[Post]
 
+    @property
+    def size(self) -> int:
+        """
+        Bytes of the messages' data.
+        """
+        return sum(len(post.data) for post in self.posts)
+
 
 def pieces(shard: str, epoch: int, frame: int, posts: Sequence[Post], *, last: int) -> list[Piece]:
     """
@@ -83,9 +90,8 @@ class Batch:
         """
         Whether the piece still fits; the first one always does.
         """
-        size = sum(len(post.data) for post in piece.posts)
         return not self.posts or (
-            len(self.posts) + len(piece.posts) <= MESSAGES and self._bytes + size <= BYTES
+            len(self.posts) + len(piece.posts) <= MESSAGES and self._bytes + piece.size <= BYTES
         )
 
     def add(self, piece: Piece) -> None:
@@ -93,5 +99,5 @@ class Batch:
         Take a piece.
         """
         self.posts += piece.posts
-        self._bytes += sum(len(post.data) for post in piece.posts)
+        self._bytes += piece.size
         self.marks[piece.shard] = piece.mark
