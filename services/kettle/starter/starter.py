@@ -81,7 +81,7 @@ class Starter:
         self._hard_at: float | None = None
         self._monitor_at = boottime() + order.spec.monitor_interval
         self._measure_at = boottime() + _FIRST_MEASURE_S
-        self._limits = limits(self._job, order.spec.began)
+        self._limits: list[tuple[float, Ending]] = []
         self._sequence = order.spec.sequence
 
     def run(self) -> None:
@@ -152,6 +152,7 @@ class Starter:
             self._cgroup.make(memory_mib=self._spec.memory)
 
     def _begin(self, pid: int) -> None:
+        self._limits = limits(self._job, self._spec.began, boottime())
         self._started = self._report(Started(pid=pid, at=time.time()))
         self._line.say(Said(self._started))
 
