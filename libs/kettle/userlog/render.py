@@ -17,8 +17,10 @@ from kettle.userlog.events import (
     Other,
     Released,
     Submitted,
+    Suspended,
     Terminated,
     Termination,
+    Unsuspended,
 )
 from kettle.userlog.table import render_table
 
@@ -62,6 +64,11 @@ def _body(event: LogEvent) -> list[str]:
             return _image_size(event)
         case Aborted():
             return ["Job was aborted.", *_indented(event.reason)]
+        case Suspended():
+            count = f"\tNumber of processes actually suspended: {event.processes}"
+            return ["Job was suspended.", count]
+        case Unsuspended():
+            return ["Job was unsuspended."]
         case Held():
             reason = event.reason or "Reason unspecified"
             return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]

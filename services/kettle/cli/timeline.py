@@ -17,10 +17,12 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     MachineJoined,
     MachineLeft,
@@ -31,6 +33,8 @@ _Told = (
     ClusterSubmitted
     | JobAssigned
     | JobStarted
+    | JobSuspended
+    | JobContinued
     | JobVacated
     | JobCompleted
     | JobHeld
@@ -86,6 +90,11 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             return f"given {slot}{_attempt(attempt)}", "idle"
         case JobStarted(attempt=attempt, pid=pid):
             return f"runs{_attempt(attempt)}{f' as process {pid}' if pid else ''}", "running"
+        case JobSuspended(processes=processes):
+            how = f" ({counted(processes, 'process', 'processes')})" if processes else ""
+            return f"stands still: the machine suspended it{how}", "held"
+        case JobContinued():
+            return "goes on after its suspension", "running"
         case JobVacated():
             return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
         case JobCompleted():
