@@ -5,6 +5,7 @@ What the owner of a machine makes of the jobs on it, in a real pool: suspended, 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -132,7 +133,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
     assert stood >= 1
     for path in (ticks, heir):
         moments = [float(line) for line in path.read_text().splitlines()]
-        gaps = [(b - a, a) for a, b in zip(moments[:-1], moments[1:], strict=True)]
+        gaps = [(b - a, a) for a, b in pairwise(moments)]
         longest, since = max(gaps)
         assert longest >= stood * 0.9
         assert since <= suspended.at + 0.5

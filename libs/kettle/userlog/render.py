@@ -64,9 +64,18 @@ def _body(event: LogEvent) -> list[str]:
             return _image_size(event)
         case Aborted():
             return ["Job was aborted.", *_indented(event.reason)]
-        case Suspended():
-            count = f"\tNumber of processes actually suspended: {event.processes}"
-            return ["Job was suspended.", count]
+        case Suspended() | Unsuspended() | Held() | Released():
+            return _waiting(event)
+        case Other():
+            return event.lines
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a log event that can be written")
+
+
+def _waiting(event: Suspended | Unsuspended | Held | Released) -> list[str]:
+    match event:
+        case Suspended(processes=processes):
+            return ["Job was suspended.", f"\tNumber of processes actually suspended: {processes}"]
         case Unsuspended():
             return ["Job was unsuspended."]
         case Held():
@@ -74,10 +83,6 @@ def _body(event: LogEvent) -> list[str]:
             return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]
         case Released():
             return ["Job was released.", *_indented(event.reason)]
-        case Other():
-            return event.lines
-        case _:
-            raise TypeError(f"{type(event).__name__} is not a log event that can be written")
 
 
 def _evicted(event: Evicted) -> list[str]:

@@ -135,14 +135,11 @@ class Startd:
             case Claimed() | Closing() | Reopened():
                 self._advertiser.now()
                 self._deadlines.set()
-            case Draining() | Drained():
+            case Draining() | Drained() | Gone():
+                if isinstance(change, Gone):
+                    self._specs.forget(change.claim)
                 self._advertiser.now()
                 self.overseer.wake()
-            case Gone(claim=name):
-                self._specs.forget(name)
-                self._advertiser.now()
-                if self.machine.drain is not None:
-                    self.overseer.wake()
             case Renewed(claims=names, deadline=deadline):
                 for attempt in self._attempts_of(names):
                     self._tenancy.renew(attempt, deadline)
