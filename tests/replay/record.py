@@ -59,7 +59,7 @@ request_disk = 1024
 +Pausing = true
 queue
 """
-_OWNER: Final = {
+_OWNER: Final[dict[str, str | float]] = {
     "polling_interval": 0.2,
     "want_suspend": "TARGET.Pausing =?= true",
     "suspend": "TotalJobSuspendTime =?= undefined",

@@ -3,6 +3,8 @@ What the owner of a machine makes of the jobs on it, in a real pool: suspended, 
 """
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from itertools import pairwise
@@ -107,6 +109,18 @@ async def logged(path: Path, enough: Callable[[list[Any]], bool]) -> list[Any]:
             if enough(events):
                 return events
             await asyncio.sleep(0.05)
+
+
+async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
+    """
+    What the command comes to, and what it says.
+    """
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kettle.cli", *words, env=environ, stdout=PIPE, stderr=PIPE
+    )
+    out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
 
 
 async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evidence) -> None:
@@ -252,7 +266,12 @@ async def test_a_quick_drain_vacates_and_the_machine_comes_back(
     await happened(pool.client, job, JobStarted)
     machine = str((await slot(pool.client, lambda _: True))["Machine"])
 
-    await pool.client.drain(machine, speed="quick", resume=True)
+    stranger = await kettle(pool, "drain", "nowhere")
+    assert 1 == stranger[0]
+    assert f"the pool has no machine nowhere; it has {machine}." in stranger[2]
+    said = await kettle(pool, "drain", "--quick", "--resume-on-completion", machine)
+    assert 0 == said[0], said[2]
+    assert f"{machine} is being drained (request " in said[1]
 
     _, vacated = await happened(pool.client, job, JobVacated)
     assert (1014, "the machine is being drained") == (vacated.code, vacated.reason)

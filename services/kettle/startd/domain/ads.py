@@ -179,7 +179,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         "DetectedMemory": facts.detected.memory,
         "WithinResourceLimits": Expr(_limits(facts)),
         "Start": Expr(machine.start),
-        "Rank": Expr(facts.policy.texts["RANK"]),
+        "Rank": Expr(facts.policy.texts["RANK"]) if facts.policy.ranks else 0.0,
         "Draining": machine.draining,
         **({"DrainingRequestId": drain.id, "DrainReason": drain.reason} if drain is not None else {}),
         **machine.conditions,

@@ -75,7 +75,7 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     if machine.trouble:
         return machine.trouble
     if machine.shut:
-        return "the machine is draining" if machine.draining else "START of the machine is false"
+        return "the machine is draining"
     if slot.number in machine.owned:
         return "the machine's owner has it for himself (IS_OWNER)"
     if not 0 < command.lease < LONGEST_LEASE:

@@ -117,7 +117,7 @@ class Machine:
         """
         Whether it takes nothing new, whatever it is.
         """
-        return self.stopping or bool(self.trouble) or self.start.strip().lower() == "false"
+        return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
 
     def claims_on(self, slot: Slot) -> list[Claim]:
         """

@@ -96,6 +96,13 @@ class Policy:
         """
         return not all(self.literal(name) and not is_true(evaluate(self.node(name))) for name in _LOOKED_AT)
 
+    @property
+    def ranks(self) -> bool:
+        """
+        Whether it likes some jobs more than others.
+        """
+        return self.texts["RANK"] != DEFAULTS["RANK"]
+
     def keeps(self, job: Ad) -> Ad:
         """
         What of a job's ad is needed while it runs: all of it if the policy looks at jobs, else the times it asks for.
