@@ -201,10 +201,10 @@ def _settings_table(
     titles = ("setting", "type", "default", *(["personal pool"] if personal else []), "meaning")
     rows = [
         (
-            f"`{field.name}`",
+            f"`{field.encode_name}`",
             type_name(field.type),
             _default(field),
-            *([personal.get(field.name, "")] if personal else []),
+            *([personal.get(field.encode_name, "")] if personal else []),
             _meaning(field.name, said),
         )
         for field in fields

@@ -7,6 +7,7 @@ from kettle.schedd.domain.job import (
     Assign,
     Begin,
     Command,
+    Continue,
     End,
     Finish,
     Hold,
@@ -14,6 +15,7 @@ from kettle.schedd.domain.job import (
     Refused,
     Release,
     Remove,
+    Suspend,
     decide,
     evolve,
 )
@@ -27,8 +29,10 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobEvent,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
 )
@@ -39,6 +43,8 @@ claims = st.sampled_from(["a", "b", "c"])
 commands: st.SearchStrategy[Command] = st.one_of(
     st.builds(Assign, claim=claims, slot=st.just("s"), startd=st.just("m")),
     st.builds(Begin, attempt=attempts, claim=claims, pid=st.just(1), at=st.just(1.0)),
+    st.builds(Suspend, attempt=st.integers(1, 3), claim=claims, processes=st.just(2), at=st.just(2.0)),
+    st.builds(Continue, attempt=st.integers(1, 3), claim=claims, at=st.just(3.0)),
     st.builds(
         Finish,
         attempt=attempts,
@@ -76,7 +82,7 @@ def test_attempts_never_overlap(said: list[Command]) -> None:
     In the record of any job, an assignment is followed by the end of that attempt before the next assignment, attempts
     count up by one, and nothing follows a completion but what is said of the attempt that completed.
     """
-    job, live, newest = Job(), 0, 0
+    job, live, newest, still = Job(), 0, 0, False
     for command in said:
         for event in answer(job, command):
             match event:
@@ -88,10 +94,14 @@ def test_attempts_never_overlap(said: list[Command]) -> None:
                     live = 0
                 case JobStarted(attempt=attempt):
                     assert attempt == live
+                case JobSuspended(attempt=attempt) | JobContinued(attempt=attempt):
+                    assert (attempt, still) == (live, isinstance(event, JobContinued))
+                    still = not still
                 case _:
                     pass
             job = evolve(job, event)
-        assert bool(job.claim) == bool(live)
+            still &= job.status == "running"
+        assert (bool(job.claim), job.suspended) == (bool(live), still)
 
 
 @given(st.lists(commands, max_size=30))

@@ -3,19 +3,23 @@ Whatever schedds ask of a machine, in whatever order and layout: nothing is give
 """
 
 from collections import Counter
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kettle.classad import parse
-from kettle.startd.domain import attempts, claims
+from kettle.startd.domain import attempts, claims, draining, looking
 from kettle.startd.domain.ads import slot_ads
-from kettle.startd.domain.claim import Change, Gone, Now
+from kettle.startd.domain.changes import Change, Gone
+from kettle.startd.domain.claim import Drain, Now, Speed
 from kettle.startd.domain.layout import LayoutError, SlotType, lay_out
 from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
 from kettle.startd.domain.slots import Slot, device
+from kettle.startd.domain.states import state_of
 from kettle.wire.ads import Expr
 from kettle.wire.commands.startd import Activation, Alive, ClaimKey, RequestClaims
 from kettle.wire.jobs import JobId
@@ -35,6 +39,12 @@ TYPES = st.lists(
     ),
     max_size=4,
 )
+WISHES = ("IS_OWNER", "WANT_SUSPEND", "SUSPEND", "CONTINUE", "PREEMPT", "WANT_VACATE", "KILL", "WANT_HOLD")
+POLICY = Policy(
+    {name: f"MY.{name} ?: false" for name in WISHES}
+    | {"START": "MY.START_NOW ?: true", "MaxJobRetirementTime": "40", "CLAIM_WORKLIFE": "300"}
+)
+"""A policy that wants whatever the test says that the machine is like."""
 TOTALS = st.builds(
     Resources,
     cpus=st.integers(1, 8),
@@ -57,6 +67,7 @@ def facts(types: list[SlotType], total: Resources, *, must: bool = False) -> Fac
         slots=slots,
         devices={"GPUs": {each: device(each, {"Capability": n}) for n, each in enumerate(ids)}},
         carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {700})")}, must=must),
+        policy=POLICY,
     )
 
 
@@ -84,9 +95,27 @@ def test_a_layout_gives_away_what_there_is_and_each_device_once(
     assert all(len(slot.devices["GPUs"]) == slot.total.custom["GPUs"] for slot in slots)
 
 
+LEADS = {
+    (("Claimed", "Busy"), ("Claimed", "Suspended")),
+    (("Claimed", "Busy"), ("Claimed", "Retiring")),
+    (("Claimed", "Busy"), ("Preempting", "Vacating")),
+    (("Claimed", "Busy"), ("Preempting", "Killing")),
+    (("Claimed", "Suspended"), ("Claimed", "Busy")),
+    (("Claimed", "Suspended"), ("Claimed", "Retiring")),
+    (("Claimed", "Suspended"), ("Preempting", "Vacating")),
+    (("Claimed", "Suspended"), ("Preempting", "Killing")),
+    (("Claimed", "Retiring"), ("Claimed", "Suspended")),
+    (("Claimed", "Retiring"), ("Preempting", "Vacating")),
+    (("Claimed", "Retiring"), ("Preempting", "Killing")),
+    (("Preempting", "Vacating"), ("Preempting", "Killing")),
+}
+"""Where one look of the policy may lead a slot that stays claimed."""
+
+
 class Requests(RuleBasedStateMachine):
     """
-    Claims, activations, reports, releases, lapsed leases and restarts with another layout, in any order.
+    Claims, activations, reports, releases, lapsed leases, looks of any policy, draining and restarts with another layout,
+    in any order.
     """
 
     @initialize(types=TYPES, total=TOTALS, must=st.booleans())
@@ -148,7 +177,9 @@ class Requests(RuleBasedStateMachine):
             claims=keys,
             lease=60.0,
         )
+        shut = self.machine.shut or slot.number in self.machine.owned
         reply, changes = claims.request_claims(self.machine, command, self.now)
+        assert not (shut and reply.granted), "a slot that takes nothing was given"
         self.apply(changes)
         self.known |= {grant.claim for grant in reply.granted}
         for grant in reply.granted:
@@ -200,7 +231,7 @@ class Requests(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(sorted(self.machine.claims)))
-        self.apply(claims.release(self.machine, [ClaimKey(claim, "s")], "enough"))
+        self.apply(claims.release(self.machine, [ClaimKey(claim, "s")], "enough", self.now))
 
     @rule(seconds=st.sampled_from([1.0, 20.0, 61.0]), renew=st.booleans())
     def wait(self, seconds: float, *, renew: bool) -> None:
@@ -211,12 +242,44 @@ class Requests(RuleBasedStateMachine):
             self.apply(claims.alive(self.machine, alive, self.now)[1])
         self.apply(claims.expire(self.machine, self.now))
 
+    @rule(wishes=st.dictionaries(st.sampled_from([*WISHES, "START_NOW"]), st.booleans()))
+    def look(self, wishes: dict[str, bool]) -> None:
+        self.machine.conditions = dict(wishes)
+        self.machine.owned = looking.owned(self.machine, self.now)
+        before = {name: state_of(claim) for name, claim in self.machine.claims.items()}
+        self.apply(looking.look(self.machine, self.now))
+        for name, claim in self.machine.claims.items():
+            assert (before[name], state_of(claim)) in LEADS or before[name] == state_of(claim)
+        self.apply(draining.proceed(self.machine, self.now))
+
+    @rule(
+        speed=st.sampled_from(["graceful", "quick", "fast"]),
+        resume=st.booleans(),
+        start=st.sampled_from(["false", "true"]),
+    )
+    def drain(self, speed: Speed, *, resume: bool, start: str) -> None:
+        self.minted += 1
+        wish = Drain(id=f"d{self.minted}", speed=speed, at=0.0, start=start, resume=resume)
+        with suppress(draining.DrainRefused):
+            self.apply(draining.begin(self.machine, wish, "", self.now))
+            assert [] == draining.begin(self.machine, wish, "", self.now), "said twice is not said once"
+        self.apply(draining.proceed(self.machine, self.now))
+
+    @precondition(lambda self: self.machine.drain)
+    @rule()
+    def cancel(self) -> None:
+        self.apply(draining.cancel(self.machine, "", self.now))
+        assert not any(
+            state_of(claim)[1] == "Retiring" and claim.then is not None and claim.then.code == 1014
+            for claim in self.machine.claims.values()
+        )
+
     @rule(types=TYPES)
     def restart(self, types: list[SlotType]) -> None:
         after = Machine(facts(types, self.total), capability="right")
         for change in self.machine.snapshot():
             after.apply(change)
-        assert self.machine.claims == after.claims
+        assert (self.machine.claims, self.machine.drain) == (after.claims, after.drain)
         self.machine = after
 
     @invariant()

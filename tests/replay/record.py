@@ -50,6 +50,22 @@ request_memory = 16
 request_disk = 1024
 queue {count}
 """
+_PAUSED: Final = """\
+executable = /bin/sleep
+arguments = 1
+log = paused.log
+request_memory = 16
+request_disk = 1024
++Pausing = true
+queue
+"""
+_OWNER: Final[dict[str, str | float]] = {
+    "polling_interval": 0.2,
+    "want_suspend": "TARGET.Pausing =?= true",
+    "suspend": "TotalJobSuspendTime =?= undefined",
+    "continue": "time() - EnteredCurrentActivity >= 1",
+}
+"""A machine on which jobs stand still that say so, once."""
 _IMPOSSIBLE: Final = """\
 executable = /bin/true
 requirements = TARGET.Memory > 1000000 && TARGET.HasFileTransfer
@@ -63,7 +79,7 @@ async def record() -> dict[str, list[Frame]]:
     """
     with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
         place = Path(directory)
-        settings = {"startd": {"name": "node1.example.org"}}
+        settings = {"startd": {"name": "node1.example.org", **_OWNER}}
         async with throwaway_pool(place, cpus=2, settings=settings) as pool:
             await _live(pool, place)
             async with PgLog.connect(pool.client.pool.database_url) as log:
@@ -93,6 +109,8 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     killed = pool.kill("startd", signal.SIGTERM)  # a machine leaves in good order and comes back
     await pool.restarted("startd", after=killed)
     await _until(pool, ended, "running", 1)
+    paused = (await client.submit(_PAUSED, cwd=place)).cluster
+    await _until(pool, paused, "suspended", 1)
     await client.submit(_LONG.format(log="last.log", count=3), cwd=place)
 
 

@@ -9,7 +9,7 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import accounting, collector, log, negotiator, schedd
+from kettle.wire.commands import accounting, collector, log, negotiator, schedd, startd
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
@@ -49,6 +49,7 @@ _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
             *collector.ENDPOINTS,
             *negotiator.ENDPOINTS,
             *accounting.ENDPOINTS,
+            *startd.FOR_USERS,
         )
     ),
 }

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ from kettle.client.progress import Progress, id_of
 from kettle.client.published import Published, Wanted
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands import accounting, collector, negotiator, schedd
+from kettle.wire.commands import accounting, collector, negotiator, schedd, startd
 from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
 from kettle.wire.commands.collector import QueryAds
 from kettle.wire.commands.negotiator import Verdict, Why
@@ -40,6 +40,7 @@ from kettle.wire.commands.schedd import (
     Submit,
     Submitted,
 )
+from kettle.wire.commands.startd import CancelDrain, Drain
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.identity import user
 from kettle.wire.jobs import JobId
@@ -47,6 +48,9 @@ from kettle.wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
+
+Speed = Literal["graceful", "quick", "fast"]
+"""How a machine is drained."""
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
@@ -330,6 +334,37 @@ class Client:
         except ClientError as error:
             return WhyReport(job=job, explanation=explanation, trouble=str(error))
         return WhyReport(job=job, explanation=explanation, verdict=verdict)
+
+    async def drain(
+        self,
+        machine: str,
+        *,
+        speed: Speed = "graceful",
+        reason: str = "",
+        check: str = "",
+        start: str = "",
+        resume: bool = False,
+    ) -> str:
+        """
+        Empty a machine, as its administrator; the id of the request.
+
+        `graceful` lets jobs have their retirement time, `quick` only their time to end, `fast` kills them. `check` has to
+        be true of all its slots; `start` says what may begin meanwhile; with `resume` the empty machine takes work again.
+        """
+        request = Drain(
+            id=uuid.uuid4().hex, speed=speed, reason=reason, check=check, start=start, resume=resume
+        )
+        await ask(self._bus, startd.DRAIN, machine, request, patience=self._patience, waiting=self.waiting)
+        return request.id
+
+    async def cancel_drain(self, machine: str, request: str = "") -> None:
+        """
+        Have a machine take work again; with `request` only if it is that one which drains it.
+        """
+        cancel = CancelDrain(request=request)
+        await ask(
+            self._bus, startd.CANCEL_DRAIN, machine, cancel, patience=self._patience, waiting=self.waiting
+        )
 
     async def ads(
         self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()

@@ -13,16 +13,20 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobHeld,
     JobReleased,
     JobRemoved,
+    JobSuspended,
     JobVacated,
 )
 from kettle.wire.jobs import JobId
 
-Status = Literal["idle", "running", "removed", "completed", "held"]
+Status = Literal["idle", "running", "suspended", "removed", "completed", "held"]
 
-_STATUS: Final[Mapping[object, Status]] = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held"}
+_STATUS: Final[Mapping[object, Status]] = {
+    1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended",
+}  # fmt: skip
 _ENDED: Final = frozenset({"removed", "completed"})
 
 
@@ -87,7 +91,11 @@ def after(state: JobState, event: Event) -> JobState:
     match event:
         case JobAssigned():
             return JobState("running")
-        case JobVacated() if state.status == "running":
+        case JobSuspended() if state.status == "running":
+            return JobState("suspended")
+        case JobContinued() if state.status == "suspended":
+            return JobState("running")
+        case JobVacated() if state.status in {"running", "suspended"}:
             return JobState("idle")
         case JobHeld():
             return JobState("held")

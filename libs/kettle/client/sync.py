@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kettle.client.asking import PATIENCE_S
-from kettle.client.client import Client, WhyReport
+from kettle.client.client import Client, Speed, WhyReport
 from kettle.client.pool_file import PoolFile
 from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent
@@ -188,6 +188,31 @@ class SyncClient:
         See `Client.usage`.
         """
         return self._run(self._connected.usage(owners))
+
+    def drain(
+        self,
+        machine: str,
+        *,
+        speed: Speed = "graceful",
+        reason: str = "",
+        check: str = "",
+        start: str = "",
+        resume: bool = False,
+    ) -> str:
+        """
+        See `Client.drain`.
+        """
+        return self._run(
+            self._connected.drain(
+                machine, speed=speed, reason=reason, check=check, start=start, resume=resume
+            )
+        )
+
+    def cancel_drain(self, machine: str, request: str = "") -> None:
+        """
+        See `Client.cancel_drain`.
+        """
+        self._run(self._connected.cancel_drain(machine, request))
 
     @property
     def _connected(self) -> Client:

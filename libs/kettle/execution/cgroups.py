@@ -82,6 +82,16 @@ class Cgroup:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, 9)
 
+    def freeze(self, *, frozen: bool) -> bool:
+        """
+        Have everything in the group stand still, or go on; false: the kernel cannot do that here.
+        """
+        try:
+            _write(f"{self._path}/cgroup.freeze", str(int(frozen)))
+        except OSError:
+            return False
+        return True
+
     def remove(self) -> bool:
         """
         Remove the emptied group; whether it is gone.  The kernel takes a moment to forget a process.

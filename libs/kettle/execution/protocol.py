@@ -40,12 +40,26 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
 
 class End(msgspec.Struct, frozen=True, tag="end"):
     """
-    End the job; the final report gives `code` (a VacateReasonCode) and `reason`.
+    End the job; the final report gives `code` (a VacateReasonCode, with `hold` a HoldReasonCode) and `reason`.
     """
 
     code: int
     reason: str
     hard: bool = False
+    hold: bool = False
+    subcode: int = 0
+
+
+class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
+    """
+    Have all processes of the job stand still.
+    """
+
+
+class Continue(msgspec.Struct, frozen=True, tag="continue"):
+    """
+    Have them go on.
+    """
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -74,7 +88,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     report: StoredReport
 
 
-ToStarter = Run | Renew | End
+ToStarter = Run | Renew | End | Suspend | Continue
 ToStartd = Hello | Said | Over
 
 _encode: Final = msgspec.msgpack.Encoder().encode

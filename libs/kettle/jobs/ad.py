@@ -15,11 +15,13 @@ from kettle.wire.events.cluster import ClusterSubmitted
 from kettle.wire.events.job import (
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobEvent,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
 )
@@ -36,6 +38,7 @@ class Status(IntEnum):
     REMOVED = 3
     COMPLETED = 4
     HELD = 5
+    SUSPENDED = 7
 
 
 _ALWAYS: Final[Mapping[str, Scalar]] = {
@@ -44,6 +47,7 @@ _ALWAYS: Final[Mapping[str, Scalar]] = {
     "CumulativeRemoteSysCpu": 0.0,
     "CumulativeRemoteUserCpu": 0.0,
     "CumulativeSlotTime": 0.0,
+    "CumulativeSuspensionTime": 0,
     "CurrentHosts": 0,
     "ExitStatus": 0,
     "JobStatus": int(Status.IDLE),
@@ -58,6 +62,7 @@ _ALWAYS: Final[Mapping[str, Scalar]] = {
     "RemoteSysCpu": 0.0,
     "RemoteUserCpu": 0.0,
     "RemoteWallClockTime": 0.0,
+    "TotalSuspensions": 0,
 }
 """Only what is recorded later may change these: what a submitter says about them does not count."""
 
@@ -205,6 +210,12 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _add(ad, "NumJobStarts", 1)
             ad["JobCurrentStartExecutingDate"] = int(event.at) or now
             ad["JobPid"] = event.pid
+        case JobSuspended():
+            _become(ad, Status.SUSPENDED, now)
+            ad["LastSuspensionTime"] = now
+            _add(ad, "TotalSuspensions", 1)
+        case JobContinued():
+            _become(ad, Status.RUNNING, now)
         case JobVacated():
             _vacated(ad, event, at_us)
         case JobCompleted():
@@ -284,7 +295,7 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     ad["LastVacateTime"] = now
     _add(ad, "NumVacates", 1)
     ad["NumVacatesByReason"] = counted(ad.get("NumVacatesByReason"), cast("int", ad["VacateReasonCode"]))
-    if status == Status.RUNNING:
+    if status in {Status.RUNNING, Status.SUSPENDED}:
         _become(ad, Status.IDLE, now)
 
 
@@ -367,6 +378,9 @@ def _measured(ad: Ad, usage: Usage) -> None:
 
 
 def _become(ad: Ad, status: Status, now: int) -> None:
+    if ad["JobStatus"] == Status.SUSPENDED:
+        _add(ad, "CumulativeSuspensionTime", now - int(_number(ad, "LastSuspensionTime")))
+        ad["LastSuspensionTime"] = 0
     ad["LastJobStatus"] = ad["JobStatus"]
     ad["JobStatus"] = int(status)
     ad["EnteredCurrentStatus"] = now

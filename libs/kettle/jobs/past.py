@@ -90,7 +90,7 @@ class Depth(msgspec.Struct):
         match status:
             case Status.IDLE:
                 self.idle += count
-            case Status.RUNNING:
+            case Status.RUNNING | Status.SUSPENDED:
                 self.running += count
             case Status.REMOVED:
                 self.removed += count

@@ -64,7 +64,11 @@ PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
     "gateway": (Line("monitor_bytes", 256 << 20, "of published events that can be replayed; default 1 GiB"),),
     "startd": (
         Line("update_interval", 5.0, "default 300"),
-        Line("kill_timeout", 10.0, "for a job to end when it is asked to, then it is killed; default 600"),
+        Line(
+            "machine_max_vacate_time",
+            10.0,
+            "for a job to end when it is asked to, then it is killed; default 600",
+        ),
         Line("report_repeat", 1.0, "before a final report that nobody confirmed is repeated; default 5"),
     ),
 }

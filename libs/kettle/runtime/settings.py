@@ -114,13 +114,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         environ = os.environ if environ is None else environ
         values = dict(_from_file(cls, role, toml_path or _config_path(environ)))
         values.update(_from_environment(cls, role, environ))
-        for field in msgspec.structs.fields(cls):
-            if field.required and field.name not in values:
-                raise SettingsError(
-                    f"{_prefix(role)}{field.name.upper()}: this setting has no default, give it."
-                )
+        fields = _fields(cls)
+        for name, field in fields.items():
+            if field.required and name not in values:
+                raise SettingsError(f"{_prefix(role)}{name.upper()}: this setting has no default, give it.")
         try:
-            return cls(**values)  # each value has been checked where its origin was known
+            # each value has been checked where its origin was known
+            return cls(**{fields[name].name: value for name, value in values.items()})
         except ValueError as error:
             raise SettingsError(f"{role}: {error}") from error
 
@@ -137,10 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """
         shared = _fields(Settings)
         return {
-            f"KETTLE_{field.name.upper()}"
-            if field.name in shared
-            else f"{_prefix(role)}{field.name.upper()}": text
-            for field in msgspec.structs.fields(self)
+            f"KETTLE_{name.upper()}" if name in shared else f"{_prefix(role)}{name.upper()}": text
+            for name, field in _fields(type(self)).items()
             if (value := getattr(self, field.name)) != _default(field)
             for text in (_text(value),)
         }
@@ -176,7 +174,10 @@ def _is_secret(kind: Any) -> bool:
 
 
 def _fields(kind: type[Settings]) -> dict[str, msgspec.structs.FieldInfo]:
-    return {field.name: field for field in msgspec.structs.fields(kind)}
+    """
+    By the name that people write: that of a field, unless it is a word of Python's.
+    """
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def _prefix(role: str) -> str:

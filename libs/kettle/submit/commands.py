@@ -28,7 +28,9 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
+    "job_max_vacate_time": ("JobMaxVacateTime",),
     "log": ("userlog",),
+    "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_retries": ("JobMaxRetries",),
     "mount_under_scratch": (),
     "notification": ("JobNotification",),
@@ -70,8 +72,8 @@ _NOT_YET: Final = """
     dont_encrypt_output_files email_attributes encrypt_execute_directory encrypt_input_files encrypt_output_files
     erase_output_and_error_on_restart gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory
     gpus_minimum_runtime grid_resource hold hold_kill_sig image_size job_ad_information_attrs job_machine_attrs
-    job_machine_attrs_history_length job_max_vacate_time jobset keep_claim_idle kill_sig kill_sig_timeout
-    leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle max_job_retirement_time
+    job_machine_attrs_history_length jobset keep_claim_idle kill_sig kill_sig_timeout
+    leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle
     max_materialize max_transfer_input_mb max_transfer_output_mb
     next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user
     output_destination output_directory

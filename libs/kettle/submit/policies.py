@@ -15,6 +15,8 @@ from kettle.wire.ads.types import Ad, Expr
 EXPRESSIONS: Final[Mapping[str, str]] = {
     "allowed_execute_duration": "AllowedExecuteDuration",
     "allowed_job_duration": "AllowedJobDuration",
+    "job_max_vacate_time": "JobMaxVacateTime",
+    "max_job_retirement_time": "MaxJobRetirementTime",
     "on_exit_hold": "OnExitHold",
     "on_exit_hold_reason": "OnExitHoldReason",
     "on_exit_hold_subcode": "OnExitHoldSubCode",

@@ -52,7 +52,7 @@ SHORT: Final[Tables] = {
     "negotiator": {"interval": 2.0, "ad_interval": 2.0},
     "startd": {
         "update_interval": 1.0,
-        "kill_timeout": 2.0,
+        "machine_max_vacate_time": 2.0,
         "shutdown_kill_timeout": 0.5,
         "report_repeat": 0.3,
         "container_runtimes": [],

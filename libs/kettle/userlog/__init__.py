@@ -21,8 +21,10 @@ from kettle.userlog.events import (
     Released,
     Resource,
     Submitted,
+    Suspended,
     Terminated,
     Termination,
+    Unsuspended,
 )
 from kettle.userlog.follow import Checkpoint, Missing, Writer, follow
 from kettle.userlog.parse import UserLogFormatError, parse
@@ -46,9 +48,11 @@ __all__ = [
     "Released",
     "Resource",
     "Submitted",
+    "Suspended",
     "Tail",
     "Terminated",
     "Termination",
+    "Unsuspended",
     "UserLogError",
     "UserLogFormatError",
     "UserLogProjector",

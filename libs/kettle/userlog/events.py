@@ -122,6 +122,19 @@ class Aborted(LogEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Suspended(LogEvent, frozen=True, kw_only=True):
+    """010: the job's processes stand still."""
+
+    number: ClassVar[int] = 10
+    processes: int = 0
+
+
+class Unsuspended(LogEvent, frozen=True, kw_only=True):
+    """011: they go on."""
+
+    number: ClassVar[int] = 11
+
+
 class Held(LogEvent, frozen=True, kw_only=True):
     """012: the job waits for somebody."""
 

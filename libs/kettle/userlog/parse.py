@@ -22,8 +22,10 @@ from kettle.userlog.events import (
     Other,
     Released,
     Submitted,
+    Suspended,
     Terminated,
     Termination,
+    Unsuspended,
 )
 from kettle.userlog.table import is_heading, parse_table
 from kettle.wire.jobs import JobId
@@ -38,6 +40,7 @@ _CODE: Final = re.compile(r"\tCode (\d+) Subcode (-?\d+)")
 _EVICTED: Final = re.compile(r"Job was evicted\.(?: Code (\d+) Subcode (-?\d+))?")
 _NORMAL: Final = re.compile(r"\t\(1\) Normal termination \(return value (-?\d+)\)")
 _SIGNAL: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (\d+)\)")
+_SUSPENDED: Final = re.compile(r"\tNumber of processes actually suspended: (\d+)")
 _CORE: Final = re.compile(r"\t\(1\) Corefile in: (.*)")
 
 
@@ -153,6 +156,16 @@ def _aborted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return Aborted(**known, reason=_reason(lines))
 
 
+def _suspended(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    count = _SUSPENDED.fullmatch(lines[1]) if len(lines) > 1 else None
+    return Suspended(**known, processes=int(count[1]) if count else 0)
+
+
+def _unsuspended(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    del lines  # it says no more than that
+    return Unsuspended(**known)
+
+
 def _held(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     # A reader takes the second line for the codes, wherever they stand: so a reason may have one line only.
     code = _CODE.fullmatch(lines[2]) if len(lines) > 2 else None
@@ -176,6 +189,8 @@ _READERS: Final = {
     5: _terminated,
     6: _image_size,
     9: _aborted,
+    10: _suspended,
+    11: _unsuspended,
     12: _held,
     13: _released,
 }

@@ -16,7 +16,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kettle.userlog.events import Aborted, Evicted, Executing, Held, LogEvent, Released, Submitted, Terminated
+from kettle.userlog.events import (
+    Aborted,
+    Evicted,
+    Executing,
+    Held,
+    LogEvent,
+    Released,
+    Submitted,
+    Suspended,
+    Terminated,
+    Unsuspended,
+)
 from kettle.userlog.render import render
 from kettle.userlog.state import Cluster, Job, State
 from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
@@ -28,10 +39,12 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     decode,
 )
@@ -123,6 +136,10 @@ class UserLogProjector:
             case JobStarted():
                 state.started_at = event.at or at
                 yield from self._line(self._executing(job, state, at))
+            case JobSuspended(processes=processes) if state.started_at:
+                yield from self._line(Suspended(job=job, at=at, processes=processes))
+            case JobContinued() if state.started_at:
+                yield from self._line(Unsuspended(job=job, at=at))
             case JobVacated():
                 yield from self._vacated(job, state, event, at)
             case JobCompleted():

@@ -17,8 +17,10 @@ from kettle.userlog.events import (
     Other,
     Released,
     Submitted,
+    Suspended,
     Terminated,
     Termination,
+    Unsuspended,
 )
 from kettle.userlog.table import render_table
 
@@ -62,15 +64,25 @@ def _body(event: LogEvent) -> list[str]:
             return _image_size(event)
         case Aborted():
             return ["Job was aborted.", *_indented(event.reason)]
+        case Suspended() | Unsuspended() | Held() | Released():
+            return _waiting(event)
+        case Other():
+            return event.lines
+        case _:
+            raise TypeError(f"{type(event).__name__} is not a log event that can be written")
+
+
+def _waiting(event: Suspended | Unsuspended | Held | Released) -> list[str]:
+    match event:
+        case Suspended(processes=processes):
+            return ["Job was suspended.", f"\tNumber of processes actually suspended: {processes}"]
+        case Unsuspended():
+            return ["Job was unsuspended."]
         case Held():
             reason = event.reason or "Reason unspecified"
             return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]
         case Released():
             return ["Job was released.", *_indented(event.reason)]
-        case Other():
-            return event.lines
-        case _:
-            raise TypeError(f"{type(event).__name__} is not a log event that can be written")
 
 
 def _evicted(event: Evicted) -> list[str]:

@@ -23,6 +23,20 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
     usage: Usage
 
 
+class Suspended(msgspec.Struct, frozen=True, kw_only=True, tag="suspended"):
+    """All processes of the job stand still."""
+
+    at: float
+    processes: int = 0
+    """How many there are."""
+
+
+class Continued(msgspec.Struct, frozen=True, kw_only=True, tag="continued"):
+    """They go on."""
+
+    at: float
+
+
 class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that the job left. Small ones carry their bytes; the others are read with `fetch_output`."""
 
@@ -59,7 +73,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     usage: Usage = Usage()
 
 
-Body = Started | Measured | Exited | Failed
+Body = Started | Measured | Suspended | Continued | Exited | Failed
 
 
 class ReportKey(msgspec.Struct, frozen=True, array_like=True):
@@ -85,6 +99,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     body: Body
     trace: str = ""
     """W3C traceparent of the job."""
+    closing: bool = False
+    """Of a final report: the claim is over with its attempt."""
 
     @property
     def key(self) -> ReportKey:

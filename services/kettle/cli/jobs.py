@@ -24,8 +24,15 @@ RIGHT: Final = frozenset({"ID", "RUN_TIME", "PRI", "SIZE", "EXIT"})
 
 # Arguments are kept quoted; a person wants to see the words, and the whole language of them would take long to load.
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
-_LETTERS: Final = {"idle": "I", "running": "R", "removed": "X", "completed": "C", "held": "H"}
-_TOTALS: Final = ("completed", "removed", "idle", "running", "held")
+_LETTERS: Final = {
+    "idle": "I",
+    "running": "R",
+    "removed": "X",
+    "completed": "C",
+    "held": "H",
+    "suspended": "S",
+}
+_TOTALS: Final = ("completed", "removed", "idle", "running", "held", "suspended")
 
 
 def queue_row(ad: Ad, now: float) -> list[Cell]:
@@ -33,7 +40,7 @@ def queue_row(ad: Ad, now: float) -> list[Cell]:
     A job as `condor_q -nobatch` shows it.
     """
     ran = number(ad, "RemoteWallClockTime")
-    if status_of(ad) == "running" and (start := number(ad, "JobCurrentStartDate")):
+    if status_of(ad) in {"running", "suspended"} and (start := number(ad, "JobCurrentStartDate")):
         ran += now - start
     return [
         str(id_of(ad)),
@@ -100,7 +107,7 @@ def total_line(statuses: Sequence[str]) -> str:
     The last line of `condor_q`.
     """
     counts = ", ".join(f"{statuses.count(status)} {status}" for status in _TOTALS)
-    return f"Total for query: {len(statuses)} jobs; {counts}, 0 suspended"
+    return f"Total for query: {len(statuses)} jobs; {counts}"
 
 
 def number(ad: Ad, name: str) -> float:

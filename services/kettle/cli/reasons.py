@@ -3,6 +3,7 @@ Why a job is where it is: the schedd's and the negotiator's knowledge as sentenc
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.commands.negotiator import Verdict
 from kettle.wire.commands.schedd import Explanation
 from kettle.wire.events.cycle import Clause, Rejection
+
+_SUSPENDED: Final = 7
+"""JobStatus."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +82,8 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     place = explanation.ad.get("RemoteHost", "a claimed slot")
     started = "JobCurrentStartExecutingDate" in explanation.ad
     doing = "runs on" if started else "is being started on"
+    if explanation.ad.get("JobStatus") == _SUSPENDED:
+        doing = "is suspended by the policy of"
     return Answer(
         job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now."]
     )

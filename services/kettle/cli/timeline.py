@@ -17,10 +17,12 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     MachineJoined,
     MachineLeft,
@@ -31,6 +33,8 @@ _Told = (
     ClusterSubmitted
     | JobAssigned
     | JobStarted
+    | JobSuspended
+    | JobContinued
     | JobVacated
     | JobCompleted
     | JobHeld
@@ -86,6 +90,8 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             return f"given {slot}{_attempt(attempt)}", "idle"
         case JobStarted(attempt=attempt, pid=pid):
             return f"runs{_attempt(attempt)}{f' as process {pid}' if pid else ''}", "running"
+        case JobSuspended() | JobContinued():
+            return _suspended(event)
         case JobVacated():
             return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
         case JobCompleted():
@@ -102,6 +108,13 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             return _said("removed", event.by, event.reason), "removed"
         case _:
             assert_never(event)
+
+
+def _suspended(event: JobSuspended | JobContinued) -> tuple[str, str]:
+    if isinstance(event, JobContinued):
+        return "goes on after its suspension", "running"
+    how = f" ({counted(event.processes, 'process', 'processes')})" if event.processes else ""
+    return f"stands still: the machine suspended it{how}", "held"
 
 
 def _of_pool(event: _Pools) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.job import Begin, Command, End, Finish, Hold, decide
+from kettle.schedd.domain.job import Begin, Command, Continue, End, Finish, Hold, Suspend, decide
 from kettle.schedd.domain.job_policy import POLICY_UNDEFINED, SYSTEM_POLICY
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
@@ -18,12 +18,14 @@ from kettle.wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
     Began,
+    Continued,
     Ended,
     Finished,
     Matched,
     ReportAttempts,
     ShadowOrders,
     ShadowSync,
+    Suspended,
     Used,
 )
 from kettle.wire.commands.shadow import Assignment
@@ -81,7 +83,7 @@ class Partners:
                 self._measured(report, report.news)
                 continue
             known &= self._hear(report)
-            if not isinstance(report.news, Began) and (job := self._follow(report)) is not None:
+            if isinstance(report.news, Finished | Ended) and (job := self._follow(report)) is not None:
                 next_jobs.append(job)
         frame = await self._ledger.record([])
         if not known:
@@ -113,7 +115,7 @@ class Partners:
             return False
         stream = job_stream(report.job)
         self._ledger.record([(stream, event) for event in events])
-        if not isinstance(report.news, Began):
+        if isinstance(report.news, Finished | Ended):
             self._shadows.forget(report.job)
             self._give_up(report, stream)
         return True
@@ -136,15 +138,14 @@ class Partners:
 
     def _follow(self, report: AttemptReport) -> JobId | None:
         """What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated."""
-        if isinstance(report.news, Ended):
-            if report.news.claim_lost:
-                self._claims.end(report.claim, report.news.reason, release=False)
-                return None
-            if (
-                report.news.code in REFUSED_ACTIVATION
-            ):  # the machine does not like this claim's jobs (any more)
-                self._claims.end(report.claim, report.news.reason)
-                return None
+        news = report.news
+        reason = news.reason if isinstance(news, Ended) else "the machine ended the claim with its job"
+        if isinstance(news, Finished | Ended) and news.claim_lost:
+            self._claims.end(report.claim, reason, release=False)
+            return None
+        if isinstance(news, Ended) and news.code in REFUSED_ACTIVATION:
+            self._claims.end(report.claim, reason)  # the machine does not like this claim's jobs (any more)
+            return None
         job = self._claims.reuse(report.claim)
         return None if job == report.job and not self._is_next(report) else job
 
@@ -171,6 +172,11 @@ def command_of(report: AttemptReport) -> Command:
                 hold=True,
                 usage=_sane_usage(news.usage),
             )
+        case Suspended():
+            processes = int(_sane(news.processes))
+            return Suspend(report.attempt, report.claim, processes, _sane(news.at))
+        case Continued():
+            return Continue(report.attempt, report.claim, _sane(news.at))
         case Finished():
             return Finish(
                 attempt=report.attempt,

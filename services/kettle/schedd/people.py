@@ -11,6 +11,7 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
+from kettle.jobs import Status
 from kettle.schedd.domain import policy
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
@@ -284,7 +285,8 @@ def _reason(status: str, ad: Ad) -> str:
         case "removed":
             return str(ad.get("RemoveReason", ""))
         case "running":
-            return f"running on {ad.get('RemoteHost', 'a claimed slot')}"
+            how = "suspended" if ad.get("JobStatus") == Status.SUSPENDED else "running"
+            return f"{how} on {ad.get('RemoteHost', 'a claimed slot')}"
         case _:
             return ""
 

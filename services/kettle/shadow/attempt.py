@@ -17,10 +17,11 @@ from kettle.shadow.places import Places
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
+from kettle.wire.commands import schedd
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Exited, Failed, Measured, Report, ReportKey, Started
+from kettle.wire.work import Continued, Exited, Failed, Measured, Report, ReportKey, Started, Suspended
 
 _log: Final = logging.getLogger(__name__)
 
@@ -206,6 +207,12 @@ class Attempt:
                     continue
                 case Measured():
                     continue
+                case Suspended(processes=processes, at=at):
+                    self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
+                    continue
+                case Continued(at=at):
+                    self._side.reporter.tell(self._report(schedd.Continued(at=at)))
+                    continue
                 case Exited() as exited:
                     news = await self._guarded(self._finish(exited))
                 case Failed() as failed:
@@ -218,6 +225,8 @@ class Attempt:
                     )
                 case _:
                     assert_never(report.body)
+            if report.closing:
+                news = msgspec.structs.replace(news, claim_lost=True)
             await self._tell(news)
             worker.confirm(report.key)
             return
@@ -254,7 +263,9 @@ class Attempt:
             news = msgspec.structs.replace(news, reason=_told(news.reason))
         await self._side.reporter.tell(self._report(news))
 
-    def _report(self, news: Began | Finished | Ended | Used) -> AttemptReport:
+    def _report(
+        self, news: Began | schedd.Suspended | schedd.Continued | Finished | Ended | Used
+    ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,
             attempt=self.assignment.attempt,

@@ -25,7 +25,10 @@ CLASSAD_LIFETIME_S: Final = 900.0
 _RETRY_S: Final = 0.5
 _LIFETIMES: Final = 3
 """How many updates may be lost before an ad expires."""
-_VOLATILE: Final = frozenset({"MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime"})
+_VOLATILE: Final = frozenset({
+    "MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime", "KeyboardIdle", "ConsoleIdle", "ClockMin", "ClockDay",
+    "LoadAvg", "TotalLoadAvg", "CondorLoadAvg", "TotalCondorLoadAvg",
+})  # fmt: skip
 
 
 class Advertiser:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.startd.domain.claim import Begun, Change, Claimed
+from kettle.startd.domain.changes import Begun, Change, Claimed
 from kettle.startd.domain.machine import Machine
 from kettle.startd.journal import Journal
 

@@ -3,19 +3,26 @@ Commands: decide, record, answer.
 """
 
 import asyncio
+import logging
 import os
+from collections.abc import Collection
 from typing import Any, Final
 
 from kettle.bus.ports import RefusedError, Served
+from kettle.classad import ClassAdParseError, parse
 from kettle.startd.books import NotRecordedError
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.claim import Begun
+from kettle.startd.domain.changes import Begun
+from kettle.startd.domain.claim import Drain as Wish
+from kettle.startd.domain.draining import DrainRefused
 from kettle.startd.startd import Startd, moment
 from kettle.wire.commands.startd import (
     ACTIVATE,
     ALIVE,
+    CANCEL_DRAIN,
     CONFIRM,
     DEACTIVATE,
+    DRAIN,
     FETCH_OUTPUT,
     RELEASE,
     REQUEST_CLAIMS,
@@ -25,10 +32,12 @@ from kettle.wire.commands.startd import (
     ActivationResult,
     Alive,
     AliveReply,
+    CancelDrain,
     ClaimsDecided,
     Confirm,
     Deactivate,
     Done,
+    Drain,
     FetchOutput,
     Piece,
     Release,
@@ -36,15 +45,20 @@ from kettle.wire.commands.startd import (
 )
 from kettle.wire.identity import Identity
 
+_log: Final = logging.getLogger(__name__)
 _PIECE_BYTES: Final = 512 * 1024
 
 
 class Handlers:
     """
-    What schedds and shadows ask of this machine.
+    What schedds, shadows and administrators ask of this machine.
     """
 
-    def __init__(self, startd: Startd) -> None:
+    def __init__(self, startd: Startd, *, administrators: Collection[str] = ()) -> None:
+        """
+        `administrators` may drain it.
+        """
+        self._administrators = administrators
         self._startd = startd
         self._machine = startd.machine
 
@@ -60,6 +74,8 @@ class Handlers:
             Served(RELEASE, self.release),
             Served(CONFIRM, self.confirm),
             Served(FETCH_OUTPUT, self.fetch_output),
+            Served(DRAIN, self.drain),
+            Served(CANCEL_DRAIN, self.cancel_drain),
         ]
 
     async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:
@@ -88,7 +104,7 @@ class Handlers:
         Take claims back.
         """
         _only("schedd", caller)
-        self._startd.record(claims.release(self._machine, command.claims, command.reason))
+        self._startd.record(claims.release(self._machine, command.claims, command.reason, moment()))
         return Done()
 
     async def activate(self, command: Activate, caller: Identity) -> Activated:
@@ -125,8 +141,51 @@ class Handlers:
         """
         _only("shadow", caller)
         for attempt in command.attempts:
-            self._startd.record(attempts.deactivate(self._machine, attempt))
+            self._startd.record(attempts.deactivate(self._machine, attempt, moment()))
         return Done()
+
+    async def drain(self, command: Drain, caller: Identity) -> Done:
+        """
+        Empty the machine.
+        """
+        self._only_administrators(caller)
+        for name, text in (("check", command.check), ("start", command.start)):
+            _expression(name, text)
+        wish = Wish(
+            id=command.id,
+            speed=command.speed,
+            at=0.0,
+            by=caller.name,
+            reason=command.reason,
+            start=command.start or "false",
+            resume=command.resume,
+        )
+        try:
+            self._startd.overseer.drain(wish, command.check)
+        except DrainRefused as refusal:
+            raise RefusedError("refused", str(refusal)) from refusal
+        _log.info("draining", extra={"by": caller.name, "speed": command.speed, "request": command.id})
+        return Done()
+
+    async def cancel_drain(self, command: CancelDrain, caller: Identity) -> Done:
+        """
+        Take work again.
+        """
+        self._only_administrators(caller)
+        try:
+            self._startd.overseer.cancel(command.request)
+        except DrainRefused as refusal:
+            raise RefusedError("refused", str(refusal)) from refusal
+        _log.info("draining is cancelled", extra={"by": caller.name})
+        return Done()
+
+    def _only_administrators(self, caller: Identity) -> None:
+        if caller.kind != "user" or caller.name not in self._administrators:
+            raise RefusedError(
+                "denied",
+                f"{caller.name} is no administrator of {self._machine.facts.name}: "
+                "see administrators in the table [startd] of its settings",
+            )
 
     async def confirm(self, command: Confirm, caller: Identity) -> Done:
         """
@@ -166,6 +225,14 @@ def _read(path: str, name: str, offset: int, length: int) -> bytes:
         return os.pread(fd, max(0, min(length, _PIECE_BYTES)), offset)
     finally:
         os.close(fd)
+
+
+def _expression(name: str, text: str) -> None:
+    try:
+        if text:
+            parse(text)
+    except ClassAdParseError as error:
+        raise RefusedError("malformed", f"{name}: {error}") from error
 
 
 def _only(role: str, caller: Identity) -> None:

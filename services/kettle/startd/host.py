@@ -40,6 +40,17 @@ def account(settings: StartdSettings, slot: int) -> Account | None:
     return Account(settings.slot_uid_base + slot, settings.slot_uid_base + slot)
 
 
+def administrators(settings: StartdSettings) -> frozenset[str]:
+    """
+    Names of the people who may drain this machine: whoever could stop the startd anyway, and who is named.
+    """
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return frozenset(settings.administrators)
+    return frozenset({*settings.administrators, own})
+
+
 def home() -> str:
     """
     Our own account's home directory; empty if it has none.

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.startd.domain.claim import Change
+from kettle.startd.domain.changes import Change
 
 _LENGTH: Final = struct.Struct("!I")
 _COMPACT_BYTES: Final = 4 << 20

@@ -1,16 +1,19 @@
 """What can be set about a startd; times are seconds, and the defaults are HTCondor's."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.startd.domain import policy
 from kettle.startd.domain.layout import SlotType
 from kettle.wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Expression = str | float | bool
+"""An expression as text; a number or truth value stands for itself."""
 
 
 class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,8 +27,42 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """MiB to give away; 0: all that the machine has."""
     disk: Count = 0
     """KiB to give away; 0: what is free below `execute`."""
-    start: str = "true"
+    start: Expression = "true"
     """START: whether the slot (MY) takes the job (TARGET)."""
+    rank: Expression = "0.0"
+    """RANK: how much the slot likes the job."""
+    is_owner: Expression = "false"
+    """IS_OWNER: whether the machine's owner has the slot for himself; then it takes no jobs."""
+    want_suspend: Expression = "false"
+    """WANT_SUSPEND: whether SUSPEND is asked about the job, and PREEMPT only when it is suspended."""
+    suspend: Expression = "false"
+    """SUSPEND: whether the job's processes are to stand still."""
+    continue_: Expression = msgspec.field(default="true", name="continue")
+    """CONTINUE: whether a suspended job goes on."""
+    preempt: Expression = "false"
+    """PREEMPT: whether the job is to leave the slot, after its retirement time."""
+    want_vacate: Expression = "true"
+    """WANT_VACATE: whether a job that has to leave is asked to end, and not killed at once."""
+    kill: Expression = "false"
+    """KILL: whether a job that was asked to end is to be killed before its time is over."""
+    want_hold: Expression = "false"
+    """WANT_HOLD: whether a job that PREEMPT ends is held, and does not run again elsewhere."""
+    want_hold_reason: Expression = "undefined"
+    """WANT_HOLD_REASON: why, a string."""
+    want_hold_subcode: Expression = "0"
+    """WANT_HOLD_SUBCODE: HoldReasonSubCode, an integer."""
+    max_job_retirement_time: Expression = "0"
+    """MaxJobRetirementTime: seconds that a job may run undisturbed; one may ask for fewer."""
+    machine_max_vacate_time: Expression = "600"
+    """MachineMaxVacateTime: seconds from the soft kill signal to SIGKILL; a job may ask for fewer."""
+    claim_worklife: Expression = "1200"
+    """CLAIM_WORKLIFE: seconds after which a claim takes no further job; -1: never, 0: one job per claim."""
+    polling_interval: Seconds = 5.0
+    """Between two looks at what the expressions above say of the slots (POLLING_INTERVAL)."""
+    console_devices: tuple[str, ...] = ("tty[0-9]*", "console", "input/*")
+    """Devices below `/dev`, as patterns, whose use counts as use of the console (CONSOLE_DEVICES)."""
+    administrators: tuple[str, ...] = ()
+    """Who may drain this machine, beside the account that the startd runs as."""
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: str = "Cpus"
@@ -56,10 +93,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Between repeats of an ad that has not changed."""
     activity_delay: Seconds = 1.0
     """How long the beginning or end of a job may wait to be seen in its slot's ad; resources never wait."""
-    kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 600.0
-    """From the soft kill signal to SIGKILL (MachineMaxVacateTime); a job may ask for less."""
     shutdown_kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 3.0
-    """The same when the startd is being stopped."""
+    """The most that `machine_max_vacate_time` is when the startd is being stopped."""
     monitor_interval: Seconds = 5.0
     """Between two measurements of a job by its starter."""
     measure_interval: Seconds = 300.0
@@ -92,6 +127,29 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a starter whose process is not known may take to find a startd that was restarted."""
 
     @property
+    def policy(self) -> dict[str, str]:
+        """The texts of the policy's expressions, by HTCondor's names."""
+        return {
+            name: _text(getattr(self, _POLICY_FIELDS.get(name, name.lower()))) for name in policy.DEFAULTS
+        }
+
+    @property
     def state_path(self) -> Path:
         """Where the journal, the reports, the input cache and the starters' socket are."""
         return self.home_path / "startd"
+
+
+_POLICY_FIELDS: Final = {
+    "CONTINUE": "continue_",
+    "MaxJobRetirementTime": "max_job_retirement_time",
+    "MachineMaxVacateTime": "machine_max_vacate_time",
+}
+
+
+def _text(said: Expression) -> str:
+    return str(said).lower() if isinstance(said, bool) else str(said)
+
+
+def setting_of(name: str) -> str:
+    """The setting that holds an expression of the policy, as people write it."""
+    return _POLICY_FIELDS.get(name, name.lower()).removesuffix("_")

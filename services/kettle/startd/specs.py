@@ -12,9 +12,9 @@ from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.jobad import long_form
 from kettle.execution.linux import boottime
 from kettle.startd import host
-from kettle.startd.domain.ads import claim_ad
-from kettle.startd.domain.claim import Claim
-from kettle.startd.domain.machine import Facts
+from kettle.startd.domain.ads import claim_ad, question
+from kettle.startd.domain.claim import Claim, Now
+from kettle.startd.domain.machine import Machine
 from kettle.startd.settings import StartdSettings
 from kettle.wire.commands.startd import Activation
 
@@ -26,13 +26,14 @@ class Specs:
 
     def __init__(
         self,
-        facts: Facts,
+        machine: Machine,
         settings: StartdSettings,
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
     ) -> None:
-        self._facts = facts
+        self._machine = machine
+        self._facts = machine.facts
         self._settings = settings
         self._execute = execute
         self._cgroups = cgroups
@@ -40,9 +41,9 @@ class Specs:
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
-    def of(self, claim: Claim, activation: Activation, inputs: list[Input], *, draining: bool) -> JobSpec:
+    def of(self, claim: Claim, activation: Activation, inputs: list[Input], now: Now) -> JobSpec:
         """
-        The order for the starter of an attempt; a draining machine gives jobs less time to end.
+        The order for the starter of an attempt; a startd that is being stopped gives jobs less time to end.
         """
         account = host.account(self._settings, claim.slot)
         return JobSpec(
@@ -67,13 +68,20 @@ class Specs:
             account=account,
             cgroups=self._cgroups,
             home="" if account is not None else self._home,
-            kill_timeout=self._settings.shutdown_kill_timeout if draining else self._settings.kill_timeout,
+            kill_timeout=self.kill_timeout(claim, now),
             monitor_interval=self._settings.monitor_interval,
             measure_interval=self._settings.measure_interval,
             enforce_disk=self._settings.enforce_disk,
             containers=self._containers,
             trace=activation.trace,
         )
+
+    def kill_timeout(self, claim: Claim, now: Now) -> float:
+        """
+        Seconds that a job on a claim has after its soft kill signal, if it does not ask for fewer.
+        """
+        own = question(self._machine, claim, now).seconds("MachineMaxVacateTime")
+        return max(0.0, min(own, self._settings.shutdown_kill_timeout) if self._machine.stopping else own)
 
     def _machine_ad(self, claim: Claim) -> str:
         """
@@ -82,7 +90,7 @@ class Specs:
         text = self._machine_ads.get(claim.key.claim)
         if text is None:
             still = msgspec.structs.replace(claim, attempt=None)
-            text = long_form(claim_ad(self._facts, still, now=claim.made))
+            text = long_form(claim_ad(self._machine, still, now=claim.made))
             self._machine_ads[claim.key.claim] = text
         return text
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kettle.execution.attempt import AttemptId, Input, StoredReport
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
@@ -19,25 +21,29 @@ from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.claim import (
-    Attempt,
+from kettle.startd.domain.changes import (
     Begun,
     Change,
-    Claim,
     Claimed,
     Closing,
+    Continued,
+    Drained,
+    Draining,
     Gone,
     Met,
-    Now,
     Over,
     Renewed,
-    Stop,
+    Reopened,
     Stopped,
+    Suspended,
 )
+from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.evictions import Evictions
 from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache, InputError
 from kettle.startd.nursery import Nursery
+from kettle.startd.observing import Observer
+from kettle.startd.overseeing import Overseer
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.specs import Specs
@@ -76,6 +82,7 @@ class Startd:
         reporter: Reporter,
         advertiser: Advertiser,
         cache: InputCache,
+        observer: Observer,
         tasks: asyncio.TaskGroup,
         telemetry: Telemetry,
     ) -> None:
@@ -90,9 +97,12 @@ class Startd:
         self._telemetry = telemetry
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
-        self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
+        self._tenancy = Tenancy(nursery, self)
         self._nursery = nursery
-        self._specs = Specs(machine.facts, settings, execute, cgroups, containers)
+        self._specs = Specs(machine, settings, execute, cgroups, containers)
+        self.overseer: Final = Overseer(
+            machine, self.record, moment, advertiser, observer, interval=settings.polling_interval
+        )
 
     async def advertised(self) -> None:
         """
@@ -122,17 +132,23 @@ class Startd:
 
     def _act(self, change: Change) -> None:
         match change:
-            case Claimed() | Closing():
+            case Claimed() | Closing() | Reopened():
                 self._advertiser.now()
                 self._deadlines.set()
-            case Gone(claim=name):
-                self._specs.forget(name)
+            case Draining() | Drained() | Gone():
+                if isinstance(change, Gone):
+                    self._specs.forget(change.claim)
                 self._advertiser.now()
+                self.overseer.wake()
             case Renewed(claims=names, deadline=deadline):
                 for attempt in self._attempts_of(names):
                     self._tenancy.renew(attempt, deadline)
                 self._deadlines.set()
             case Begun() | Over():
+                self._advertiser.soon()
+            case Suspended(claim=name) | Continued(claim=name):
+                for attempt in self._attempts_of([name]):
+                    self._tenancy.still(attempt, suspended=isinstance(change, Suspended))
                 self._advertiser.soon()
             case Stopped(claim=name, stop=stop):
                 self._end(name, stop)
@@ -150,9 +166,9 @@ class Startd:
             fetching = self._fetching.pop(attempt, None)
             if fetching is not None:
                 fetching.cancel()
-                self._bury(attempt, Failed(hold=False, code=stop.code, reason=stop.reason))
+                self._bury(attempt, _failed(stop))
             else:
-                limit = self._settings.shutdown_kill_timeout if self.machine.draining else None
+                limit = self._specs.kill_timeout(self.machine.claims[name], moment())
                 self._tenancy.end(attempt, stop, limit=limit)
 
     # -- attempts ----------------------------------------------------------------------------------------------------
@@ -189,7 +205,7 @@ class Startd:
             self._bury(attempt, failed)
 
     def _start(self, claim: Claim, activation: Activation, inputs: list[Input]) -> None:
-        self._tenancy.start(self._specs.of(claim, activation, inputs, draining=self.machine.draining))
+        self._tenancy.start(self._specs.of(claim, activation, inputs, moment()))
 
     def _attempt(self, attempt: AttemptId) -> Attempt | None:
         claim = self.machine.claims.get(attempt.claim)
@@ -217,10 +233,11 @@ class Startd:
         """
         if stored.id in self._evictions:
             return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
-        self.reporter.finish(stored)
+        changes = attempts.over(self.machine, stored.report, moment())
+        self.reporter.finish(_closing(stored, changes))
         self._trace(stored.report)
         self._tenancy.forget(stored.id)
-        self.record(attempts.over(self.machine, stored.report, moment()))
+        self.record(changes)
 
     def _trace(self, report: Report) -> None:
         if isinstance(report.body, Exited | Failed) and report.trace:
@@ -262,8 +279,7 @@ class Startd:
         _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
         known = self._attempt(attempt)
         stop = known.stop if known is not None else None
-        code = stop.code if stop is not None else STARTER_ERROR
-        self._bury(attempt, Failed(hold=False, code=code, reason=stop.reason if stop is not None else reason))
+        self._bury(attempt, _failed(stop or Stop(STARTER_ERROR, reason)))
 
     def _bury(self, attempt: AttemptId, failed: Failed) -> None:
         """
@@ -274,9 +290,10 @@ class Startd:
         if claim is None or known is None:
             return
         report = attempts.obituary(claim, known, failed)
+        changes = attempts.over(self.machine, report, moment())
         stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
-        self.reporter.write(stored)
-        self.record(attempts.over(self.machine, report, moment()))
+        self.reporter.write(_closing(stored, changes))
+        self.record(changes)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -300,7 +317,7 @@ class Startd:
                 continue
             self._tenancy.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
             if claim.attempt.stop is not None:
-                self._tenancy.end(attempt, claim.attempt.stop)
+                self._end(claim.key.claim, claim.attempt.stop)
         self._nursery.listen(self._tenancy.arrive)
         await self._evictions.leftovers(known)
 
@@ -327,9 +344,9 @@ class Startd:
         """
         End all jobs and claims, and say so; returns when the bus knows.
         """
-        self.machine.draining = True
+        self.machine.stopping = True
         self._advertiser.now()
-        self.record(claims.drain(self.machine))
+        self.record(claims.shut_down(self.machine, moment()))
         await self._tenancy.emptied()
         self.record([Gone(name) for name in self.machine.claims])
         await self.reporter.sent()
@@ -344,3 +361,19 @@ class Startd:
         self._evictions.close()
         self._nursery.close()
         self._books.close()
+
+
+def _failed(stop: Stop) -> Failed:
+    """
+    How an attempt ended that was told to, and has no starter to say so.
+    """
+    return Failed(hold=stop.hold, code=stop.code, subcode=stop.subcode, reason=stop.reason)
+
+
+def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
+    """
+    The report as it is told: with the word that its claim is over too, if it is.
+    """
+    if not any(isinstance(change, Gone) for change in changes):
+        return stored
+    return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

@@ -12,9 +12,10 @@ from kettle.startd import host
 from kettle.startd.domain.ads import slot_ad, weight_of
 from kettle.startd.domain.layout import LayoutError, lay_out
 from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.policy import Policy, PolicyError
 from kettle.startd.domain.resources import STANDARD, Carving, Resources
 from kettle.startd.inventory import Inventory, take_inventory
-from kettle.startd.settings import StartdSettings
+from kettle.startd.settings import StartdSettings, setting_of
 from kettle.startd.usable import usable_cpus, usable_memory
 
 
@@ -25,7 +26,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     Raises:
         SettingsError: a setting cannot be: an expression that is none, slots that the machine has no room for.
     """
-    _expression("START", settings.start)
+    policy = _policy(settings)
     inventory = take_inventory(settings)
     detected = Resources(
         cpus=usable_cpus(),
@@ -52,13 +53,23 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         devices=inventory.devices,
         offline=inventory.offline,
         carving=_carving(settings, inventory),
-        start=settings.start,
+        policy=policy,
         weight=settings.slot_weight,
         attributes={**host.platform_attributes(), **settings.attributes},
         started=int(time.time()),
     )
     _check_weight(facts)
     return facts
+
+
+def _policy(settings: StartdSettings) -> Policy:
+    try:
+        return Policy(settings.policy)
+    except PolicyError as error:
+        name = setting_of(error.name)
+        raise SettingsError(
+            f"KETTLE_STARTD_{name.upper()}, or {name} in the table [startd] ({error.name}): {error}"
+        ) from error
 
 
 def _expression(setting: str, text: str) -> Node:

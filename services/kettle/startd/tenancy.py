@@ -14,7 +14,7 @@ import msgspec
 
 from kettle.execution.attempt import AttemptId, JobSpec
 from kettle.execution.linux import signal_process, start_time
-from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said, ToStartd
+from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Suspend, ToStartd
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Attempt, Stop
 from kettle.startd.nursery import Nursery
@@ -34,10 +34,9 @@ class Tenancy:
     Starts starters, listens to them, and notices when they are gone.
     """
 
-    def __init__(self, nursery: Nursery, landlord: Landlord, *, kill_timeout: float) -> None:
+    def __init__(self, nursery: Nursery, landlord: Landlord) -> None:
         self._nursery = nursery
         self._landlord = landlord
-        self._kill_timeout = kill_timeout
         self._tenants: dict[AttemptId, Tenant] = {}
         self._strangers: set[Channel] = set()
         self._loop = asyncio.get_running_loop()
@@ -86,6 +85,7 @@ class Tenancy:
         self.expect(attempt)
         tenant = self._tenants[attempt]
         tenant.stop = known.stop
+        tenant.suspended = known.suspended is not None
         if known.pid and self._watch(tenant, known.pid, known.start_time):
             return
         self._loop.call_later(patience if not known.pid else 0.0, self._missing, tenant)
@@ -108,19 +108,28 @@ class Tenancy:
         if tenant is not None and tenant.spec is not None:
             tenant.spec = msgspec.structs.replace(tenant.spec, deadline=max(deadline, tenant.spec.deadline))
 
-    def end(self, attempt: AttemptId, stop: Stop, *, limit: float | None = None) -> None:
+    def still(self, attempt: AttemptId, *, suspended: bool) -> None:
         """
-        Have the job ended.  A starter that does not do it in time is killed; `limit` shortens that time.
+        Have the job's processes stand still, or go on.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is None:
+            return
+        tenant.suspended = suspended
+        if tenant.channel is not None and tenant.met:
+            tenant.channel.send(Suspend() if suspended else Continue())
+
+    def end(self, attempt: AttemptId, stop: Stop, *, limit: float) -> None:
+        """
+        Have the job ended.  A starter that does not do it within `limit` seconds is killed.
         """
         tenant = self._tenants.get(attempt)
         if tenant is None:
             return
         tenant.stop = stop
         if tenant.channel is not None:
-            tenant.channel.send(End(stop.code, stop.reason, stop.hard))
-        patience = 0.0 if stop.hard else self._kill_timeout
-        if limit is not None:
-            patience = min(patience, limit)
+            tenant.channel.send(_end(stop))
+        patience = 0.0 if stop.hard else limit
         if tenant.enforcement is not None:
             tenant.enforcement.cancel()
         tenant.enforcement = self._loop.call_later(patience + _HARD_PATIENCE_S, self._enforce, tenant)
@@ -213,8 +222,12 @@ class Tenancy:
         tenant.met = True
         tenant.spec = None  # it is not needed any more, and may hold large inputs
         self._unwatch(tenant)
+        if (
+            tenant.suspended is not None
+        ):  # said again it changes nothing, and a former startd may not have said it
+            channel.send(Suspend() if tenant.suspended else Continue())
         if tenant.stop is not None:
-            channel.send(End(tenant.stop.code, tenant.stop.reason, tenant.stop.hard))
+            channel.send(_end(tenant.stop))
 
     def _lose(self, tenant: Tenant, channel: Channel) -> None:
         """
@@ -272,3 +285,7 @@ class Tenancy:
             return  # its line, or the watch, tells
         if tenant.channel is None:
             self._missing(tenant)
+
+
+def _end(stop: Stop) -> End:
+    return End(stop.code, stop.reason, stop.hard, hold=stop.hold, subcode=stop.subcode)

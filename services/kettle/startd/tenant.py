@@ -56,5 +56,7 @@ class Tenant:
         self.started = 0
         self.watch = -1
         self.stop: Stop | None = None
+        self.suspended: bool | None = None
+        """Whether the job is to stand still; None: nobody has ever said."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()

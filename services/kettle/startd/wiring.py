@@ -28,6 +28,7 @@ from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
 from kettle.startd.journal import Journal, lock_state
 from kettle.startd.nursery import Nursery
+from kettle.startd.observing import Observer
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.startd import Startd
@@ -122,12 +123,14 @@ async def running(
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,
+                observer=Observer(facts.policy, console=settings.console_devices),
                 tasks=tasks,
                 telemetry=telemetry or Telemetry(),
             )
             try:
                 await startd.take_over()
-                await bus.serve("startd", machine.facts.name, Handlers(startd).served(), version=VERSION)
+                handlers = Handlers(startd, administrators=host.administrators(settings))
+                await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 name = machine.facts.name
                 # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
@@ -136,6 +139,7 @@ async def running(
                     reporter.repeat(),
                     startd.watch_leases(),
                     startd.watch_disk(),
+                    startd.overseer.run(),
                     advertiser.run(),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]

@@ -9,9 +9,13 @@ import os
 import resource
 import signal
 from contextlib import suppress
+from typing import Final
 
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import cpu_seconds, descendants_of, resident_kib
+
+_MOST_LOOKS: Final = 100
+"""How often we look for processes that were made meanwhile: a set-user-id program may go on making them for ever."""
 
 
 class Family:
@@ -37,6 +41,33 @@ class Family:
                 ProcessLookupError, PermissionError
             ):  # a set-user-id program may be beyond our rights
                 os.kill(pid, number)
+
+    def suspend(self) -> int:
+        """
+        Have every process stand still, and return how many there are.
+
+        Without a group that can be frozen each is stopped: one that stands still makes no new ones, so a look that finds
+        none was the last.  Those with rights beyond ours go on.
+        """
+        if self._cgroup is not None and self._cgroup.freeze(frozen=True):
+            return len(self._cgroup.pids())
+        stopped: set[int] = set()
+        for _ in range(_MOST_LOOKS):
+            found = {*self._members(), *([self.pid] if self.status is None else [])} - stopped
+            if not found:
+                break
+            for pid in found:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGSTOP)
+            stopped |= found
+        return len(stopped)
+
+    def resume(self) -> None:
+        """
+        Have every process go on.
+        """
+        if self._cgroup is None or not self._cgroup.freeze(frozen=False):
+            self.signal(signal.SIGCONT)
 
     def reap(self) -> bool:
         """

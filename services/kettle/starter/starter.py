@@ -18,7 +18,7 @@ from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.execution.outputs import TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
-from kettle.execution.protocol import End, Hello, Over, Renew, Run, Said
+from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Suspend
 from kettle.execution.quoting import QuotingError
 from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
@@ -38,13 +38,15 @@ from kettle.starter.verdict import (
     out_of_memory,
 )
 from kettle.wire.events.job import Usage
-from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
+from kettle.wire.work import Body, Continued, Exited, Failed, Measured, Report, Started, Suspended
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
+_HELD: Final = 1000
+"""VacateReasonCode of attempts whose job is held: it chooses the signal."""
 _LONGEST_POLL_S: Final = 3600.0
 _FIRST_STORE_PAUSE_S: Final = 0.1
 _LAST_STORE_PAUSE_S: Final = 2.0
@@ -82,6 +84,9 @@ class Starter:
         self._monitor_at = boottime() + order.spec.monitor_interval
         self._measure_at = boottime() + _FIRST_MEASURE_S
         self._limits: list[tuple[float, Ending]] = []
+        self._suspended = False
+        self._stillness: Report | None = None
+        """What was last said about suspension: said again and again, because a report that is not final may be lost."""
         self._sequence = order.spec.sequence
 
     def run(self) -> None:
@@ -194,10 +199,35 @@ class Starter:
             match message:
                 case Renew(deadline=deadline):
                     self._deadline = max(self._deadline, deadline)
-                case End(code=code, reason=reason, hard=hard):
-                    self._end(family, Ending(hold=False, code=code, reason=reason), hard=hard)
+                case End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
+                    ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
+                    self._end(family, ending, hard=hard)
+                case Suspend():
+                    self._suspend(family)
+                case Continue():
+                    self._resume(family)
                 case Run():
                     pass  # said twice is said once
+
+    def _suspend(self, family: Family) -> None:
+        if self._ending is not None:
+            return
+        if not self._suspended:
+            self._suspended = True
+            processes = family.suspend()
+            self._stillness = self._report(Suspended(at=time.time(), processes=processes))
+        self._repeat()
+
+    def _resume(self, family: Family) -> None:
+        if self._suspended:
+            self._suspended = False
+            family.resume()
+            self._stillness = self._report(Continued(at=time.time()))
+        self._repeat()
+
+    def _repeat(self) -> None:
+        if self._stillness is not None:
+            self._line.say(Said(self._stillness))
 
     def _tick(self, family: Family) -> None:
         now = boottime()
@@ -228,6 +258,7 @@ class Starter:
         if boottime() >= self._measure_at:
             self._measure_at = boottime() + self._spec.measure_interval
             self._line.say(Said(self._report(Measured(usage=self._usage(family.running_cpu_seconds())))))
+            self._repeat()
 
     def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
         """
@@ -241,7 +272,10 @@ class Starter:
             family.signal(9)
         elif first:
             self._hard_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
-            family.signal(self._job.kill_signal(ending.code))
+            family.signal(self._job.kill_signal(_HELD if ending.hold else ending.code))
+            if self._suspended:  # else it would not hear of it
+                self._suspended = False
+                family.resume()
 
     def _orphaned(self) -> NoReturn:
         """

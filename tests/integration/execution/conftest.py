@@ -45,7 +45,7 @@ def settings(directory: Path) -> StartdSettings:
         memory=4096,
         disk=1 << 20,
         report_repeat=0.3,
-        kill_timeout=5.0,
+        machine_max_vacate_time=5.0,
         monitor_interval=0.2,
         adoption_patience=0.5,
         container_runtimes=(),  # trying them takes longer than most tests

@@ -31,7 +31,6 @@ from kettle.wire.commands.schedd import (
     ReportAttempts,
     ShadowOrders,
     ShadowSync,
-    Used,
 )
 from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
 from kettle.wire.commands.startd import (
@@ -124,7 +123,7 @@ class Schedd:
 
         def said() -> list[Ended | Finished]:
             mine = (r.news for r in self.reports if (r.job, r.attempt) == key)
-            return [news for news in mine if not isinstance(news, Began | Used)]
+            return [news for news in mine if isinstance(news, Ended | Finished)]
 
         await until(said)
         return said()[0]

@@ -7,11 +7,13 @@ from kettle.wire.events import (
     ClusterSubmitted,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobEvent,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
 )
@@ -259,3 +261,22 @@ def test_jobs_of_a_cluster_share_nothing_that_changes() -> None:
     ]
     assert list(made(0, "ap").items()) == list(job_ad(submitted, 5_000_000, 0, schedd="ap").items())
     assert ["Out", "Args", "User", "TotalSubmitProcs"] == list(second)[:4]
+
+
+def test_a_suspended_job_has_a_status_of_its_own() -> None:
+    """JobStatus 7, and the seconds that it stood still, whatever ends the suspension."""
+    suspended = JobSuspended(attempt=1, processes=2)
+    still = after(ASSIGNED, STARTED, suspended)
+    assert {
+        "JobStatus": 7,
+        "LastJobStatus": 2,
+        "LastSuspensionTime": QUEUED + 30,
+        "TotalSuspensions": 1,
+    } == part(still, "JobStatus", "LastJobStatus", "LastSuspensionTime", "TotalSuspensions")
+
+    vacated = JobVacated(attempt=1, code=1014, reason="drained", usage=USAGE)
+    for ending, status in ((JobContinued(attempt=1), 2), (JobHeld(code=1, reason="x"), 5), (vacated, 1)):
+        ad = after(ASSIGNED, STARTED, suspended, ending)
+        assert {"JobStatus": status, "LastSuspensionTime": 0, "CumulativeSuspensionTime": 10} == part(
+            ad, "JobStatus", "LastSuspensionTime", "CumulativeSuspensionTime"
+        )

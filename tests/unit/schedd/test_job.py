@@ -6,6 +6,7 @@ from kettle.schedd.domain.job import (
     Assign,
     Begin,
     Command,
+    Continue,
     End,
     Finish,
     Hold,
@@ -13,10 +14,21 @@ from kettle.schedd.domain.job import (
     Refused,
     Release,
     Remove,
+    Suspend,
     decide,
     evolve,
 )
-from kettle.wire.events import JobAssigned, JobCompleted, JobEvent, JobHeld, JobStarted, JobVacated, Usage
+from kettle.wire.events import (
+    JobAssigned,
+    JobCompleted,
+    JobContinued,
+    JobEvent,
+    JobHeld,
+    JobStarted,
+    JobSuspended,
+    JobVacated,
+    Usage,
+)
 
 
 def given(*commands: Command) -> Job:
@@ -161,3 +173,31 @@ def test_a_job_that_fails_again_and_again_waits_longer_and_longer() -> None:
         for event in decide(job, command):
             job = evolve(job, event)
     assert 0.0 == job.cooling
+
+
+def test_a_suspended_job_runs_and_says_so() -> None:
+    """
+    Each word counts once, only of the attempt that lives, and only in turn.
+    """
+    still, on = Suspend(1, "c", 3, 2.0), Continue(1, "c", 4.0)
+    running = given(assign, begin)
+
+    assert [] == decide(running, on)
+    assert [JobSuspended(attempt=1, processes=3, at=2.0)] == decide(running, still)
+    suspended = given(assign, begin, still)
+    assert ("running", True, []) == (suspended.status, suspended.suspended, decide(suspended, still))
+    assert [JobContinued(attempt=1, at=4.0)] == decide(suspended, on)
+    assert not given(assign, begin, still, on).suspended
+    assert [] == decide(suspended, Suspend(2, "c", 1, 9.0))
+
+
+@pytest.mark.parametrize("command", [hold, remove, end, finish()])
+def test_no_suspension_outlasts_its_attempt(command: Command) -> None:
+    """
+    Held, removed, vacated or finished: what the worker still says of it is stale.
+    """
+    job = given(assign, begin, Suspend(1, "c", 3, 2.0), command)
+
+    assert not job.suspended
+    assert [] == decide(job, Continue(1, "c", 4.0))
+    assert [] == decide(job, Suspend(1, "c", 3, 5.0))

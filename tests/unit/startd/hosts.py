@@ -5,6 +5,7 @@ Machines and messages for the tests of what a startd decides.
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.claim import Now
 from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.policy import DEFAULTS, Policy
 from kettle.startd.domain.resources import Resources
 from kettle.startd.domain.slots import whole_machine
 from kettle.wire.ads import Ad, Scalar
@@ -23,13 +24,18 @@ KEY = ClaimKey("c1", "s1")
 TOTAL = Resources(cpus=4, memory=1000, disk=10_000)
 
 
-def machine(start: str = "true", **attributes: Scalar) -> Machine:
+def machine(start: str = "true", **given: Scalar) -> Machine:
+    """
+    One with these attributes; those that are named as expressions of its policy are these.
+    """
+    policy = {name: str(given[name]) for name in DEFAULTS if name in given}
+    attributes = {name: value for name, value in given.items() if name not in policy}
     facts = Facts(
         name="host",
         total=TOTAL,
         detected=TOTAL,
         slots=whole_machine(TOTAL),
-        start=start,
+        policy=Policy({"START": start, **policy}),
         attributes=attributes,
     )
     return Machine(facts, capability="right")

@@ -4,7 +4,8 @@ The ads of a machine.
 
 from kettle.classad import ClassAd, evaluate_attribute, matches
 from kettle.startd.domain.ads import claim_ad, slot_ad, startd_ad
-from kettle.startd.domain.claim import Attempt, Claim, Claimed, Closing
+from kettle.startd.domain.changes import Claimed, Closing, Stopped
+from kettle.startd.domain.claim import Attempt, Claim, Stop
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
 from kettle.startd.domain.slots import whole_machine
@@ -61,7 +62,7 @@ def test_a_draining_machine_matches_nothing() -> None:
     Requirements are false.
     """
     host = machine()
-    host.draining = True
+    host.stopping = True
 
     ad = slot_ad(host, host.facts.slots[0], now=0.0)
 
@@ -72,7 +73,7 @@ def test_a_claimed_slot_tells_what_runs_on_it_but_no_secret() -> None:
     """
     Owner, job and public id of the claim.
     """
-    ad = claim_ad(machine().facts, claim(), now=0.0)
+    ad = claim_ad(machine(), claim(), now=0.0)
 
     assert ("Claimed", "Busy", "alice", "3.4", "schedd#3.4", "c1") == tuple(
         ad[name] for name in ("State", "Activity", "RemoteOwner", "JobId", "GlobalJobId", "PublicClaimId")
@@ -82,15 +83,17 @@ def test_a_claimed_slot_tells_what_runs_on_it_but_no_secret() -> None:
 
 def test_a_claim_that_ends_is_seen_to_end() -> None:
     """
-    Preempting, Vacating.
+    Retiring as long as its job may run, then Preempting; the slot matches nothing from the beginning.
     """
     host = machine()
     host.apply(Claimed(claim()))
     host.apply(Closing("c1", "over"))
+    retiring = claim_ad(host, host.claims["c1"], now=0.0)
+    host.apply(Stopped("c1", Stop(1017, "over")))
+    vacating = claim_ad(host, host.claims["c1"], now=0.0)
 
-    ad = claim_ad(host.facts, host.claims["c1"], now=0.0)
-
-    assert ("Preempting", "Vacating") == (ad["State"], ad["Activity"])
+    assert ("Claimed", "Retiring", False) == tuple(retiring[n] for n in ("State", "Activity", "Requirements"))
+    assert ("Preempting", "Vacating") == (vacating["State"], vacating["Activity"])
 
 
 def test_the_startd_tells_the_whole_machine() -> None:

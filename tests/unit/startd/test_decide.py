@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.claim import Change, Closing, Gone, Met, Now, Over, Renewed, Stop, Stopped
+from kettle.startd.domain.changes import Change, Closing, Gone, Met, Over, Renewed, Stopped
+from kettle.startd.domain.claim import Now, Stop
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
 from kettle.startd.domain.slots import whole_machine
@@ -133,7 +134,7 @@ def test_a_draining_machine_takes_nothing() -> None:
     And says so.
     """
     host = machine()
-    host.draining = True
+    host.stopping = True
 
     assert "draining" in claimed(host).reason
 
@@ -182,7 +183,7 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
     assert ([], [], []) == (reply.unknown, reply.extra, renewed)
     assert [Closing, Stopped] == [type(change) for change in changes]
     assert host.claims["c1"].attempt is not None
-    assert host.claims["c1"].attempt.stop == Stop(1008, changes[0].reason, hard=True)  # type: ignore[union-attr]
+    assert host.claims["c1"].attempt.stop == Stop(1008, changes[0].reason, hard=True, at=2000.0)  # type: ignore[union-attr]
 
     over = attempts.over(host, report(), NOW)
     assert [Over("c1", JobId(1, 0), 1, 2, NOW.time), Gone("c1")] == over
@@ -195,8 +196,8 @@ def test_an_idle_claim_ends_at_once() -> None:
     host = machine()
     claimed(host)
 
-    assert [Gone("c1")] == claims.release(host, [KEY], "enough")
-    assert [] == claims.release(host, [ClaimKey("c1", "wrong")], "enough")
+    assert [Gone("c1")] == claims.release(host, [KEY], "enough", NOW)
+    assert [] == claims.release(host, [ClaimKey("c1", "wrong")], "enough", NOW)
 
 
 @pytest.mark.parametrize(
@@ -273,13 +274,14 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
 
     heard: list[list[Change]] = []
     for command in (soft, soft, hard, soft, hard):
-        changes = attempts.deactivate(host, command)
+        changes = attempts.deactivate(host, command, NOW)
         heard.append(changes)
         for change in changes:
             host.apply(change)
 
-    first, hurried = Stop(1023, "removed"), Stop(1023, "removed", hard=True)
-    assert [[Stopped("c1", first)], [], [Stopped("c1", hurried)], [], []] == heard
+    first = Stop(1023, "removed", at=NOW.clock)
+    hurried = msgspec.structs.replace(first, hard=True)
+    assert [[Stopped("c1", first, NOW.time)], [], [Stopped("c1", hurried, NOW.time)], [], []] == heard
 
 
 def test_deactivation_needs_the_secret_and_the_attempt() -> None:
@@ -293,7 +295,7 @@ def test_deactivation_needs_the_secret_and_the_attempt() -> None:
     this, other = JobId(1, 0), JobId(1, 7)
     for key, job, attempt in ((ClaimKey("c1", "x"), this, 2), (KEY, this, 1), (KEY, other, 2)):
         order = Deactivation(key=key, job=job, attempt=attempt, code=1, reason="")
-        assert [] == attempts.deactivate(host, order)
+        assert [] == attempts.deactivate(host, order, NOW)
 
 
 def test_a_report_that_is_not_final_ends_nothing() -> None:

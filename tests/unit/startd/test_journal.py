@@ -12,7 +12,8 @@ import pytest
 import kettle.startd.books
 import kettle.startd.journal
 from kettle.startd.books import Books, NotRecordedError
-from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Met, Renewed
+from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Renewed
+from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
 from kettle.startd.domain.slots import whole_machine

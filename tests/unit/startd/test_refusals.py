@@ -7,7 +7,7 @@ import pytest
 
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.ads import slot_ad
-from kettle.startd.domain.claim import Gone, Over, Renewed
+from kettle.startd.domain.changes import Gone, Over, Renewed
 from kettle.wire.ads import Expr, Scalar
 from kettle.wire.commands.startd import (
     NOT_KNOWN,

@@ -9,10 +9,12 @@ import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
 from kettle.startd.domain.ads import slot_ad, slot_ads
-from kettle.startd.domain.claim import Change, Claim, Gone
+from kettle.startd.domain.changes import Change, Gone
+from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.claims import request_claims
 from kettle.startd.domain.layout import SlotType, lay_out
 from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
 from kettle.startd.domain.slots import device
 from kettle.wire.ads import Ad, Expr, Scalar
@@ -40,7 +42,7 @@ def machine(
         devices={"GPUs": {each: device(each, properties) for each, properties in GPUS.items()}},
         carving=carving or Carving(),
         weight=weight,
-        start=start,
+        policy=Policy({"START": start}),
     )
     return Machine(facts, capability="right")
 

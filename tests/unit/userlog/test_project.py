@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from datetime import UTC
 from pathlib import PurePosixPath
 
-from kettle.userlog import Line, Tail, UserLogProjector, parse
+from kettle.userlog import Line, Suspended, Tail, UserLogProjector, parse
 from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events import (
     ClaimEnded,
@@ -11,10 +11,12 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
     encode,
@@ -272,3 +274,16 @@ def test_redelivered_lines_are_found() -> None:
         tail.already_written(text)
         for text in ("a\n...\n", "a\n...\n", "a\n...\n", "b\nc\n...\n", "torn\n...\n")
     ]
+
+
+def test_suspended_and_continued() -> None:
+    """The log tells both, with the number of processes; not of an attempt that never began."""
+    shard = Shard()
+    shard.feed(cluster())
+    assert [] == shard.feed(ASSIGNED, JobSuspended(attempt=1, processes=3))
+    lines = shard.feed(STARTED, JobSuspended(attempt=1, processes=3), JobContinued(attempt=1))
+    assert ["001", "010", "011"] == numbers(lines)
+    text = "".join(line.text for line in lines)
+    assert "Job was suspended.\n\tNumber of processes actually suspended: 3\n...\n" in text
+    assert "Job was unsuspended.\n...\n" in text
+    assert [3] == [event.processes for event in parse(text) if isinstance(event, Suspended)]

@@ -187,6 +187,19 @@ class Began(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     at: float
 
 
+class Suspended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="suspended"):
+    """The job's processes stand still."""
+
+    processes: int = 0
+    at: float = 0.0
+
+
+class Continued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="continued"):
+    """They go on."""
+
+    at: float = 0.0
+
+
 class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="finished"):
     """The job is done; its output files are in place."""
 
@@ -194,6 +207,8 @@ class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     exit_signal: int | None = None
     at: float = 0.0
     usage: Usage = Usage()
+    claim_lost: bool = False
+    """The startd does not have this claim any more."""
 
 
 class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="ended"):
@@ -220,7 +235,7 @@ class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     job: JobId
     attempt: int
     claim: str
-    news: Began | Finished | Ended | Used
+    news: Began | Suspended | Continued | Finished | Ended | Used
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

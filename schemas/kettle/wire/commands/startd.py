@@ -1,5 +1,7 @@
 """What a startd is asked to do. Claims are named by their public id and proved by their secret."""
 
+from typing import Annotated, Literal
+
 import msgspec
 
 from kettle.wire.ads.types import Ad
@@ -169,6 +171,28 @@ class Piece(msgspec.Struct, frozen=True):
     data: bytes
 
 
+class Drain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Empty the machine: nothing new begins, and what runs is ended in the given way. Said again it changes nothing."""
+
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
+    """Made by the asker: names the request from now on."""
+    speed: Literal["graceful", "quick", "fast"] = "graceful"
+    """After retirement and vacate time, after vacate time, or at once."""
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    check: str = ""
+    """An expression that has to be true of every slot, else nothing is drained; empty: there is none."""
+    start: str = ""
+    """START meanwhile; empty: false."""
+    resume: bool = False
+    """Take work again when the machine is empty."""
+
+
+class CancelDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Take work again. With `request` only if it is that one which drains the machine."""
+
+    request: str = ""
+
+
 REQUEST_CLAIMS = Endpoint("startd", "request_claims", RequestClaims, ClaimsDecided)
 ALIVE = Endpoint("startd", "alive", Alive, AliveReply)
 ACTIVATE = Endpoint("startd", "activate", Activate, Activated)
@@ -177,4 +201,8 @@ RELEASE = Endpoint("startd", "release", Release, Done)
 CONFIRM = Endpoint("startd", "confirm", Confirm, Done)
 FETCH_OUTPUT = Endpoint("startd", "fetch_output", FetchOutput, Piece)
 
-ENDPOINTS = (REQUEST_CLAIMS, ALIVE, ACTIVATE, DEACTIVATE, RELEASE, CONFIRM, FETCH_OUTPUT)
+DRAIN = Endpoint("startd", "drain", Drain, Done)
+CANCEL_DRAIN = Endpoint("startd", "cancel_drain", CancelDrain, Done)
+
+FOR_USERS = (DRAIN, CANCEL_DRAIN)
+ENDPOINTS = (REQUEST_CLAIMS, ALIVE, ACTIVATE, DEACTIVATE, RELEASE, CONFIRM, FETCH_OUTPUT, *FOR_USERS)

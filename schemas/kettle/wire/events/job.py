@@ -41,6 +41,24 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
     """On the worker's clock, seconds since the epoch."""
 
 
+class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
+    """All processes of this attempt stand still, because the machine's policy wants it; it keeps its slot."""
+
+    attempt: int
+    processes: int = 0
+    """How many there were."""
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
+class JobContinued(Event, frozen=True, tag="job.continued/1"):
+    """The processes of this attempt, which was suspended, go on."""
+
+    attempt: int
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
 class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     """
     The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode, or HoldReasonCode (below 1000)
@@ -100,4 +118,14 @@ class JobRemoved(Event, frozen=True, tag="job.removed/1"):
     by: str = ""
 
 
-JobEvent = JobAssigned | JobStarted | JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved
+JobEvent = (
+    JobAssigned
+    | JobStarted
+    | JobSuspended
+    | JobContinued
+    | JobVacated
+    | JobCompleted
+    | JobHeld
+    | JobReleased
+    | JobRemoved
+)

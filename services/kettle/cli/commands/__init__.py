@@ -29,6 +29,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "for those who run a pool": {
         "run": "be one service of a pool",
+        "drain": "empty a machine, or have it take work again",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "version": "which Kettle this is",

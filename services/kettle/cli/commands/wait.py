@@ -165,7 +165,7 @@ class Bar:
     def _show(self, progress: Progress) -> None:
         said = (
             f"{progress.counts[status]} {status}"
-            for status in ("running", "idle", "held")
+            for status in ("running", "suspended", "idle", "held")
             if progress.counts[status]
         )
         self._bar.update(self._task, total=progress.total, completed=progress.done, counts=", ".join(said))

@@ -18,11 +18,13 @@ import msgspec
 from kettle.wire.events import (
     JobAssigned,
     JobCompleted,
+    JobContinued,
     JobEvent,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
 )
@@ -50,6 +52,8 @@ class Job(msgspec.Struct, frozen=True):
     """How many attempts in a row failed for reasons that may repeat at once."""
     hold_code: int = 0
     """HoldReasonCode while it is held."""
+    suspended: bool = False
+    """Its newest attempt stands still; the job counts as running."""
 
     @property
     def cooling(self) -> float:
@@ -85,6 +89,23 @@ class Begin(msgspec.Struct, frozen=True):
     attempt: int
     claim: str
     pid: int
+    at: float
+
+
+class Suspend(msgspec.Struct, frozen=True):
+    """The worker says: the job's processes stand still."""
+
+    attempt: int
+    claim: str
+    processes: int
+    at: float
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """The worker says: they go on."""
+
+    attempt: int
+    claim: str
     at: float
 
 
@@ -142,7 +163,8 @@ class Remove(msgspec.Struct, frozen=True):
     by: str
 
 
-Command = Assign | Begin | Finish | End | Hold | Release | Remove
+Heard = Begin | Suspend | Continue | Finish | End
+Command = Assign | Heard | Hold | Release | Remove
 
 _STAYS = frozenset({0, 1, 16})
 """HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
@@ -153,7 +175,7 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
     match command:
         case Assign():
             return _assign(job, command)
-        case Begin() | Finish() | End():
+        case Begin() | Suspend() | Continue() | Finish() | End():
             return _hear(job, command)
         case Hold() | Release() | Remove():
             return _act(job, command)
@@ -169,12 +191,17 @@ def _assign(job: Job, command: Assign) -> list[JobEvent]:
     ]
 
 
-def _hear(job: Job, command: Begin | Finish | End) -> list[JobEvent]:
+def _hear(job: Job, command: Heard) -> list[JobEvent]:
     if command.attempt != job.attempt or command.claim != job.claim:
         return []  # of an attempt that is over: said twice is said once
     match command:
         case Begin(attempt=attempt, pid=pid, at=at):
             return [] if job.began else [JobStarted(attempt=attempt, pid=pid, at=at)]
+        case Suspend(attempt=attempt, processes=processes, at=at):
+            tells = job.status == "running" and not job.suspended
+            return [JobSuspended(attempt=attempt, processes=processes, at=at)] if tells else []
+        case Continue(attempt=attempt, at=at):
+            return [JobContinued(attempt=attempt, at=at)] if job.suspended else []
         case Finish() if job.status == "removed":
             return [
                 JobVacated(
@@ -240,6 +267,16 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return Job(status="running", attempt=event.attempt, claim=event.claim, failures=job.failures)
         case JobStarted():
             return msgspec.structs.replace(job, began=True)
+        case JobSuspended() | JobContinued():
+            return msgspec.structs.replace(job, suspended=isinstance(event, JobSuspended))
+        case _:
+            return _evolve_further(job, event)
+
+
+def _evolve_further(job: Job, event: JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved) -> Job:
+    """After what no suspension outlasts."""
+    job = msgspec.structs.replace(job, suspended=False)
+    match event:
         case JobVacated():
             status = "idle" if job.status == "running" else job.status
             failures = job.failures + 1 if event.code in MAY_REPEAT else 0

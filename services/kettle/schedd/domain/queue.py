@@ -6,7 +6,7 @@ working set changed, so that start-up reads those rows instead of history; finis
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
@@ -26,17 +26,20 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobContinued,
+    JobEvent,
     JobHeld,
     JobReleased,
     JobRemoved,
     JobStarted,
+    JobSuspended,
     JobVacated,
     Usage,
     decode,
 )
 from kettle.wire.jobs import JobId
 
-JOB_EVENTS: Final = (JobAssigned, JobStarted, JobVacated, JobCompleted, JobHeld, JobReleased, JobRemoved)
+JOB_EVENTS: Final = get_args(JobEvent)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -196,6 +199,8 @@ class Queue:
             case (
                 JobAssigned()
                 | JobStarted()
+                | JobSuspended()
+                | JobContinued()
                 | JobVacated()
                 | JobCompleted()
                 | JobHeld()
@@ -237,7 +242,7 @@ class Queue:
     def _job(
         self,
         stream: str,
-        event: JobAssigned | JobStarted | JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved,
+        event: JobEvent,
         at: int,
     ) -> list[Change]:
         job = job_of_stream(stream)

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
-from kettle.startd.domain.claim import Claim
+from kettle.startd.domain.claim import Attempt, Claim, Now
 from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.policy import Question
 from kettle.startd.domain.resources import STANDARD, Resources
 from kettle.startd.domain.slots import Slot, attribute_of
+from kettle.startd.domain.states import Activity, State, state_of
 from kettle.wire.ads import Ad, Expr
 
 
@@ -18,7 +20,7 @@ def slot_ads(machine: Machine, *, now: float) -> list[Ad]:
     """
     All slots of the machine, those that claims have before those that may be claimed.
     """
-    claimed = [claim_ad(machine.facts, claim, now=now) for claim in machine.claims.values()]
+    claimed = [claim_ad(machine, claim, now=now) for claim in machine.claims.values()]
     free = [
         slot_ad(machine, slot, now=now)
         for slot in machine.facts.slots
@@ -35,20 +37,21 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
     name = facts.slot_name(slot.number)
     left = machine.free(slot) if slot.partitionable else slot.total
     claims = machine.claims_on(slot)
-    shut = machine.draining or bool(machine.trouble) or not machine.open_to_claims(slot)
+    shut = machine.shut or slot.number in machine.owned or not machine.open_to_claims(slot)
+    state, activity = unclaimed_state(machine, slot)
     return {
-        **_common(facts, name, left, now=now),
+        **_common(machine, name, left, now=now),
         **_devices(facts, slot.devices, machine.free_devices(slot)),
         "SlotType": "Partitionable" if slot.partitionable else "Static",
         "PartitionableSlot": slot.partitionable,
         "DynamicSlot": False,
         "SlotID": slot.number,
         "SlotTypeID": slot.type,
-        "State": "Drained" if machine.draining else "Unclaimed",
-        "Activity": "Retiring" if machine.draining and machine.claims else "Idle",
-        "EnteredCurrentState": facts.started,
-        "EnteredCurrentActivity": facts.started,
-        "Draining": machine.draining,
+        "State": state,
+        "Activity": activity,
+        "EnteredCurrentState": int(machine.changed),
+        "EnteredCurrentActivity": int(machine.changed),
+        "CurrentRank": 0.0,
         **_totals("TotalSlot", slot.total),
         "Requirements": False if shut else Expr("START && WithinResourceLimits"),
         **({"Trouble": machine.trouble} if machine.trouble else {}),
@@ -56,10 +59,22 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
     }
 
 
-def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
+def unclaimed_state(machine: Machine, slot: Slot) -> tuple[State, Activity]:
+    """
+    Where a slot is that no claim has, or has as a whole.
+
+    One that takes jobs while the machine is being emptied has to be found by who looks for one.
+    """
+    if machine.draining and machine.shut:
+        return "Drained", "Retiring" if machine.claims else "Idle"
+    return "Owner" if slot.number in machine.owned else "Unclaimed", "Idle"
+
+
+def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
     """
     The slot of one claim.
     """
+    facts = machine.facts
     attempt = claim.attempt
     parent = facts.slot(facts.slot_name(claim.parent))
     kind: Ad = {"SlotType": "Static", "DynamicSlot": False}
@@ -70,35 +85,46 @@ def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
             "DSlotId": claim.slot,
             "ParentSlotId": claim.parent,
         }
+    state, activity = state_of(claim)
     return {
-        **_common(facts, facts.name_of(claim), claim.resources, now=now),
+        **_common(machine, facts.name_of(claim), claim.resources, now=now),
         **_devices(facts, claim.devices, claim.devices),
         **kind,
         "PartitionableSlot": False,
         "SlotID": claim.parent,
         **({"SlotTypeID": parent.type} if parent is not None else {}),
-        "State": _state(claim),
-        "Activity": _activity(claim),
-        "EnteredCurrentState": int(claim.made),
+        "State": state,
+        "Activity": activity,
+        "EnteredCurrentState": int(claim.entered or claim.made),
         "EnteredCurrentActivity": int(claim.changed),
+        "CurrentRank": claim.rank,
         **_totals("TotalSlot", claim.resources),
-        "Requirements": Expr("START && WithinResourceLimits"),
+        "Requirements": False if claim.ending else Expr("START && WithinResourceLimits"),
         "PublicClaimId": claim.key.claim,
         "RemoteOwner": claim.submitter,
         "RemoteUser": claim.submitter,
         "AccountingGroup": claim.submitter,
         "RemoteScheddName": claim.schedd,
         "ClientMachine": claim.schedd,
-        **(
-            {
-                "JobId": str(attempt.job),
-                "GlobalJobId": attempt.global_job_id,
-                "JobStart": int(attempt.began),
-            }
-            if attempt is not None
-            else {}
-        ),
+        **(_running(attempt) if attempt is not None else {}),
     }
+
+
+def _running(attempt: Attempt) -> Ad:
+    ad: Ad = {
+        "JobId": str(attempt.job),
+        "GlobalJobId": attempt.global_job_id,
+        "JobStart": int(attempt.began),
+    }
+    return ad | {"TotalJobSuspendTime": int(attempt.suspension)} if attempt.suspension else ad
+
+
+def question(machine: Machine, claim: Claim, now: Now) -> Question:
+    """
+    The machine's policy, to be asked about a claimed slot and what runs on it.
+    """
+    job = claim.attempt.ad if claim.attempt is not None else None
+    return Question(machine.facts.policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
 
 
 def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
@@ -134,21 +160,12 @@ def weight_of(expression: Node, slot: ClassAd) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _state(claim: Claim) -> str:
-    return "Preempting" if claim.ending else "Claimed"
-
-
-def _activity(claim: Claim) -> str:
-    if claim.attempt is None:
-        return "Idle"
-    return "Vacating" if claim.ending or claim.attempt.stop else "Busy"
-
-
 def _totals(prefix: str, resources: Resources) -> Ad:
     return {f"{prefix}{name}": amount for name, amount in resources.named().items()}
 
 
-def _common(facts: Facts, name: str, resources: Resources, *, now: float) -> Ad:
+def _common(machine: Machine, name: str, resources: Resources, *, now: float) -> Ad:
+    facts, drain = machine.facts, machine.drain
     ad: Ad = {
         "MyType": "Machine",
         "TargetType": "Job",
@@ -161,9 +178,11 @@ def _common(facts: Facts, name: str, resources: Resources, *, now: float) -> Ad:
         "DetectedCpus": facts.detected.cpus,
         "DetectedMemory": facts.detected.memory,
         "WithinResourceLimits": Expr(_limits(facts)),
-        "Start": Expr(facts.start),
-        "Rank": 0.0,
-        "CurrentRank": 0.0,
+        "Start": Expr(machine.start),
+        "Rank": Expr(facts.policy.texts["RANK"]) if facts.policy.ranks else 0.0,
+        "Draining": machine.draining,
+        **({"DrainingRequestId": drain.id, "DrainReason": drain.reason} if drain is not None else {}),
+        **machine.conditions,
         "HasFileTransfer": True,
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
@@ -213,10 +232,10 @@ def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
     """
     The dynamic slots rolled up, so that one ad tells about the whole machine.
     """
-    texts = {
+    texts: dict[str, list[str]] = {
         "ChildName": [facts.name_of(claim) for claim in claims],
-        "ChildState": [_state(claim) for claim in claims],
-        "ChildActivity": [_activity(claim) for claim in claims],
+        "ChildState": [state_of(claim)[0] for claim in claims],
+        "ChildActivity": [state_of(claim)[1] for claim in claims],
         "ChildRemoteUser": [claim.submitter for claim in claims],
     }
     have = [claim.resources.named() for claim in claims]

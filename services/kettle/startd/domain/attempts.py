@@ -5,13 +5,15 @@ The startd's answers about attempts: what may start on a claim, what is to be en
 import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
-from kettle.startd.domain.ads import claim_ad
-from kettle.startd.domain.claim import Attempt, Begun, Change, Claim, Gone, Now, Over, Stop, Stopped
+from kettle.startd.domain.ads import claim_ad, question
+from kettle.startd.domain.changes import Begun, Change, Gone, Over, Stopped
+from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
 from kettle.wire.work import Exited, Failed, Report
 
-BAD_REQUEST, NO_MATCH, STILL_CLEANING, NOT_IDLE, NOT_FOUND, UNHEALTHY = 1026, 1027, 1028, 1032, 1034, 1036
+BAD_REQUEST, NO_MATCH, STILL_CLEANING, WORKLIFE_EXPIRED = 1026, 1027, 1028, 1029
+NOT_IDLE, NOT_FOUND, UNHEALTHY = 1032, 1034, 1036
 """VacateReasonCode of refused activations."""
 
 STRIDE = 1 << 32
@@ -40,6 +42,8 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
         global_job_id=name if isinstance(name, str) else f"{claim.schedd}#{activation.job}",
         trace=activation.trace,
         began=now.time,
+        clock=now.clock,
+        ad=machine.facts.policy.keeps(activation.ad),
     )
     return result, [Begun(claim.key.claim, attempt)]
 
@@ -70,20 +74,27 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
         parts = file.name.split("/")
         if not file.name or "\0" in file.name or any(part in {"", ".", ".."} for part in parts):
             return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
-    if machine.facts.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
+    if machine.used(claim.key.claim) and _served(machine, claim, now):
+        return WORKLIFE_EXPIRED, "the claim has served its time (CLAIM_WORKLIFE)"
+    if machine.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
         return NO_MATCH, "START of the machine is not true for this job"
     return None
 
 
 def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:
-    slot = ClassAd.from_wire(claim_ad(machine.facts, claim, now=now.time))
+    slot = ClassAd.from_wire(claim_ad(machine, claim, now=now.time))
     try:
         return is_true(evaluate_attribute("Start", slot, ClassAd.from_wire(activation.ad), now.context))
     except EvaluationFailed:
         return False
 
 
-def deactivate(machine: Machine, command: Deactivation) -> list[Change]:
+def _served(machine: Machine, claim: Claim, now: Now) -> bool:
+    worklife = question(machine, claim, now).seconds("CLAIM_WORKLIFE")
+    return 0 <= worklife <= now.time - claim.made
+
+
+def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change]:
     """
     End an attempt; the claim stays.
     """
@@ -91,10 +102,10 @@ def deactivate(machine: Machine, command: Deactivation) -> list[Change]:
     running = claim.attempt if claim is not None else None
     if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
         return []
-    return stop_attempt(claim, Stop(command.code, command.reason, command.hard))
+    return stop_attempt(claim, Stop(command.code, command.reason, command.hard), now)
 
 
-def stop_attempt(claim: Claim, stop: Stop) -> list[Change]:
+def stop_attempt(claim: Claim, stop: Stop, now: Now) -> list[Change]:
     """
     The first reason counts; a hard order hurries one that was given time.
     """
@@ -103,7 +114,9 @@ def stop_attempt(claim: Claim, stop: Stop) -> list[Change]:
         return []
     if attempt.stop is not None:
         stop = msgspec.structs.replace(attempt.stop, hard=True)
-    return [Stopped(claim.key.claim, stop)]
+    else:
+        stop = msgspec.structs.replace(stop, at=now.clock)
+    return [Stopped(claim.key.claim, stop, now.time)]
 
 
 def over(machine: Machine, report: Report, now: Now) -> list[Change]:
@@ -116,7 +129,7 @@ def over(machine: Machine, report: Report, now: Now) -> list[Change]:
     if (claim.attempt.job, claim.attempt.attempt) != (report.job, report.attempt):
         return []
     ended = Over(report.claim, report.job, report.attempt, report.sequence, now.time)
-    return [ended, Gone(report.claim)] if claim.ending else [ended]
+    return [ended, Gone(report.claim)] if claim.ending or _served(machine, claim, now) else [ended]
 
 
 def obituary(claim: Claim, attempt: Attempt, failed: Failed) -> Report:

@@ -1,16 +1,16 @@
 """
-Claims and attempts of one machine, and every change that can happen to them.
-
-The changes are what the journal holds: a restarted startd folds them and knows what its predecessor knew.
+Claims and attempts of one machine, and the wish to have it empty.
 """
 
 import hmac
+from typing import Literal
 
 import msgspec
 
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.execution.attempt import AttemptId
 from kettle.startd.domain.resources import Resources
+from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
@@ -39,6 +39,11 @@ class Stop(msgspec.Struct, frozen=True):
     code: int
     reason: str
     hard: bool = False
+    hold: bool = False
+    """The code is a HoldReasonCode, and the job is held; else a VacateReasonCode."""
+    subcode: int = 0
+    at: float = 0.0
+    """When it was ordered, seconds since boot."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +59,24 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     trace: str = ""
     began: float = 0.0
     """Seconds since the epoch."""
+    clock: float = 0.0
+    """The same on the machine's clock since boot."""
+    ad: Ad = {}
+    """What the machine's policy may ask of the job."""
+    suspended: float | None = None
+    """Since when it is suspended, seconds since boot; None: it is not."""
+    suspension: float = 0.0
+    """Seconds of suspensions that are over."""
     pid: int = 0
     """The starter's; 0: it has not said hello yet."""
     start_time: int = 0
     stop: Stop | None = None
+
+    def run_time(self, clock: float) -> float:
+        """
+        Seconds that it has run at a moment, suspensions not counted.
+        """
+        return (clock if self.suspended is None else self.suspended) - self.clock - self.suspension
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +96,18 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     made: float
     """Seconds since the epoch."""
     changed: float
-    """When it became idle or busy, seconds since the epoch."""
+    """When it came into its activity, seconds since the epoch."""
     sequence: int = 0
     """Number of the last report: reports of one claim never share a number, whatever their attempt."""
     attempt: Attempt | None = None
     ending: str = ""
     """Why it ends as soon as its attempt is over; empty: it goes on."""
+    then: Stop | None = None
+    """How its attempt is ended if it is not over with its retirement time; None where it is being ended already."""
+    entered: float = 0.0
+    """When it came into its state, seconds since the epoch; 0: when it was made."""
+    rank: float = 0.0
+    """RANK of the machine for the job that asked for it."""
     parent: int = 1
     """Number of the slot that it was carved out of, or that it is."""
     whole: bool = False
@@ -96,6 +121,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         """
         return hmac.compare_digest(self.key.secret.encode(), key.secret.encode())
 
+    @property
+    def preempting(self) -> bool:
+        """
+        Whether it is being ended now: its lease is not renewed any more.
+        """
+        return bool(self.ending) and (self.attempt is None or self.attempt.stop is not None)
+
     def attempt_id(self) -> AttemptId | None:
         """
         The attempt that has no final report yet.
@@ -105,88 +137,25 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return AttemptId(self.key.claim, self.attempt.job, self.attempt.attempt)
 
 
-class Claimed(msgspec.Struct, frozen=True, tag="claimed"):
-    """
-    A claim was accepted.
-    """
-
-    claim: Claim
+Speed = Literal["graceful", "quick", "fast"]
+"""With retirement time and vacate time; with vacate time only; at once."""
 
 
-class Renewed(msgspec.Struct, frozen=True, tag="renewed"):
+class Drain(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Leases go on until `deadline`.
+    The machine is being emptied at somebody's wish.
     """
 
-    claims: list[str]
-    deadline: float
-
-
-class Begun(msgspec.Struct, frozen=True, tag="begun"):
-    """
-    An attempt was accepted; whatever happens now ends in a final report.
-    """
-
-    claim: str
-    attempt: Attempt
-
-
-class Met(msgspec.Struct, frozen=True, tag="met"):
-    """
-    The attempt's starter has said hello.
-    """
-
-    claim: str
-    pid: int
-    start_time: int
-
-
-class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
-    """
-    The attempt is to be ended.
-    """
-
-    claim: str
-    stop: Stop
-
-
-class Over(msgspec.Struct, frozen=True, tag="over"):
-    """
-    The attempt's final report, number `sequence`, is on disk.
-    """
-
-    claim: str
-    job: JobId
-    attempt: int
-    sequence: int
+    id: str
+    """Of the request; said again it changes nothing."""
+    speed: Speed
     at: float
-    """Seconds since the epoch."""
-
-
-class Remembered(msgspec.Struct, frozen=True, tag="remembered"):
-    """
-    Attempts of the claim that are over: a late repeat of their activation must not run them again.
-    """
-
-    claim: str
-    done: list[tuple[JobId, int]]
-
-
-class Closing(msgspec.Struct, frozen=True, tag="closing"):
-    """
-    The claim ends with its attempt.
-    """
-
-    claim: str
-    reason: str
-
-
-class Gone(msgspec.Struct, frozen=True, tag="gone"):
-    """
-    The claim is over; its resources are free.
-    """
-
-    claim: str
-
-
-Change = Claimed | Renewed | Begun | Met | Stopped | Over | Remembered | Closing | Gone
+    """When it began, seconds since the epoch."""
+    by: str = ""
+    reason: str = ""
+    start: str = "false"
+    """START meanwhile."""
+    resume: bool = False
+    """It is over when the machine is empty."""
+    staying: list[str] = []
+    """Claims that were there when it began; others came by `start` and stay until these are gone."""

@@ -9,11 +9,12 @@ import hmac
 
 import msgspec
 
-from kettle.classad import ClassAd, matches
+from kettle.classad import ClassAd, matches, rank
 from kettle.startd.domain.ads import claim_ad, slot_ad
 from kettle.startd.domain.assigning import suitable
 from kettle.startd.domain.attempts import stop_attempt
-from kettle.startd.domain.claim import Change, Claim, Claimed, Closing, Gone, Now, Renewed, Stop
+from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Renewed
+from kettle.startd.domain.claim import Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.resources import Resources, requested, sizes
 from kettle.startd.domain.slots import Slot
@@ -49,7 +50,7 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
         if key.claim not in left.claims:
             changes.append(Claimed(claim))
             left.apply(changes[-1])  # the next one is carved out of what is left
-        ad = claim_ad(machine.facts, claim, now=now.time)
+        ad = claim_ad(left, claim, now=now.time)
         granted.append(GrantedClaim(claim=key.claim, slot=machine.facts.name_of(claim), ad=ad))
     return ClaimsDecided(granted=granted, clock=now.clock, reason=reason), changes
 
@@ -71,10 +72,12 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     slot = machine.facts.slot(command.slot)
     if slot is None or not hmac.compare_digest(command.capability.encode(), machine.capability.encode()):
         return "the match is out of date"
-    if machine.draining:
-        return "the machine is draining"
     if machine.trouble:
         return machine.trouble
+    if machine.shut:
+        return "the machine is draining"
+    if slot.number in machine.owned:
+        return "the machine's owner has it for himself (IS_OWNER)"
     if not 0 < command.lease < LONGEST_LEASE:
         return f"a lease of {command.lease} seconds is none that a claim can have"
     if not machine.open_to_claims(slot):
@@ -98,9 +101,10 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
         whole=not slot.partitionable,
         devices=devices,
     )
-    if not matches(ClassAd.from_wire(claim_ad(machine.facts, claim, now=now.time)), job, now.context):
+    slot_of_claim = ClassAd.from_wire(claim_ad(machine, claim, now=now.time))
+    if not matches(slot_of_claim, job, now.context):
         return "START of the machine or Requirements of the job is not true for the slot that it would have"
-    return claim
+    return msgspec.structs.replace(claim, rank=rank(slot_of_claim, job, now.context))
 
 
 Share = tuple[Resources, dict[str, list[str]]]
@@ -133,7 +137,7 @@ def _every(slot: Slot) -> dict[str, list[str]]:
 
 def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[Change]]:
     """
-    Renew leases.  A claim that is ending exists until nothing of it is left, but its lease is not renewed.
+    Renew leases.  A claim that is being ended exists until nothing of it is left, but its lease is not renewed.
     """
     ours = [claim for key in command.claims if (claim := machine.proven(key)) is not None]
     named = {key.claim for key in command.claims}
@@ -146,7 +150,7 @@ def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[
             renewed = [
                 claim.key.claim
                 for claim in ours
-                if claim.lease == lease and not claim.ending and deadline > claim.deadline
+                if claim.lease == lease and not claim.preempting and deadline > claim.deadline
             ]
             if renewed:
                 changes.append(Renewed(renewed, deadline))
@@ -156,43 +160,45 @@ def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[
         extra=[
             claim.key.claim
             for claim in machine.of_schedd(command.schedd)
-            if claim.key.claim not in named and not claim.ending
+            if claim.key.claim not in named and not claim.preempting
         ],
     )
     return reply, changes
 
 
-def end_claim(claim: Claim, stop: Stop) -> list[Change]:
+def end_claim(claim: Claim, stop: Stop, now: Now) -> list[Change]:
     """
     End a claim: at once if it is idle, else when its attempt is over.
     """
     if claim.attempt is None:
         return [Gone(claim.key.claim)]
-    changes: list[Change] = [] if claim.ending else [Closing(claim.key.claim, stop.reason)]
-    return [*changes, *stop_attempt(claim, stop)]
+    changes: list[Change] = [] if claim.ending else [Closing(claim.key.claim, stop.reason, at=now.time)]
+    return [*changes, *stop_attempt(claim, stop, now)]
 
 
-def release(machine: Machine, keys: list[ClaimKey], reason: str) -> list[Change]:
+def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> list[Change]:
     """
     The schedd gives claims back.
     """
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     stop = Stop(RELEASED, reason or "the schedd released the claim")
-    return [change for claim in found for change in end_claim(claim, stop)]
+    return [change for claim in found for change in end_claim(claim, stop, now)]
 
 
 def expire(machine: Machine, now: Now) -> list[Change]:
     """
     End what was not renewed in time.  Hard: the submit side counts on it that the job is gone shortly after.
     """
-    late = [claim for claim in machine.claims.values() if not claim.ending and claim.deadline <= now.clock]
+    late = [
+        claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock
+    ]
     stop = Stop(RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True)
-    return [change for claim in late for change in end_claim(claim, stop)]
+    return [change for claim in late for change in end_claim(claim, stop, now)]
 
 
-def drain(machine: Machine) -> list[Change]:
+def shut_down(machine: Machine, now: Now) -> list[Change]:
     """
     End everything: the startd is being stopped.
     """
     stop = Stop(SHUTDOWN, "the startd is shutting down")
-    return [change for claim in machine.claims.values() for change in end_claim(claim, stop)]
+    return [change for claim in machine.claims.values() for change in end_claim(claim, stop, now)]

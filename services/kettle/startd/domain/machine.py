@@ -3,23 +3,22 @@ The machine: what it is, and the fold of everything that happened to its claims.
 """
 
 from collections.abc import Iterable
-from typing import assert_never
 
 import msgspec
 
-from kettle.startd.domain.claim import (
-    Begun,
+from kettle.startd.domain.changes import (
     Change,
-    Claim,
     Claimed,
-    Closing,
+    Drained,
+    Draining,
     Gone,
-    Met,
     Over,
     Remembered,
     Renewed,
-    Stopped,
 )
+from kettle.startd.domain.claim import Claim, Drain
+from kettle.startd.domain.folding import OfClaim, after
+from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
 from kettle.startd.domain.slots import Device, Slot
 from kettle.wire.ads import Ad
@@ -42,8 +41,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     offline: dict[str, list[str]] = {}
     """Ids that are there and not given away (OFFLINE_MACHINE_RESOURCE_<tag>)."""
     carving: Carving = Carving()
-    start: str = "true"
-    """The START expression."""
+    policy: Policy = Policy()
+    """What the owner of the machine allows."""
     weight: str = "Cpus"
     """The SLOT_WEIGHT expression."""
     attributes: Ad = {}
@@ -83,10 +82,42 @@ class Machine:
         self.facts = facts
         self.capability = capability
         self.claims: dict[str, Claim] = {}
-        self.draining = False
+        self.stopping = False
+        """The startd is being stopped."""
+        self.drain: Drain | None = None
+        """The wish to have the machine empty."""
+        self.owned: frozenset[int] = frozenset()
+        """Numbers of the slots that the machine's owner has for himself (IS_OWNER)."""
+        self.changed = float(facts.started)
+        """When draining or the owner's presence began or ended, seconds since the epoch."""
+        self.conditions: Ad = {}
+        """How busy the machine is and how long nobody has touched it, as measured last."""
         self.trouble = ""
         """Why nothing new is accepted although the machine is not draining; empty: it is well."""
         self._done: dict[str, set[tuple[JobId, int]]] = {}
+
+    @property
+    def draining(self) -> bool:
+        """
+        Whether the machine is being emptied, or is kept empty.
+        """
+        return self.stopping or self.drain is not None
+
+    @property
+    def start(self) -> str:
+        """
+        The START expression, which draining replaces.
+        """
+        if self.stopping:
+            return "false"
+        return self.facts.policy.texts["START"] if self.drain is None else self.drain.start
+
+    @property
+    def shut(self) -> bool:
+        """
+        Whether it takes nothing new, whatever it is.
+        """
+        return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
 
     def claims_on(self, slot: Slot) -> list[Claim]:
         """
@@ -158,9 +189,9 @@ class Machine:
 
     def next_deadline(self) -> float | None:
         """
-        When the next lease ends; claims that are ending already do not count.
+        When the next lease ends; claims that are being ended already do not count.
         """
-        return min((claim.deadline for claim in self.claims.values() if not claim.ending), default=None)
+        return min((claim.deadline for claim in self.claims.values() if not claim.preempting), default=None)
 
     def apply(self, change: Change) -> None:
         """
@@ -170,62 +201,55 @@ class Machine:
             case Claimed(claim=claim):
                 self.claims[claim.key.claim] = claim
             case Renewed(claims=names, deadline=deadline):
-                for name in names:
-                    if name in self.claims:
-                        self._replace(name, deadline=max(deadline, self.claims[name].deadline))
-            case Begun(claim=name, attempt=attempt):
-                self._replace(name, attempt=attempt, changed=attempt.began)
-            case Met() | Stopped():
-                self._change_attempt(change)
-            case Over() | Remembered():
-                self._finish(change)
-            case Closing(claim=name, reason=reason):
-                self._replace(name, ending=reason)
+                for claim in [self.claims[name] for name in names if name in self.claims]:
+                    renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
+                    self.claims[claim.key.claim] = renewed
+            case Remembered(claim=name, done=done):
+                self._remember(name, done)
             case Gone(claim=name):
                 self.claims.pop(name, None)
                 self._done.pop(name, None)
+            case Draining(drain=drain):
+                self.drain, self.changed = drain, drain.at
+            case Drained(at=at):
+                self.drain, self.changed = None, at
             case _:
-                assert_never(change)
+                self._apply_to_claim(change)
 
-    def _change_attempt(self, change: Met | Stopped) -> None:
+    def _apply_to_claim(self, change: OfClaim) -> None:
         claim = self.claims.get(change.claim)
-        if claim is None or claim.attempt is None:
+        if claim is None:
             return
-        if isinstance(change, Met):
-            attempt = msgspec.structs.replace(claim.attempt, pid=change.pid, start_time=change.start_time)
-        else:
-            attempt = msgspec.structs.replace(claim.attempt, stop=change.stop)
-        self._replace(change.claim, attempt=attempt)
+        self.claims[change.claim] = after(claim, change)
+        if isinstance(change, Over):
+            self._remember(change.claim, [(change.job, change.attempt)])
 
-    def _finish(self, change: Over | Remembered) -> None:
-        if change.claim not in self.claims:
-            return  # of a claim that is gone nobody can ask again, and nobody would ever clean up
-        done = self._done.setdefault(change.claim, set())
-        if isinstance(change, Remembered):
-            done.update(change.done)
-            return
-        done.add((change.job, change.attempt))
-        last = max(change.sequence, self.claims[change.claim].sequence)
-        self._replace(change.claim, attempt=None, changed=change.at, sequence=last)
-
-    def _replace(self, name: str, **fields: object) -> None:
-        if name in self.claims:
-            self.claims[name] = msgspec.structs.replace(self.claims[name], **fields)
+    def _remember(self, claim: str, done: Iterable[tuple[JobId, int]]) -> None:
+        if claim in self.claims:  # of one that is gone nobody can ask again, and nobody would ever clean up
+            self._done.setdefault(claim, set()).update(done)
 
     def snapshot(self) -> list[Change]:
         """
         Changes whose fold is this machine.
         """
         done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
-        return [*(Claimed(claim) for claim in self.claims.values()), *done]
+        drain = [Draining(self.drain)] if self.drain is not None else []
+        return [*(Claimed(claim) for claim in self.claims.values()), *done, *drain]
 
     def copy(self) -> "Machine":
         """
         A machine that can be changed independently: to try what would be if.
         """
         twin = Machine(self.facts, capability=self.capability)
-        twin.claims, twin.draining, twin.trouble = dict(self.claims), self.draining, self.trouble
+        twin.claims, twin.drain, twin.trouble = dict(self.claims), self.drain, self.trouble
+        twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
+
+    def used(self, claim: str) -> bool:
+        """
+        Whether an attempt has ended on a claim.
+        """
+        return bool(self._done.get(claim))
 
     def knows(self, claim: str, job: JobId, attempt: int) -> bool:
         """

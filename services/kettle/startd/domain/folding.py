@@ -1,0 +1,81 @@
+"""
+What a change makes of the claim that it happens to.  Total: what was recorded has happened.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from kettle.startd.domain.changes import (
+    Begun,
+    Closing,
+    Continued,
+    Met,
+    Over,
+    Reopened,
+    Stopped,
+    Suspended,
+)
+from kettle.startd.domain.claim import Attempt, Claim
+
+OfClaim = Begun | Met | Suspended | Continued | Stopped | Over | Closing | Reopened
+"""Changes of one claim that leave it a claim."""
+
+_replace = msgspec.structs.replace
+
+
+def after(claim: Claim, change: OfClaim) -> Claim:
+    """
+    The claim after a change of its own.
+    """
+    match change:
+        case Begun(attempt=attempt):
+            return _replace(claim, attempt=attempt, changed=attempt.began)
+        case Over():
+            return _replace(
+                claim, attempt=None, changed=change.at, sequence=max(change.sequence, claim.sequence)
+            )
+        case Closing(reason=reason, then=then, at=at):
+            return _moved(_replace(claim, ending=reason, then=then), at)
+        case Reopened(at=at):
+            return _moved(_replace(claim, ending="", then=None), at)
+        case Met() | Suspended() | Continued() | Stopped():
+            return _attempt(claim, change)
+        case _:
+            assert_never(change)
+
+
+def _attempt(claim: Claim, change: Met | Suspended | Continued | Stopped) -> Claim:
+    attempt = claim.attempt
+    if attempt is None:
+        return claim
+    match change:
+        case Met(pid=pid, start_time=start_time):
+            return _replace(claim, attempt=_replace(attempt, pid=pid, start_time=start_time))
+        case Suspended(clock=clock, at=at):
+            return _moved(_replace(claim, attempt=_replace(attempt, suspended=clock)), at)
+        case Continued(clock=clock, at=at):
+            return _moved(_replace(claim, attempt=_running(attempt, clock)), at)
+        case Stopped(stop=stop, at=at):
+            stopped = _replace(claim, attempt=_replace(_running(attempt, stop.at), stop=stop))
+            first = attempt.stop is None and bool(claim.ending)
+            return _moved(_replace(stopped, entered=at) if first and at else stopped, at)
+        case _:
+            assert_never(change)
+
+
+def _running(attempt: Attempt, clock: float) -> Attempt:
+    """
+    The attempt without its suspension: it ends when the job goes on, and when it is told to end.
+    """
+    if attempt.suspended is None:
+        return attempt
+    spent = max(0.0, clock - attempt.suspended)
+    return _replace(attempt, suspended=None, suspension=attempt.suspension + spent)
+
+
+def _moved(claim: Claim, at: float) -> Claim:
+    """
+    With the time of the change, if it is known.
+    """
+    return _replace(claim, changed=at) if at else claim
