@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from kettle.classad import ClassAd, ClassAdParseError, Node, parse
+from kettle.execution.sandbox import Sandbox
 from kettle.runtime import SettingsError
 from kettle.startd import host
 from kettle.startd.domain.ads import slot_ad, weight_of
@@ -30,7 +31,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     detected = Resources(
         cpus=usable_cpus(),
         memory=usable_memory(),
-        disk=shutil.disk_usage(execute).free // 1024,
+        disk=_disk(execute),
         custom=inventory.counts,
     )
     total = Resources(
@@ -59,6 +60,15 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     )
     _check_weight(facts)
     return facts
+
+
+def _disk(execute: Path) -> int:
+    """
+    KiB that jobs have or could have: what is free, and what those already wrote that run while the startd is begun anew.
+    """
+    written = sum(Sandbox(str(path)).size_kib() for path in execute.glob("dir_*"))
+    usage = shutil.disk_usage(execute)
+    return min(usage.total, usage.free + (written << 10)) >> 10
 
 
 def _expression(setting: str, text: str) -> Node:

@@ -30,13 +30,17 @@ STATIC_AND_REST = (SlotType(cpus=1, memory=1024, resources={"GPUs": 1}), SlotTyp
 
 
 def machine(
-    *types: SlotType, carving: Carving | None = None, weight: str = "Cpus", start: str = "true"
+    *types: SlotType,
+    carving: Carving | None = None,
+    weight: str = "Cpus",
+    start: str = "true",
+    total: Resources = TOTAL,
 ) -> Machine:
     facts = Facts(
         name="host",
-        total=TOTAL,
-        detected=TOTAL,
-        slots=lay_out(types, TOTAL, {"GPUs": tuple(GPUS)}),
+        total=total,
+        detected=total,
+        slots=lay_out(types, total, {"GPUs": tuple(GPUS)}),
         devices={"GPUs": {each: device(each, properties) for each, properties in GPUS.items()}},
         carving=carving or Carving(),
         weight=weight,
@@ -275,6 +279,24 @@ def test_claims_that_began_in_another_layout_are_in_nobody_s_way() -> None:
     assert ["slot2@host"] == [grant.slot for grant in claimed(after, "n2", slot="slot2@host").granted]
     assert [] == claimed(after, "n3", slot="slot3@host").granted
     assert 4 == sum(claim.resources.cpus for claim in after.claims.values())
+
+
+def test_a_machine_with_a_little_less_disk_than_before_keeps_its_slots_open() -> None:
+    """
+    How much of it is free is measured at each start, and something is always written in between.
+    """
+    before = machine(SlotType(count=2))
+    claimed(before, "c1")
+    after = machine(SlotType(count=2), total=msgspec.structs.replace(TOTAL, disk=TOTAL.disk - 10))
+    for change in before.snapshot():
+        after.apply(change)
+
+    ad = slot_ad(after, after.facts.slots[1], now=0.0)
+    (grant,) = claimed(after, "c2", slot="slot2@host").granted
+
+    assert ad["Requirements"] is not False
+    assert (49_990, 49_990) == (ad["Disk"], grant.ad["Disk"])
+    assert TOTAL.disk - 10 == sum(claim.resources.disk for claim in after.claims.values())
 
 
 def _text(value: object) -> str:

@@ -33,7 +33,7 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
     """
     facts = machine.facts
     name = facts.slot_name(slot.number)
-    left = machine.free(slot) if slot.partitionable else slot.total
+    left = machine.offered(slot)
     claims = machine.claims_on(slot)
     shut = machine.draining or bool(machine.trouble) or not machine.open_to_claims(slot)
     return {

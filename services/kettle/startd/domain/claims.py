@@ -120,7 +120,11 @@ def _share(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> Share | str:
         free, custom={**free.custom, **{tag: len(ids) for tag, ids in fitting.items()}}
     )
     if not slot.partitionable:
-        return (slot.total, _every(slot)) if request.fits(room) else "the slot is too small for the job"
+        return (
+            (machine.offered(slot), _every(slot))
+            if request.fits(room)
+            else "the slot is too small for the job"
+        )
     for size in sizes(request, job, ad, machine.facts.carving, now.context):
         if size.fits(room):
             return size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]}

@@ -1,0 +1,34 @@
+"""
+The machine as it will be advertised.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kettle.startd.settings import StartdSettings
+from kettle.startd.survey import survey
+
+MIB = 1 << 20
+
+
+def test_what_running_jobs_wrote_is_not_missing_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Their claims still have it: what is free alone would take it away a second time.  A file of two names counts once.
+    """
+    (tmp_path / "dir_job" / "deep").mkdir(parents=True)
+    (tmp_path / "images").mkdir()
+    for file in (tmp_path / "dir_job" / "deep" / "data", tmp_path / "images" / "cached"):
+        file.write_bytes(os.urandom(4 * MIB))
+    (tmp_path / "dir_job" / "again").hardlink_to(tmp_path / "dir_job" / "deep" / "data")
+    usage = SimpleNamespace(total=1000 * MIB, used=900 * MIB, free=100 * MIB)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+    disk = survey(StartdSettings(discover_gpus=False), tmp_path).total.disk
+
+    assert 104 * 1024 <= disk < 105 * 1024
