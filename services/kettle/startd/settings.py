@@ -41,7 +41,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     offline_machine_resources: dict[str, list[str]] = {}
     """Ids by tag that are not given to jobs (OFFLINE_MACHINE_RESOURCE_...)."""
     discover_gpus: bool = True
-    """Look for GPUs at the start, unless `machine_resources` names them or there is a `discovery`."""
+    """Look for GPUs at the start, unless `machine_resources` or the `discovery` names them."""
     discovery: list[str] = []
     """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}

@@ -2,6 +2,7 @@
 What a starter is told about its job and its slot.
 """
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from kettle.execution.linux import boottime
 from kettle.startd import host
 from kettle.startd.domain.ads import claim_ad
 from kettle.startd.domain.claim import Claim
-from kettle.startd.domain.machine import Facts
+from kettle.startd.domain.machine import Machine
 from kettle.startd.settings import StartdSettings
 from kettle.wire.commands.startd import Activation
 
@@ -26,13 +27,14 @@ class Specs:
 
     def __init__(
         self,
-        facts: Facts,
+        machine: Machine,
         settings: StartdSettings,
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
     ) -> None:
-        self._facts = facts
+        self._machine = machine
+        self._facts = machine.facts
         self._settings = settings
         self._execute = execute
         self._cgroups = cgroups
@@ -56,7 +58,7 @@ class Specs:
             cpus=claim.resources.cpus,
             memory=claim.resources.memory,
             disk=claim.resources.disk,
-            devices={tag: claim.devices.get(tag, []) for tag in {**self._facts.devices, **claim.devices}},
+            devices=self._devices(claim),
             ad=activation.ad,
             machine_ad=self._machine_ad(claim),
             inputs=inputs,
@@ -74,6 +76,13 @@ class Specs:
             containers=self._containers,
             trace=activation.trace,
         )
+
+    def _devices(self, claim: Claim) -> dict[str, list[str]]:
+        """
+        Ids by tag: of all that anybody has here, also if it is not found any more; what is not the job's is hidden from it.
+        """
+        others = [each.devices for each in self._machine.claims.values()]
+        return {tag: claim.devices.get(tag, []) for tag in {*self._facts.devices, *itertools.chain(*others)}}
 
     def _machine_ad(self, claim: Claim) -> str:
         """

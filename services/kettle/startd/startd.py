@@ -92,7 +92,7 @@ class Startd:
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
         self._nursery = nursery
-        self._specs = Specs(machine.facts, settings, execute, cgroups, containers)
+        self._specs = Specs(machine, settings, execute, cgroups, containers)
 
     async def advertised(self) -> None:
         """

@@ -27,7 +27,11 @@ def test_what_running_jobs_wrote_is_not_missing_after_a_restart(
         file.write_bytes(os.urandom(4 * MIB))
     (tmp_path / "dir_job" / "again").hardlink_to(tmp_path / "dir_job" / "deep" / "data")
     usage = SimpleNamespace(total=1000 * MIB, used=900 * MIB, free=100 * MIB)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+    def measured(_path: Path) -> SimpleNamespace:
+        return usage
+
+    monkeypatch.setattr(shutil, "disk_usage", measured)
 
     disk = survey(StartdSettings(discover_gpus=False), tmp_path).total.disk
 
