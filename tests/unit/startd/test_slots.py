@@ -9,6 +9,7 @@ import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
 from kettle.startd.domain.ads import slot_ad, slot_ads
+from kettle.startd.domain.attempts import activate
 from kettle.startd.domain.claim import Change, Claim, Gone
 from kettle.startd.domain.claims import request_claims
 from kettle.startd.domain.layout import SlotType, lay_out
@@ -297,6 +298,34 @@ def test_a_machine_with_a_little_less_disk_than_before_keeps_its_slots_open() ->
     assert ad["Requirements"] is not False
     assert (49_990, 49_990) == (ad["Disk"], grant.ad["Disk"])
     assert TOTAL.disk - 10 == sum(claim.resources.disk for claim in after.claims.values())
+
+
+@pytest.mark.parametrize(
+    ("wants", "why"),
+    [
+        ({"RequestGPUs": 1}, ""),
+        ({"requestgpus": 1, "RequestMemory": Expr("TARGET.Memory")}, ""),
+        ({"RequestGPUs": 1, "RequireGPUs": Expr("Capability < Least"), "Least": 8.0}, ""),
+        ({"RequestGPUs": 0, "RequireGPUs": Expr("Capability >= 8.0")}, ""),
+        ({"RequestGPUs": 2}, "more than the claim has"),
+        ({"RequestMemory": 129}, "more than the claim has"),
+        ({"RequestMemory": Expr("TARGET.Memory + 1")}, "more than the claim has"),
+        ({"RequestLicences": 1}, "more than the claim has"),
+        ({"RequestGPUs": 1, "RequireGPUs": Expr("Capability >= 8.0")}, "satisfy the job's RequireGPUs"),
+        ({"RequestCpus": "one"}, "no amount"),
+    ],
+)
+def test_a_claim_that_is_used_again_has_what_the_next_job_asks_for(wants: Ad, why: str) -> None:
+    """
+    Its schedd chooses that job; the startd looks whether amounts and devices are such as this one asks for.
+    """
+    host = machine()
+    claimed(host, RequestMemory=100, RequestGPUs=1)
+
+    result, changes = activate(host, activation(key=ClaimKey("c1", "s"), **wants), NOW)
+
+    assert why in result.reason
+    assert (0 if not why else 1027, not why) == (result.code, bool(changes))
 
 
 def _text(value: object) -> str:

@@ -6,8 +6,10 @@ import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
 from kettle.startd.domain.ads import claim_ad
+from kettle.startd.domain.assigning import misfit
 from kettle.startd.domain.claim import Attempt, Begun, Change, Claim, Gone, Now, Over, Stop, Stopped
 from kettle.startd.domain.machine import Machine
+from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
 from kettle.wire.work import Exited, Failed, Report
 
@@ -72,7 +74,15 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
             return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
     if machine.facts.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
         return NO_MATCH, "START of the machine is not true for this job"
-    return None
+    return _misfit(machine, claim, activation, now)
+
+
+def _misfit(machine: Machine, claim: Claim, activation: Activation, now: Now) -> tuple[int, str] | None:
+    def slot() -> Ad:
+        return claim_ad(machine.facts, claim, now=now.time)
+
+    why = misfit(claim, machine.facts.carving, activation.ad, slot, now.context)
+    return (NO_MATCH, why) if why else None
 
 
 def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:
