@@ -31,7 +31,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     slot_weight: str = "Cpus"
     """SLOT_WEIGHT: what a slot counts for, an expression over its ad."""
     modify_request_expr: dict[str, str] = {}
-    """Size of dynamic slots by resource (MODIFY_REQUEST_EXPR_REQUEST...); else rounded up: 1 core, 128 MiB, 1 MiB."""
+    """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
     must_modify_request_exprs: bool = False
     """Refuse a job whose request fits only as it is, without these expressions."""
     machine_resources: dict[str, Count | list[str]] = {}

@@ -36,6 +36,7 @@ def machine(
     weight: str = "Cpus",
     start: str = "true",
     total: Resources = TOTAL,
+    **attributes: Scalar,
 ) -> Machine:
     facts = Facts(
         name="host",
@@ -46,6 +47,7 @@ def machine(
         carving=carving or Carving(),
         weight=weight,
         start=start,
+        attributes=attributes,
     )
     return Machine(facts, capability="right")
 
@@ -178,7 +180,7 @@ def test_the_administrator_says_how_slots_are_carved() -> None:
     """
     By expressions over the job; the bare request is tried where the result does not fit, unless that is forbidden.
     """
-    modify = {"Memory": parse("quantize(RequestMemory, {3000})"), "Cpus": parse("TARGET.RequestCpus + 1")}
+    modify = {"Memory": parse("quantize(RequestMemory, {3000})"), "Cpus": parse("MY.RequestCpus + 1")}
 
     sizes: list[list[tuple[int, int]]] = []
     for must in (False, True):
@@ -187,6 +189,78 @@ def test_the_administrator_says_how_slots_are_carved() -> None:
         sizes.append([(claim.resources.cpus, claim.resources.memory) for claim in host.claims.values()])
 
     assert [[(2, 3000), (1, 1000)], [(2, 3000)]] == sizes
+
+
+CAP = "min({RequestMemory, 500})"
+
+
+@pytest.mark.parametrize(
+    ("expression", "memory"),
+    [
+        ("MY.RequestMemory * 2", 2000),
+        ("quantize(RequestMemory, {TARGET.MemQuantum})", 3000),
+        ("quantize(RequestMemory, {MY.MemQuantum})", 1500),
+        (CAP, 500),
+        ("Memory / 2", 2048),
+    ],
+)
+@pytest.mark.parametrize("must", [False, True])
+def test_the_administrator_s_expressions_are_the_job_s(expression: str, memory: int, *, must: bool) -> None:
+    """
+    MY is the job and TARGET the slot; what they make of the request is what the job asks for from then on.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse(expression)}, must=must), MemQuantum=3000)
+    job: Ad = {
+        "Requirements": Expr("TARGET.Memory >= RequestMemory"),
+        "RequestMemory": 1000,
+        "MemQuantum": 1500,
+    }
+
+    before = ClassAd.from_wire(slot_ad(host, host.facts.slots[0], now=0.0))
+    reply, changes = request_claims(host, request(ClaimKey("c1", "s"), ad=job), NOW)
+
+    assert matches(before, ClassAd.from_wire(job))
+    assert [memory] == [grant.ad["Memory"] for grant in reply.granted]
+    for change in changes:
+        host.apply(change)
+    what = msgspec.structs.replace(activation(key=ClaimKey("c1", "s")), ad=job)
+    assert 0 == activated(host, what)
+
+
+@pytest.mark.parametrize(
+    ("expression", "left", "matching"),
+    [
+        ("quantize(MY.RequestMemory, {TARGET.MemQuantum})", 3000, True),
+        ("quantize(MY.RequestMemory, {TARGET.MemQuantum})", 2999, False),
+        (CAP, 500, True),
+        (CAP, 499, False),
+        ("max({RequestMemory, MY.Least ?: 0, CurrentTime - CurrentTime})", 1000, True),
+        ("max({RequestMemory, [a = 3000].a})", 1000, True),
+    ],
+)
+def test_a_slot_says_beforehand_what_the_expressions_demand(
+    expression: str, left: int, *, matching: bool
+) -> None:
+    """
+    From its own side, where MY is the slot; what cannot be said from there is asked as it is.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse(expression)}, must=True), MemQuantum=3000)
+    slot = {**slot_ad(host, host.facts.slots[0], now=0.0), "Memory": left}
+
+    assert matching == matches(
+        ClassAd.from_wire(slot), ClassAd.from_wire({"Requirements": True, "RequestMemory": 1000})
+    )
+
+
+def test_what_the_job_refuses_modified_it_may_take_as_it_asked() -> None:
+    """
+    Each size is matched by itself.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {3000})")}))
+
+    (grant,) = claimed(host, RequestMemory=1000, Requirements=Expr("TARGET.Memory < 2000")).granted
+
+    assert 1000 == grant.ad["Memory"]
 
 
 def test_where_the_expressions_must_hold_the_slot_says_so_beforehand() -> None:
@@ -322,7 +396,8 @@ def test_a_claim_that_is_used_again_has_what_the_next_job_asks_for(wants: Ad, wh
     host = machine()
     claimed(host, RequestMemory=100, RequestGPUs=1)
 
-    result, changes = activate(host, activation(key=ClaimKey("c1", "s"), **wants), NOW)
+    what = msgspec.structs.replace(activation(key=ClaimKey("c1", "s")), ad=wants)
+    result, changes = activate(host, what, NOW)
 
     assert why in result.reason
     assert (0 if not why else 1027, not why) == (result.code, bool(changes))

@@ -11,6 +11,7 @@ from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import STANDARD, Resources
 from kettle.startd.domain.slots import Slot, attribute_of
+from kettle.startd.domain.turning import turned
 from kettle.wire.ads import Ad, Expr
 
 
@@ -187,7 +188,7 @@ def _limits(facts: Facts) -> str:
     clauses: list[str] = []
     for name in facts.total.named():
         modify = facts.carving.modify.get(name) if facts.carving.must else None
-        asked = f"TARGET.Request{name}" if modify is None else f"({unparse(modify)})"
+        asked = (turned(modify) if modify is not None else None) or f"TARGET.Request{name}"
         clauses.append(f"({asked} ?: {STANDARD.get(name, 0)}) <= MY.{name}")
     return " && ".join(clauses)
 
