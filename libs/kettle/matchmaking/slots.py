@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from kettle.classad.columnar import Table
+    from kettle.classad.columnar.column import Column
 
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
@@ -95,6 +96,19 @@ def whole_amounts(table: Table) -> Mapping[str, Integers]:
         total = table.numbers(f"TotalSlot{name}")
         totals[name.lower()] = _whole(np.where(np.isnan(total), table.numbers(name), total))
     return totals
+
+
+def unclaimed(table: Table) -> Mapping[str, Column]:
+    """
+    What else stands in the place of a slot's attributes if nothing ran on it: each `x` for which it says `TotalSlot<x>`.
+
+    Numbers of custom resources, and with `TotalSlotAvailable<tag>` their devices.
+    """
+    prefix = "totalslot"
+    standard = {"s", *(name.lower() for name in RESOURCES)}  # TotalSlots is how many slots there are
+    named = [key.removeprefix(prefix) for key in table.columns if key.startswith(prefix)]
+    found = [key for key in named if key not in standard and key in table.columns]
+    return {key: table.with_instead(key, f"{prefix}{key}") for key in found}
 
 
 def _whole(amounts: Reals) -> Integers:

@@ -73,6 +73,7 @@ def test_devices_are_given_once_and_come_back() -> None:
     assert "GPU-a,GPU-b" == reply.granted[0].ad["AssignedGPUs"]
     left = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (1, "{ GPUs_GPU_c }") == (left["GPUs"], _text(left["AvailableGPUs"]))
+    assert "{ GPUs_GPU_a, GPUs_GPU_b, GPUs_GPU_c }" == _text(left["TotalSlotAvailableGPUs"])
     host.apply(Gone("c1"))
     assert "GPU-a,GPU-b" == claimed(host, "c3", RequestGPUs=2).granted[0].ad["AssignedGPUs"]
 

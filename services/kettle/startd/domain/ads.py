@@ -51,6 +51,7 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
         "EnteredCurrentActivity": facts.started,
         "Draining": machine.draining,
         **_totals("TotalSlot", slot.total),
+        **{f"TotalSlotAvailable{tag}": _pieces(tag, ids) for tag, ids in slot.devices.items()},
         "Requirements": False if shut else Expr("START && WithinResourceLimits"),
         **({"Trouble": machine.trouble} if machine.trouble else {}),
         **({"NumDynamicSlots": len(claims), **_children(facts, claims)} if slot.partitionable else {}),
@@ -203,11 +204,15 @@ def _devices(
     for tag, ids in assigned.items():
         devices = [known for each in ids if (known := facts.devices.get(tag, {}).get(each)) is not None]
         ad[f"Assigned{tag}"] = ",".join(ids)
-        ad[f"Available{tag}"] = _list(attribute_of(tag, each) for each in available.get(tag, ()))
+        ad[f"Available{tag}"] = _pieces(tag, available.get(tag, ()))
         ad |= {attribute_of(tag, each.id): each.nested for each in devices}
         said = Counter((key, value) for each in devices for key, value in each.properties.items())
         ad |= {f"{tag}_{key}": value for (key, value), count in said.items() if count == len(devices)}
     return ad
+
+
+def _pieces(tag: str, ids: Sequence[str]) -> Expr:
+    return _list(attribute_of(tag, each) for each in ids)
 
 
 def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:
