@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from kettle.execution.nvidia import PROC, cards
 from kettle.startd.programs import ask
 from kettle.wire.ads import Ad, Scalar
 
 _log: Final = logging.getLogger(__name__)
-PROC_NVIDIA: Final = Path("/proc/driver/nvidia/gpus")
 _FIELDS: Final[Mapping[str, str]] = {
     "uuid": "Id",
     "name": "DeviceName",
@@ -28,7 +28,7 @@ _FIELDS: Final[Mapping[str, str]] = {
 _UUID: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
-def find_gpus(proc: Path = PROC_NVIDIA) -> dict[str, Ad] | None:
+def find_gpus(proc: Path = PROC) -> dict[str, Ad] | None:
     """
     NVIDIA's GPUs with their properties by id; what nvidia-smi tells, else what the driver does.
 
@@ -56,9 +56,8 @@ def _gpus_of_table(text: str, fields: Sequence[str]) -> dict[str, Ad]:
     gpus: dict[str, Ad] = {}
     for row in csv.reader(text.splitlines(), skipinitialspace=True):
         said = dict(zip(fields, row, strict=False))
-        if len(row) != len(fields) or not _UUID.fullmatch(
-            said["uuid"]
-        ):  # "[Unknown Error]": the card has failed
+        failed = not _UUID.fullmatch(said.get("uuid", ""))  # "[Unknown Error]"
+        if failed or len(row) != len(fields):
             _log.warning("a line of nvidia-smi is not understood", extra={"line": ", ".join(row)[:200]})
             continue
         gpus[said["uuid"]] = {
@@ -80,16 +79,13 @@ def _gpus_of_driver(proc: Path) -> dict[str, Ad]:
     What the driver's files tell; a device that the driver has not begun to use has no id there, and is left out.
     """
     gpus: dict[str, Ad] = {}
-    for path in sorted(proc.glob("*/information")):
-        try:
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError as error:
-            _log.warning("a GPU cannot be read about", extra={"cause": str(error)})
-            continue
-        said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    for said in cards(proc):
         name = said.get("GPU UUID", "")
         if not name or "?" in name:
-            _log.warning("a GPU has no id yet: nvidia-smi would give it one", extra={"path": str(path)})
+            _log.warning(
+                "a GPU has no id yet: nvidia-smi would give it one",
+                extra={"bus": said.get("Bus Location", "")},
+            )
             continue
         gpus[name] = {"DeviceName": said.get("Model", ""), "DevicePciBusId": said.get("Bus Location", "")}
     return gpus

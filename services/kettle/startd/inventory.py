@@ -10,11 +10,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kettle.execution.nvidia import PROC
 from kettle.runtime import SettingsError
 from kettle.startd.discovery import Found, discover
 from kettle.startd.domain.slots import Device, attribute_of, device
 from kettle.startd.domain.spelling import GPUS
-from kettle.startd.gpus import PROC_NVIDIA, find_gpus
+from kettle.startd.gpus import find_gpus
 from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
@@ -37,7 +38,7 @@ class Inventory(msgspec.Struct, frozen=True):
     offline: dict[str, list[str]]
 
 
-def take_inventory(settings: StartdSettings, *, proc: Path = PROC_NVIDIA) -> Inventory:
+def take_inventory(settings: StartdSettings, *, proc: Path = PROC) -> Inventory:
     """
     What the settings name, else what the administrator's program tells, else the GPUs that are found.
 

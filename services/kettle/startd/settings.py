@@ -75,7 +75,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     container_network: Literal["host", "none"] = "host"
     """The network of containers; `none` wins over what a job asks for."""
     container_devices: list[str] = []
-    """Device files that containers of jobs with GPUs see."""
+    """Device files that containers of jobs with GPUs see, but for the nodes of GPUs that are not theirs."""
     container_always: bool = False
     """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
     container_images: str = ""
