@@ -29,7 +29,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: str = "Cpus"
-    """SLOT_WEIGHT: what a slot counts for, an expression over its ad."""
+    """SLOT_WEIGHT: what a slot counts for, an expression over its ad; only told, fair shares go by cores."""
     modify_request_expr: dict[str, str] = {}
     """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
     must_modify_request_exprs: bool = False

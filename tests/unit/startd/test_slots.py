@@ -286,6 +286,17 @@ def test_a_slot_weighs_what_the_administrator_says() -> None:
     assert [11, 11] == [slot_ad(host, slot, now=0.0)["SlotWeight"] for slot in host.facts.slots]
 
 
+def test_a_weight_may_depend_on_the_kind_of_slot() -> None:
+    """
+    On all that the ad says: what is checked at the start is what is advertised later.
+    """
+    host = machine(*STATIC_AND_REST, weight="SlotTypeID * 10 + ifThenElse(DynamicSlot, 1, 2)")
+    (grant,) = claimed(host, slot="slot2@host").granted
+
+    assert 21 == grant.ad["SlotWeight"]
+    assert [12, 22] == [slot_ad(host, slot, now=0.0)["SlotWeight"] for slot in host.facts.slots]
+
+
 def test_children_are_rolled_up() -> None:
     """
     One ad tells about all dynamic slots of its slot, and not about others'.

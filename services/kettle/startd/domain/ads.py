@@ -37,7 +37,7 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
     left = machine.offered(slot)
     claims = machine.claims_on(slot)
     shut = machine.draining or bool(machine.trouble) or not machine.open_to_claims(slot)
-    return {
+    ad: Ad = {
         **_common(facts, name, left, now=now),
         **_devices(facts, slot.devices, machine.free_devices(slot)),
         "SlotType": "Partitionable" if slot.partitionable else "Static",
@@ -56,6 +56,7 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
         **({"Trouble": machine.trouble} if machine.trouble else {}),
         **({"NumDynamicSlots": len(claims), **_children(facts, claims)} if slot.partitionable else {}),
     }
+    return _weighed(facts, left, ad)
 
 
 def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
@@ -72,7 +73,7 @@ def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
             "DSlotId": claim.slot,
             "ParentSlotId": claim.parent,
         }
-    return {
+    ad: Ad = {
         **_common(facts, facts.name_of(claim), claim.resources, now=now),
         **_devices(facts, claim.devices, claim.devices),
         **kind,
@@ -101,6 +102,7 @@ def claim_ad(facts: Facts, claim: Claim, *, now: float) -> Ad:
             else {}
         ),
     }
+    return _weighed(facts, claim.resources, ad)
 
 
 def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
@@ -171,15 +173,18 @@ def _common(facts: Facts, name: str, resources: Resources, *, now: float) -> Ad:
         "MyCurrentTime": int(now),
         **facts.attributes,
     }
-    ad["SlotWeight"] = _weight(facts, resources, ad)
     return ad
 
 
-def _weight(facts: Facts, resources: Resources, ad: Ad) -> float:
-    if facts.weight.strip().lower() == "cpus":
-        return resources.cpus
-    weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
-    return resources.cpus if weight is None else weight
+def _weighed(facts: Facts, resources: Resources, ad: Ad) -> Ad:
+    """
+    With its weight, which may depend on anything that it says.
+    """
+    weight: float | None = resources.cpus
+    if facts.weight.strip().lower() != "cpus":
+        weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
+    ad["SlotWeight"] = resources.cpus if weight is None else weight
+    return ad
 
 
 def _limits(facts: Facts) -> str:
