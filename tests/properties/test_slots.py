@@ -5,6 +5,7 @@ Whatever schedds ask of a machine, in whatever order and layout: nothing is give
 from collections import Counter
 from contextlib import suppress
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -59,7 +60,7 @@ def facts(types: list[SlotType], total: Resources, *, must: bool = False) -> Fac
     try:
         slots = lay_out(types, total, {"GPUs": ids})
     except LayoutError:
-        slots = lay_out([], total, {"GPUs": ids})
+        slots = lay_out([], total, {"GPUs": ids})  # a machine cannot be started with the others
     return Facts(
         name="host",
         total=total,
@@ -112,6 +113,20 @@ LEADS = {
 """Where one look of the policy may lead a slot that stays claimed."""
 
 
+def left_of(machine: Machine, slot: Slot) -> Counter[str]:
+    """
+    What nobody has of a slot, and of the machine, counted in the simplest way.
+    """
+    own = sums([claim.resources for claim in machine.claims_on(slot)])
+    everybody = sums([claim.resources for claim in machine.claims.values()])
+    left: Counter[str] = Counter()
+    for name, amount in slot.total.named().items():
+        left[name] = max(0, min(amount - own[name], machine.facts.total.named()[name] - everybody[name]))
+    used = {each for claim in machine.claims.values() for each in claim.devices.get("GPUs", [])}
+    left["GPUs"] = len(set(slot.devices["GPUs"]) - used)
+    return left
+
+
 class Requests(RuleBasedStateMachine):
     """
     Claims, activations, reports, releases, lapsed leases, looks of any policy, draining and restarts with another layout,
@@ -120,7 +135,7 @@ class Requests(RuleBasedStateMachine):
 
     @initialize(types=TYPES, total=TOTALS, must=st.booleans())
     def begin(self, types: list[SlotType], total: Resources, *, must: bool) -> None:
-        self.total = total
+        self.must = must
         self.machine = Machine(facts(types, total, must=must), capability="right")
         self.clock = 0.0
         self.minted = 0
@@ -159,6 +174,7 @@ class Requests(RuleBasedStateMachine):
         least: int | None,
     ) -> None:
         slot: Slot = data.draw(st.sampled_from(self.machine.facts.slots))
+        had = set(self.machine.claims)
         keys = [ClaimKey(f"c{self.minted + n}", "s") for n in range(count)]
         self.minted += count
         command = RequestClaims(
@@ -182,6 +198,10 @@ class Requests(RuleBasedStateMachine):
         assert not (shut and reply.granted), "a slot that takes nothing was given"
         self.apply(changes)
         self.known |= {grant.claim for grant in reply.granted}
+        fresh = [claim.resources for name, claim in self.machine.claims.items() if name not in had]
+        given = sums([claim.resources for claim in self.machine.claims.values()])
+        total = self.machine.facts.total.named()
+        assert all(given[name] <= total[name] for name, amount in sums(fresh).items() if amount)
         for grant in reply.granted:
             claim = self.machine.claims[grant.claim]
             assert claim.resources.cpus >= cpus
@@ -274,26 +294,92 @@ class Requests(RuleBasedStateMachine):
             for claim in self.machine.claims.values()
         )
 
-    @rule(types=TYPES)
-    def restart(self, types: list[SlotType]) -> None:
-        after = Machine(facts(types, self.total), capability="right")
+    @rule(types=TYPES, total=TOTALS)
+    def restart(self, types: list[SlotType], total: Resources) -> None:
+        after = Machine(facts(types, total, must=self.must), capability="right")
         for change in self.machine.snapshot():
             after.apply(change)
         assert (self.machine.claims, self.machine.drain) == (after.claims, after.drain)
         self.machine = after
 
+    @rule(drift=st.integers(-3000, 3000))
+    def restart_with_a_little_more_or_less_disk(self, drift: int) -> None:
+        was = self.machine.facts
+        total = msgspec.structs.replace(was.total, disk=max(1, was.total.disk + drift))
+        types = [
+            SlotType(
+                partitionable=slot.partitionable,
+                cpus=slot.total.cpus,
+                memory=slot.total.memory,
+                resources=dict(slot.total.custom),
+            )
+            for slot in was.slots
+        ]
+        closed = [slot.number for slot in was.slots if not self.machine.open_to_claims(slot)]
+        self.restart(types, total)
+        after = self.machine
+        assert closed == [slot.number for slot in after.facts.slots if not after.open_to_claims(slot)]
+
+    @rule()
+    def ask_for_all_that_is_left(self) -> None:
+        for slot in self.machine.facts.slots:
+            if self.machine.shut or slot.number in self.machine.owned:
+                continue
+            left = left_of(self.machine, slot)
+            whole = all(left[name] == amount for name, amount in slot.total.named().items() if name != "Disk")
+            if slot.partitionable:
+                if any(claim.whole for claim in self.machine.claims_on(slot)):
+                    continue
+            elif self.machine.claims_on(slot) or not whole:
+                continue
+            if self.must:
+                left["Memory"] -= left["Memory"] % 700
+                left["Disk"] -= left["Disk"] % 1024
+                if not left["Memory"]:  # to quantize it makes something of nothing
+                    continue
+            name = f"all{self.minted}"
+            self.minted += 1
+            command = RequestClaims(
+                schedd="schedd",
+                slot=self.machine.facts.slot_name(slot.number),
+                capability="right",
+                submitter="alice",
+                job={"Requirements": True, **{f"Request{name}": amount for name, amount in left.items()}},
+                claims=[ClaimKey(name, "s")],
+                lease=60.0,
+            )
+            reply, _ = claims.request_claims(self.machine, command, self.now)
+            assert [name] == [grant.claim for grant in reply.granted], reply.reason
+
+    @precondition(lambda self: self.machine.claims)
+    @rule()
+    def everything_ends(self) -> None:
+        keys = [ClaimKey(claim, "s") for claim in self.machine.claims]
+        self.apply(claims.release(self.machine, keys, "enough", self.now))
+        for claim in list(self.machine.claims.values()):
+            assert claim.attempt is not None
+            report = Report(
+                claim=claim.key.claim,
+                attempt=1,
+                sequence=claim.sequence + 1,
+                job=claim.attempt.job,
+                body=Exited(exit_code=0),
+            )
+            self.apply(attempts.over(self.machine, report, self.now))
+        assert not self.machine.claims
+        for slot in self.machine.facts.slots:
+            assert slot.total == self.machine.free(slot)
+            assert {tag: list(ids) for tag, ids in slot.devices.items()} == self.machine.free_devices(slot)
+        self.ask_for_all_that_is_left()
+
     @invariant()
     def nothing_is_given_twice(self) -> None:
         if not hasattr(self, "machine"):
             return
-        given = sums([claim.resources for claim in self.machine.claims.values()])
-        assert all(given[name] <= amount for name, amount in self.total.named().items())
         ids = [each for claim in self.machine.claims.values() for each in claim.devices.get("GPUs", [])]
         assert len(set(ids)) == len(ids)
         numbers = [claim.slot for claim in self.machine.claims.values()]
         assert len(set(numbers)) == len(numbers)
-        wholes = [claim.parent for claim in self.machine.claims.values() if claim.whole]
-        assert len(set(wholes)) == len(wholes)
 
     @invariant()
     def a_claim_ends_once(self) -> None:

@@ -129,7 +129,7 @@ def _matching(
         asked |= request.of(
             Evaluator(table, my=job, rows=rows, overlay=overlay, context=context, spending=spending)
         )
-    room = offer.room(rows, asked)
+    room = offer.room(rows, asked, request.custom)
     keep = room > 0
     left = np.flatnonzero(keep)
     mine = Evaluator(table, my=job, rows=rows[left], overlay=overlay, context=context, spending=spending)

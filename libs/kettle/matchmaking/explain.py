@@ -26,7 +26,7 @@ from kettle.classad import (
 )
 from kettle.classad.columnar import Evaluator, Spending
 from kettle.matchmaking.request import RESOURCES, Request
-from kettle.matchmaking.slots import whole_amounts
+from kettle.matchmaking.slots import unclaimed, whole_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from kettle.classad.columnar import Table
+    from kettle.classad.columnar.column import Column
 
     Booleans: TypeAlias = npt.NDArray[np.bool_]
     Integers: TypeAlias = npt.NDArray[np.int64]
@@ -72,7 +73,8 @@ class Explainer:
         self._table = table
         self._rows = rows
         self._context = context
-        self._wholes: Mapping[str, Integers] = whole_amounts(table)
+        self._wholes = whole_amounts(table)
+        self._overlay: Mapping[str, Integers | Column] = {**unclaimed(table), **self._wholes}
         self._slot_clauses = self._requirements_of_slots()
         self._spending = Spending()
 
@@ -99,7 +101,7 @@ class Explainer:
             self._table,
             my=job,
             rows=self._rows,
-            overlay=self._wholes,
+            overlay=self._overlay,
             context=self._context,
             spending=self._spending,
         )
@@ -108,7 +110,7 @@ class Explainer:
         return self._slots(self._rows, job).holds("requirements")
 
     def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
-        return Evaluator(self._table, target=job, rows=rows, overlay=self._wholes, context=self._context)
+        return Evaluator(self._table, target=job, rows=rows, overlay=self._overlay, context=self._context)
 
     def _request_fault(self, request: Request) -> str | None:
         return request.failure() if len(self._rows) else request.fault

@@ -33,6 +33,7 @@ RESOURCES: Final = ("Cpus", "Memory", "Disk")
 QUANTA: Final[Mapping[str, int]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 """A startd rounds a request up to these (MODIFY_REQUEST_EXPR_REQUEST*): cores, MiB, KiB."""
 _DEFAULT: Final[Mapping[str, float]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
+_ASKING: Final = "request"
 _HIDING: Final = frozenset({"eval", "unresolved"})
 """Functions that look at attributes which are named in no reference."""
 _WHOLE: Final = frozenset({"target", "other", "parent", "root", "toplevel"})
@@ -61,9 +62,10 @@ def quantized(name: str, asked: float | Reals) -> float | Reals:
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """So much of each of `RESOURCES`."""
+    """So much of each of `RESOURCES`, and so many pieces of custom resources, by their names in lower case."""
 
     asked: dict[str, float]
+    custom: dict[str, int] = {}
 
     def quantized(self, name: str) -> float:
         """The amount that a startd would carve out."""
@@ -88,7 +90,24 @@ class Request:
         for name in RESOURCES:
             if name not in self.varying:
                 self._fix(name)
-        self._same = Amounts(self.fixed)
+        self.custom = self._pieces()
+        """Custom resources of which every slot is asked for the same number of pieces, by name in lower case."""
+        self._same = Amounts(self.fixed, self.custom)
+
+    def _pieces(self) -> dict[str, int]:
+        standard = {name.lower() for name in RESOURCES}
+        names = {name.lower().removeprefix(_ASKING) for name in self._job if name.lower().startswith(_ASKING)}
+        pieces: dict[str, int] = {}
+        for name in names - standard:
+            if _asks_slot(self._job, name):
+                continue
+            try:
+                found = amount(evaluate_attribute(f"{_ASKING}{name}", self._job, None, self._context))
+            except EvaluationFailed:
+                continue
+            if found:
+                pieces[name] = math.ceil(found)
+        return pieces
 
     def _fix(self, name: str) -> None:
         try:
@@ -121,7 +140,8 @@ class Request:
             {
                 name: float(amount[position]) if isinstance(amount, np.ndarray) else amount
                 for name, amount in asked.items()
-            }
+            },
+            self.custom,
         )
 
     def failure(self) -> str | None:

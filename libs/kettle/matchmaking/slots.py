@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from kettle.classad.columnar.column import Tag
 from kettle.matchmaking.request import LIMIT, RESOURCES, Amounts, quantized
 
 if TYPE_CHECKING:
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from kettle.classad.columnar import Table
+    from kettle.classad.columnar.column import Column
 
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
 
 _ROOMY = 2**31
+_BEYOND: Final = 2**62
+_WHOLE: Final = "totalslot"
 
 
 class Offer:
@@ -26,13 +31,15 @@ class Offer:
     The slots of a table that may be matched, and what is left of each while they are given away.
 
     `rows` are the numbers of the rows, rising; those without free cores are not offered.
-    `free` has an entry for each row of the table: cores, MiB, KiB.
+    `free` has an entry for each row of the table: cores, MiB, KiB; `custom` too, pieces by the resource's name in lower
+    case, and more than anybody asks for where a slot knows nothing of the resource: then its startd does not count it.
     The table itself must not change while an offer of it is used.
     """
 
     def __init__(self, table: Table, rows: Integers) -> None:
         self.table = table
         self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
+        self.custom: dict[str, Integers] = {name: _pieces(table, name) for name in _resources(table)}
         self.partitionable = table.truths("PartitionableSlot")
         self.rows = rows[self.free["Cpus"][rows] > 0]
         self.exhausted = 0
@@ -48,7 +55,12 @@ class Offer:
         """What the offer counts for in fair shares: its free cores."""
         return float(self.free["Cpus"][self.rows].sum())
 
-    def room(self, rows: Integers, asked: Mapping[str, float | Reals]) -> Integers:
+    def room(
+        self,
+        rows: Integers,
+        asked: Mapping[str, float | Reals],
+        custom: Mapping[str, int] = MappingProxyType({}),
+    ) -> Integers:
         """How many times the amounts fit into what is left of each of `rows`; never where one is not a number."""
         least: Integers | None = None
         for name in RESOURCES:
@@ -60,6 +72,9 @@ class Offer:
             )
             least = times if least is None else np.minimum(least, times, out=least)
         assert least is not None, "there are resources"
+        for name, count in custom.items():
+            if name in self.custom:
+                least = np.minimum(least, self.custom[name][rows] // count, out=least)
         whole = self.partitionable[rows]
         if whole.all():
             return least
@@ -76,6 +91,8 @@ class Offer:
             if self.partitionable[row]:
                 left = max(0, int(self.free[name][row]) - int(amounts.quantized(name)) * count)
             self.free[name][row] = left
+        for name, pieces in self._pieces_of(amounts):
+            self.custom[name][row] = max(0, int(self.custom[name][row]) - pieces * count)
         self.exhausted += bool(before > 0 and self.free["Cpus"][row] == 0)
 
     def take_each(self, rows: Integers, amounts: Amounts, counts: Integers) -> None:
@@ -85,7 +102,30 @@ class Offer:
         for name in RESOURCES:
             left = np.maximum(0, self.free[name][rows] - int(amounts.quantized(name)) * counts)
             self.free[name][rows] = np.where(whole, left, 0)
+        for name, pieces in self._pieces_of(amounts):
+            self.custom[name][rows] = np.maximum(0, self.custom[name][rows] - pieces * counts)
         self.exhausted += int(np.count_nonzero((before > 0) & (self.free["Cpus"][rows] == 0)))
+
+    def _pieces_of(self, amounts: Amounts) -> list[tuple[str, int]]:
+        return [(name, count) for name, count in amounts.custom.items() if name in self.custom]
+
+
+def _resources(table: Table) -> list[str]:
+    """Custom resources of which slots say how many pieces they have and how many are left, in lower case."""
+    return [key for key in _totalled(table) if not key.startswith("available")]
+
+
+def _totalled(table: Table) -> list[str]:
+    """Attributes of slots, in lower case, of which they tell the whole too, as TotalSlot<name>; not the usual ones."""
+    standard = {"s", *(name.lower() for name in RESOURCES)}  # TotalSlots is how many slots there are
+    named = [key.removeprefix(_WHOLE) for key in table.columns if key.startswith(_WHOLE)]
+    return [key for key in named if key not in standard and key in table.columns]
+
+
+def _pieces(table: Table, name: str) -> Integers:
+    numbers = table.numbers(name)
+    column = table.columns[name]
+    return np.where(column.tags[: len(table)] == Tag.ABSENT, _BEYOND, _whole(numbers))
 
 
 def whole_amounts(table: Table) -> Mapping[str, Integers]:
@@ -95,6 +135,15 @@ def whole_amounts(table: Table) -> Mapping[str, Integers]:
         total = table.numbers(f"TotalSlot{name}")
         totals[name.lower()] = _whole(np.where(np.isnan(total), table.numbers(name), total))
     return totals
+
+
+def unclaimed(table: Table) -> Mapping[str, Column]:
+    """
+    What else stands in the place of a slot's attributes if nothing ran on it: each `x` for which it says `TotalSlot<x>`.
+
+    Numbers of custom resources, and with `TotalSlotAvailable<tag>` their devices.
+    """
+    return {key: table.with_instead(key, f"{_WHOLE}{key}") for key in _totalled(table)}
 
 
 def _whole(amounts: Reals) -> Integers:

@@ -93,8 +93,7 @@ CUSTOM: Final = "my."
 
 _RESOURCE: Final = re.compile(r"request_([a-z][a-z0-9_]+)")
 _REQUIRE: Final = re.compile(r"require_(?!(?:cpus|memory|disk)$)[a-z][a-z0-9_]+")
-_REQUESTS: Final = ("request_cpus", "request_memory", "request_disk", "request_gpus")
-_SLIPS: Final = {"request_cpu": "request_cpus", "request_gpu": "request_gpus"}
+_OFTEN: Final = ("cpus", "memory", "disk", "gpus")
 _KNOWN: Final = frozenset(spelling.lower() for name, others in NAMES.items() for spelling in (name, *others))
 
 
@@ -104,7 +103,7 @@ def resource_tag(name: str) -> str | None:
     """
     lower = name.lower()
     match = _RESOURCE.fullmatch(lower)
-    if match is None or lower in _KNOWN or lower in _SLIPS or _looks_like(lower):
+    if match is None or lower in _KNOWN or _meant(match[1]) is not None:
         return None
     return name[len("request_") :]
 
@@ -116,11 +115,18 @@ def is_choice(name: str) -> bool:
     return _REQUIRE.fullmatch(name.lower()) is not None
 
 
-def _looks_like(name: str) -> bool:
+def _meant(tag: str) -> str | None:
     """
-    Whether a name is rather a slip of the fingers than a resource that some machine calls so.
+    The common resource whose name has a letter left out, twice or in the wrong place.
+
+    Another letter makes another name: TPUs are no slip.
     """
-    return name not in _REQUESTS and bool(difflib.get_close_matches(name, _REQUESTS, n=1, cutoff=0.85))
+    for right in _OFTEN:
+        changed = {right[:at] + right[at + 1 :] for at in range(len(right))}
+        changed |= {right[:at] + right[at : at + 1] + right[at:] for at in range(len(right))}
+        if tag != right and (tag in changed or sorted(tag) == sorted(right)):
+            return right
+    return None
 
 
 def is_known(name: str) -> bool:
@@ -142,7 +148,9 @@ def complaint(name: str, macros: Iterable[str]) -> str:
         )
     if lower.startswith("require_"):
         return f"'{name}' cannot choose: these have no properties of their own; say it in requirements"
-    close = [_SLIPS[lower]] if lower in _SLIPS else _closest(lower, macros)
+    match = _RESOURCE.fullmatch(lower)
+    meant = _meant(match[1]) if match is not None else None
+    close = [f"request_{meant}"] if meant is not None else _closest(lower, macros)
     hint = f"did you mean '{close[0]}'?" if close else f"to use it as a macro, write $({name}) somewhere"
     return f"'{name}' is not a submit command; {hint}"
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from kettle.bus.ports import BucketSpec, Bus, BusError
 from kettle.startd.domain.ads import slot_ads, startd_ad
 from kettle.startd.domain.machine import Machine
+from kettle.startd.memo import Memo, slot_of
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret
 from kettle.wire.subjects import Subjects, ad_key, key
@@ -37,10 +39,18 @@ class Advertiser:
     """
 
     def __init__(
-        self, bus: Bus, subjects: Subjects, machine: Machine, *, interval: float, delay: float, version: str
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        machine: Machine,
+        *,
+        memo: Path,
+        interval: float,
+        delay: float,
+        version: str,
     ) -> None:
         """
-        `interval` in seconds between repeats, `delay` for what nobody waits for.
+        `interval` in seconds between repeats, `delay` for what nobody waits for; `memo` is a file that we may write.
         """
         self._bus = bus
         self._subjects = subjects
@@ -49,6 +59,7 @@ class Advertiser:
         self._delay = delay
         self._version = version
         self._published: dict[str, Ad] = {}
+        self._memo = Memo(memo)
         self._sequence = 0
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -108,6 +119,7 @@ class Advertiser:
         try:
             for name in self._published:
                 await self._bus.delete(self._subjects.ads, name)
+            self._memo.clear()
             for name in self._slots():
                 await self._bus.delete(self._subjects.private_ads, name)
         except BusError as error:
@@ -144,6 +156,11 @@ class Advertiser:
             secret = SlotSecret(startd=self._machine.facts.name, capability=self._machine.capability)
             for name in self._slots():
                 await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
+        for name in [name for name in self._memo.left if name not in ads]:
+            await self._bus.delete(self._subjects.private_ads, slot_of(name))
+            await self._bus.delete(self._subjects.ads, name)
+        self._memo.left.clear()
+        self._memo.note(ads)
         for name in [name for name in self._published if name not in ads]:
             await self._bus.delete(self._subjects.ads, name)
             del self._published[name]

@@ -16,6 +16,7 @@ from typing import Final
 
 from kettle.startd.domain.changes import Begun, Change, Claimed
 from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.spelling import as_spelt_now
 from kettle.startd.journal import Journal
 
 _log: Final = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ class Books:
         Take up what a former startd has left.
         """
         for change in self._journal.load():
+            if isinstance(change, Claimed):
+                change = Claimed(as_spelt_now(change.claim, self._machine.facts))  # noqa: PLW2901 - the same one
             self._machine.apply(change)
         self._behind = True
         self.look()

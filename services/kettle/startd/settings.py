@@ -66,9 +66,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: str = "Cpus"
-    """SLOT_WEIGHT: what a slot counts for, an expression over its ad."""
+    """SLOT_WEIGHT: what a slot counts for, an expression over its ad; only told, fair shares go by cores."""
     modify_request_expr: dict[str, str] = {}
-    """Size of dynamic slots by resource (MODIFY_REQUEST_EXPR_REQUEST...); else rounded up: 1 core, 128 MiB, 1 MiB."""
+    """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
     must_modify_request_exprs: bool = False
     """Refuse a job whose request fits only as it is, without these expressions."""
     machine_resources: dict[str, Count | list[str]] = {}
@@ -78,7 +78,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     offline_machine_resources: dict[str, list[str]] = {}
     """Ids by tag that are not given to jobs (OFFLINE_MACHINE_RESOURCE_...)."""
     discover_gpus: bool = True
-    """Look for GPUs at the start, unless `machine_resources` names them or there is a `discovery`."""
+    """Look for GPUs at the start, unless `machine_resources` or the `discovery` names them."""
     discovery: list[str] = []
     """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
@@ -110,7 +110,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     container_network: Literal["host", "none"] = "host"
     """The network of containers; `none` wins over what a job asks for."""
     container_devices: list[str] = []
-    """Device files that containers of jobs with GPUs see."""
+    """Device files that containers of jobs with GPUs see, but for the nodes of GPUs that are not theirs."""
     container_always: bool = False
     """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
     container_images: str = ""

@@ -2,6 +2,7 @@
 What a starter is told about its job and its slot.
 """
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -57,7 +58,7 @@ class Specs:
             cpus=claim.resources.cpus,
             memory=claim.resources.memory,
             disk=claim.resources.disk,
-            devices={tag: claim.devices.get(tag, []) for tag in {**self._facts.devices, **claim.devices}},
+            devices=self._devices(claim),
             ad=activation.ad,
             machine_ad=self._machine_ad(claim),
             inputs=inputs,
@@ -82,6 +83,13 @@ class Specs:
         """
         own = question(self._machine, claim, now).seconds("MachineMaxVacateTime")
         return max(0.0, min(own, self._settings.shutdown_kill_timeout) if self._machine.stopping else own)
+
+    def _devices(self, claim: Claim) -> dict[str, list[str]]:
+        """
+        Ids by tag: of all that anybody has here, also if it is not found any more; what is not the job's is hidden from it.
+        """
+        others = [each.devices for each in self._machine.claims.values()]
+        return {tag: claim.devices.get(tag, []) for tag in {*self._facts.devices, *itertools.chain(*others)}}
 
     def _machine_ad(self, claim: Claim) -> str:
         """

@@ -5,18 +5,51 @@ The machine as it will be advertised: what it has, what of it is given away, and
 import shutil
 import time
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from kettle.classad import ClassAd, ClassAdParseError, Node, parse
+from kettle.execution.sandbox import Sandbox
 from kettle.runtime import SettingsError
 from kettle.startd import host
-from kettle.startd.domain.ads import slot_ad, weight_of
+from kettle.startd.domain.ads import slot_ad, startd_ad, weight_of
 from kettle.startd.domain.layout import LayoutError, lay_out
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.policy import Policy, PolicyError
 from kettle.startd.domain.resources import STANDARD, Carving, Resources
+from kettle.startd.domain.slots import whole_machine
 from kettle.startd.inventory import Inventory, take_inventory
 from kettle.startd.settings import StartdSettings, setting_of
 from kettle.startd.usable import usable_cpus, usable_memory
+
+_PARTS: Final = ("", "Total", "TotalSlot", "TotalSlotAvailable", "Assigned", "Available", "Offline", "Child")
+"""What stands before a resource's name in ads."""
+_OF_CLAIMS: Final = frozenset(
+    [
+        "accountinggroup",
+        "childactivity",
+        "childname",
+        "childremoteuser",
+        "childstate",
+        "clientmachine",
+        "dslotid",
+        "globaljobid",
+        "jobid",
+        "jobstart",
+        "parentslotid",
+        "publicclaimid",
+        "remoteowner",
+        "remotescheddname",
+        "remoteuser",
+        "trouble",
+    ]
+)
+"""What slots say while they are claimed."""
+_WORDS: Final = frozenset(
+    ["error", "false", "is", "isnt", "my", "other", "parent", "self", "target", "true", "undefined"]
+)
+"""What means something else in an expression."""
 
 
 def survey(settings: StartdSettings, execute: Path) -> Facts:
@@ -31,7 +64,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     detected = Resources(
         cpus=usable_cpus(),
         memory=usable_memory(),
-        disk=shutil.disk_usage(execute).free // 1024,
+        disk=_disk(execute),
         custom=inventory.counts,
     )
     total = Resources(
@@ -58,6 +91,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         attributes={**host.platform_attributes(), **settings.attributes},
         started=int(time.time()),
     )
+    _check_tags(facts)
     _check_weight(facts)
     return facts
 
@@ -70,6 +104,15 @@ def _policy(settings: StartdSettings) -> Policy:
         raise SettingsError(
             f"KETTLE_STARTD_{name.upper()}, or {name} in the table [startd] ({error.name}): {error}"
         ) from error
+
+
+def _disk(execute: Path) -> int:
+    """
+    KiB that jobs have or could have: what is free, and what those already wrote that run while the startd is begun anew.
+    """
+    written = sum(Sandbox(str(path)).size_kib() for path in execute.glob("dir_*"))
+    usage = shutil.disk_usage(execute)
+    return min(usage.total, usage.free + (written << 10)) >> 10
 
 
 def _expression(setting: str, text: str) -> Node:
@@ -89,6 +132,24 @@ def _carving(settings: StartdSettings, inventory: Inventory) -> Carving:
             )
         modify[spelt[name.lower()]] = _expression(f"MODIFY_REQUEST_EXPR: {name}", text)
     return Carving(modify=modify, must=settings.must_modify_request_exprs)
+
+
+def _check_tags(facts: Facts) -> None:
+    """
+    A resource is called nothing that ads say already, also not with what is put before and behind its name.
+    """
+    bare = msgspec.structs.replace(facts.total, custom={})
+    nothing = msgspec.structs.replace(facts, total=bare, slots=whole_machine(bare), devices={}, offline={})
+    empty = Machine(nothing, capability="")
+    said = slot_ad(empty, nothing.slots[0], now=0.0) | startd_ad(empty, now=0.0, version="")
+    taken = {name.lower() for name in said} | _OF_CLAIMS
+    for tag in facts.total.custom:
+        made = {f"{part}{tag}".lower() for part in _PARTS}
+        if tag.lower() in _WORDS or made & taken:
+            raise SettingsError(
+                f"KETTLE_STARTD_MACHINE_RESOURCES: {tag} cannot be the name of a resource: the ads of slots say "
+                "something else by that name."
+            )
 
 
 def _check_weight(facts: Facts) -> None:

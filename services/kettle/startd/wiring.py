@@ -102,6 +102,7 @@ async def running(
                 bus,
                 subjects,
                 machine,
+                memo=state / "advertised",
                 interval=settings.update_interval,
                 delay=settings.activity_delay,
                 version=VERSION,

@@ -111,6 +111,36 @@ def test_slots_are_looked_at_as_if_nothing_ran_on_them() -> None:
     assert {("job", "TARGET.Cpus >= 8"): 1} == counts(explained(wants, slot(Cpus=4)))
 
 
+def test_devices_are_looked_at_as_if_nobody_had_them() -> None:
+    """
+    Numbers and single pieces, where a slot says what it has beside what is left; other slots are as they say.
+    """
+    busy = slot(
+        GPUs=0,
+        TotalSlotGPUs=2,
+        TotalSlots=1,
+        AvailableGPUs=Expr("{ }"),
+        TotalSlotAvailableGPUs=Expr("{ GPUs_a, GPUs_b }"),
+        GPUs_a=Expr("[Capability = 7.0]"),
+        GPUs_b=Expr("[Capability = 8.0]"),
+        S="as it is",
+    )
+    free = slot(GPUs=1, AvailableGPUs=Expr("{ GPUs_a }"), GPUs_a=Expr("[Capability = 8.0]"))
+
+    def able(least: float, count: int) -> int:
+        wants: Ad = {
+            "RequestGPUs": count,
+            "RequireGPUs": Expr(f"Capability >= {least}"),
+            "Requirements": Expr(
+                "TARGET.GPUs >= RequestGPUs && countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs"
+            ),
+        }
+        return explained(wants, busy, free, slot()).able
+
+    assert [2, 2, 1, 0] == [able(7.5, 1), able(6.0, 1), able(6.0, 2), able(7.5, 2)]
+    assert 1 == explained({"Requirements": Expr('TARGET.S == "as it is"')}, busy, free, slot()).able
+
+
 def test_what_fits_in_no_slot_refuses() -> None:
     """
     Where nothing but room is in the way, each request that does not fit is named with how many slots it is too large for.

@@ -132,6 +132,30 @@ def test_one_job_may_fit_exactly_where_the_rounded_amount_does_not(memory: int, 
     assert max(0, memory - 128 * jobs) == offered.free["Memory"][0]
 
 
+def test_pieces_are_counted_one_slot_or_many_at_once() -> None:
+    """
+    A slot that is not partitionable goes whole; what nobody knows is never used up.
+    """
+    wants, asked = {"gpus": 2, "fpgas": 1}, {"Cpus": 1.0, "Memory": 128.0, "Disk": 1024.0}
+    one, many = (
+        offer(
+            slot(GPUs=5, TotalSlotGPUs=6),
+            slot(GPUs=1, TotalSlotGPUs=6),
+            slot(),
+            slot(GPUs=Expr("undefined"), TotalSlotGPUs=6),
+        )
+        for _ in range(2)
+    )
+    rows = np.arange(4)
+    assert [2, 0, 8, 0] == one.room(rows, asked, wants).tolist()
+
+    one.take(0, Amounts(asked, wants), 1)
+    one.take(2, Amounts(asked, wants), 1)
+    many.take_each(np.array([0, 2]), Amounts(asked, wants), np.array([1, 1]))
+
+    assert [1, 0, 7, 0] == one.room(rows, asked, wants).tolist() == many.room(rows, asked, wants).tolist()
+
+
 def test_amounts_that_are_none_fit_nowhere() -> None:
     """
     Where a request is not a number for a slot, there is no room in it, whatever kind it is.

@@ -320,6 +320,42 @@ def test_a_cycle_explains_no_more_than_it_has_time_for() -> None:
     assert [0.0, 0.0, None] == [outcome.again for outcome in outcomes]
 
 
+def gpus(name: str, free: int) -> Ad:
+    return slot(f"slot1@{name}", GPUs=free, TotalSlotGPUs=2, WithinResourceLimits=True)
+
+
+@pytest.mark.parametrize("ask", [1, Expr("3 - 2"), Expr("MY.Many")])
+def test_gpus_are_counted_while_they_are_given_away(ask: int | Expr) -> None:
+    """
+    Hosts with a GPU or two are served in one cycle, and what was promised counts in the next one too.
+    """
+    wants = job("TARGET.GPUs >= RequestGPUs", RequestGPUs=ask, Many=1)
+    having = pool(
+        [gpus("a", 1), gpus("b", 2), gpus("c", 0), slot("slot1@d")], submitter("alice", (1, 9, wants))
+    )
+
+    outcome = negotiate(having, Reasons(), now=0.0, trust=2.0)
+    again = negotiate(having, Reasons(), now=1.0, trust=2.0)
+
+    assert {"slot1@a": 1, "slot1@b": 2} == {match.slot: match.count for match in outcome.matches}
+    assert [(6, BUSY)] == [(each.count, each.reason) for each in outcome.rejections]
+    assert [] == again.matches
+
+
+def test_a_resource_of_which_a_slot_knows_nothing_is_not_counted() -> None:
+    """
+    Its startd does not either; who wants only slots that know it says so in its requirements.
+    """
+    wants = job("true", RequestLicences=1)
+    having = pool(
+        [slot(), slot("slot1@n", Licences=1, TotalSlotLicences=1)], submitter("alice", (1, 9, wants))
+    )
+
+    assert {"slot1@m": 8, "slot1@n": 1} == {
+        match.slot: match.count for match in negotiate(having, Reasons(), now=0.0, trust=2.0).matches
+    }
+
+
 def test_an_explanation_follows_the_slots_within_seconds() -> None:
     """
     It holds for two seconds while slots change, and the cycle says when it is to be looked at again.

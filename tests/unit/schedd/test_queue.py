@@ -1,7 +1,9 @@
 """The queue is a fold: of events, or of its own working set and the events after it."""
 
 import msgspec
+import pytest
 
+from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.job import Assign, End, Finish, Hold, decide
 from kettle.schedd.domain.queue import NEWEST, Queue, job_stream
 from kettle.wire.ads import Ad, Expr, Scalar
@@ -121,6 +123,25 @@ def test_jobs_that_a_machine_can_tell_apart_are_in_different_autoclusters() -> N
     assert 1 == len(queue.requests("alice"))
     queue.apply("cluster/2", cluster(2, [[100], [200], [200]], ["RequestMemory"]), 0)
     assert [2, 1, 2] == [count for *_, count in queue.requests("alice")]
+
+
+@pytest.mark.parametrize(
+    ("ad", "column", "rows"),
+    [
+        ({}, "RequestLicences", [1, 4]),
+        ({"RequireFPGAs": Expr("Family == MY.Want")}, "Want", ["Agilex", "Stratix"]),
+        ({"RequestFPGAs": Expr("MY.Many"), "Many": Expr("2 * Few")}, "Few", [1, 2]),
+        ({"Requirements": Expr("MY.Good"), "Good": Expr("TARGET.Site == Want")}, "Want", ["a", "b"]),
+    ],
+)
+def test_what_jobs_ask_of_devices_tells_them_apart(ad: Ad, column: str, rows: list[Scalar]) -> None:
+    """
+    Any resource, also by way of other attributes: else a job would follow another on a slot that is none for it.
+    """
+    names = Autoclusters(ad, [column])
+
+    assert names.of([rows[0]]) != names.of([rows[1]])
+    assert names.of([rows[0]]) == Autoclusters({**ad, column: rows[0]}, []).of([])
 
 
 def test_the_ad_shows_what_has_happened() -> None:

@@ -2,12 +2,16 @@
 What else a machine has: named, discovered, found.
 """
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kettle.runtime import SettingsError
-from kettle.startd.inventory import find_gpus, parse_discovery, take_inventory
+from kettle.startd import programs
+from kettle.startd.discovery import parse_discovery
+from kettle.startd.gpus import find_gpus
+from kettle.startd.inventory import take_inventory
 from kettle.startd.settings import StartdSettings
 
 DISCOVERY = """\
@@ -92,6 +96,23 @@ def test_one_device_is_not_taken_for_another_whose_name_begins_alike() -> None:
     assert {"GPUs": {"CUDA1": {"A": 1}, "CUDA10": {"A": 10, "B": 2}}} == parse_discovery(text)
 
 
+def test_ids_that_are_numbers_have_only_properties_of_their_own() -> None:
+    """
+    There is no kind of device that has no name.
+    """
+    text = 'DetectedFPGAs="0, 1"\nCommon=[ A=1; ]\nOther=2\n'
+
+    assert {"FPGAs": {"0": {"A": 1}, "1": {"A": 1}}} == parse_discovery(text)
+
+
+def test_a_device_that_is_named_twice_is_refused() -> None:
+    """
+    It would be given away once, and nobody would know why.
+    """
+    with pytest.raises(SettingsError, match="DetectedGPUs has CUDA0 more than once"):
+        parse_discovery('DetectedGPUs="CUDA0, CUDA1, CUDA0, CUDA1"\n')
+
+
 @pytest.mark.parametrize(
     "text", ["hello world\n", "DetectedGPUs=\n", "DetectedGPUs={1}\n", 'DetectedGPUs="a\n']
 )
@@ -131,6 +152,7 @@ def test_a_driver_that_does_not_know_the_capability_is_asked_without(bare: Path,
 
     gpus = find_gpus(tmp_path)
 
+    assert gpus is not None
     assert ["GPU-1", "GPU-2"] == list(gpus)
     assert (11441, "Tesla K80", "418.87.00") == tuple(
         gpus["GPU-1"][name] for name in ("GlobalMemoryMb", "DeviceName", "DriverVersion")
@@ -179,6 +201,99 @@ def test_settings_name_devices_with_properties_and_take_some_away() -> None:
     assert {"Capability": 8.0} == inventory.devices["GPUs"]["GPU-a"].properties
 
 
+def test_a_card_that_failed_takes_itself_out_and_nothing_else(bare: Path, tmp_path: Path) -> None:
+    """
+    Whatever its line says, and whatever the settings know about it.
+    """
+    program(
+        bare / "nvidia-smi",
+        'echo "[Unknown Error], A100, 1, 5, 0:0, 8.0"\n'
+        'echo "[N/A], A100, 1, 5, 0:0, 8.0"\n'
+        "printf '\\377\\n'\n"
+        'echo "GPU-b, A100, 1, 5, 0:0, 8.0"\n',
+    )
+    settings = StartdSettings(
+        offline_machine_resources={"GPUs": ["GPU-a"]},
+        machine_resource_properties={"GPUs": {"GPU-a": {"Rack": 1}, "GPU-b": {"Rack": 2}}},
+    )
+
+    inventory = take_inventory(settings, proc=tmp_path)
+
+    assert (["GPU-b"], {"GPUs": ["GPU-a"]}) == (list(inventory.devices["GPUs"]), inventory.offline)
+    assert 2 == inventory.devices["GPUs"]["GPU-b"].properties["Rack"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        StartdSettings(offline_machine_resources={"GPUs": ["GPU-a"]}),
+        StartdSettings(machine_resource_properties={"GPUs": {"GPU-a": {"Rack": 1}}}),
+    ],
+)
+def test_without_a_driver_what_is_said_about_gpus_is_passed_over(
+    tmp_path: Path, settings: StartdSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """
+    The same file of settings may serve machines with and without; the log tells.
+    """
+    assert {} == take_inventory(settings, proc=tmp_path / "none").counts
+    assert "does not have" in caplog.text
+
+
+def test_after_a_failed_search_the_machine_knows_that_it_has_gpus(bare: Path, tmp_path: Path) -> None:
+    """
+    None can be given away, and so jobs must not see those that are there.
+    """
+    program(bare / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9\n")
+
+    assert {"GPUs": {}} == take_inventory(StartdSettings(), proc=tmp_path / "none").devices
+    assert {} == take_inventory(StartdSettings(discover_gpus=False), proc=tmp_path / "none").devices
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_program_that_cannot_be_killed_is_not_waited_for(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    As one that hangs in a driver: here the signal is kept from it until the machine has been looked at.
+    """
+    latch, done = tmp_path / "latch", tmp_path / "done"
+
+    def kept(_group: int, _signal: int) -> None:
+        """It does not arrive."""
+
+    os.mkfifo(latch)
+    program(bare / "nvidia-smi", f"read line <{latch}; : >{done}\n")
+    monkeypatch.setattr(programs, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(programs, "_FAREWELL_S", 0.1)
+    monkeypatch.setattr(os, "killpg", kept)
+
+    assert {} == find_gpus(tmp_path)
+    assert not done.exists()
+    latch.write_text("now\n")
+
+
+def test_gpus_are_looked_for_unless_the_discovery_tells_about_them(bare: Path, tmp_path: Path) -> None:
+    """
+    A program that knows FPGAs says nothing about GPUs.
+    """
+    program(bare / "nvidia-smi", 'echo "GPU-b, A100, 1, 5, 0:0, 8.0"\n')
+    fpgas = program(tmp_path / "fpgas", "echo DetectedFPGAs=2\n")
+    none = program(tmp_path / "none", "echo DetectedGPUs=0\n")
+
+    assert {"FPGAs": 2, "GPUs": 1} == take_inventory(StartdSettings(discovery=[fpgas])).counts
+    assert {"GPUs": 0} == take_inventory(StartdSettings(discovery=[none])).counts
+
+
+def test_gpus_have_one_name() -> None:
+    """
+    However the settings spell it: the job's environment and its container look for that name.
+    """
+    inventory = take_inventory(StartdSettings(machine_resources={"gpus": ["GPU-a"]}))
+
+    assert ({"GPUs": 1}, ["GPUs"]) == (inventory.counts, list(inventory.devices))
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -188,7 +303,7 @@ def test_settings_name_devices_with_properties_and_take_some_away() -> None:
         (StartdSettings(machine_resources={"GPUs": ["a", "a"]}), "names an id twice"),
         (StartdSettings(machine_resources={"GPUs": ["a,b"]}), "cannot be an id"),
         (StartdSettings(machine_resources={"GPUs": ["a-b", "a_b"]}), "too much alike"),
-        (StartdSettings(offline_machine_resources={"GPUs": ["a"]}), "the machine has no GPUs"),
+        (StartdSettings(offline_machine_resources={"FPGAs": ["a"]}), "the machine has no FPGAs"),
         (
             StartdSettings(machine_resources={"GPUs": ["a"]}, offline_machine_resources={"GPUs": ["b"]}),
             "there is no 'b'; there is a",

@@ -49,6 +49,29 @@ def test_nothing_is_left_over_by_equal_parts() -> None:
     assert [("a",), ("b",), ("c",), (), ()] == [slot.devices["GPUs"] for slot in slots]
 
 
+def test_none_of_what_the_machine_does_not_have_can_be_given() -> None:
+    """
+    So a layout for machines with GPUs does for one whose driver has failed.
+    """
+    types = [
+        SlotType(cpus=1, resources={"GPUs": 0}),
+        SlotType(cpus=1, resources={"GPUs": "auto", "FPGAs": "0"}),
+    ]
+
+    slots = lay_out(types, Resources(cpus=8, memory=8000, disk=80_000), {})
+
+    assert [{}, {}] == [slot.total.custom for slot in slots]
+
+
+def test_a_machine_whose_disk_is_full_is_divided_all_the_same() -> None:
+    """
+    It has to start, to end what runs and say so.
+    """
+    slots = lay_out([SlotType(count=2)], Resources(cpus=2, memory=4000, disk=0), {})
+
+    assert [0, 0] == [slot.total.disk for slot in slots]
+
+
 @pytest.mark.parametrize(
     ("types", "words"),
     [
@@ -63,6 +86,8 @@ def test_nothing_is_left_over_by_equal_parts() -> None:
         ([SlotType(cpus="many")], "cpus of slot type 1: 'many' is none of"),
         ([SlotType(cpus="1/0")], "'1/0' is none of"),
         ([SlotType(cpus=-1)], "-1 is none of"),
+        ([SlotType(memory="100%"), SlotType()], "slot type 2 gets no memory"),
+        ([SlotType(disk=0), SlotType()], "slot type 1 gets no disk"),
         ([SlotType(count=0)], "no slot type with a count above 0"),
         ([SlotType(count=-1), SlotType()], "slot type 1 has a count of -1"),
     ],

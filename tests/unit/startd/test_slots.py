@@ -9,6 +9,7 @@ import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
 from kettle.startd.domain.ads import slot_ad, slot_ads
+from kettle.startd.domain.attempts import activate
 from kettle.startd.domain.changes import Change, Gone
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.claims import request_claims
@@ -32,17 +33,23 @@ STATIC_AND_REST = (SlotType(cpus=1, memory=1024, resources={"GPUs": 1}), SlotTyp
 
 
 def machine(
-    *types: SlotType, carving: Carving | None = None, weight: str = "Cpus", start: str = "true"
+    *types: SlotType,
+    carving: Carving | None = None,
+    weight: str = "Cpus",
+    start: str = "true",
+    total: Resources = TOTAL,
+    **attributes: Scalar,
 ) -> Machine:
     facts = Facts(
         name="host",
-        total=TOTAL,
-        detected=TOTAL,
-        slots=lay_out(types, TOTAL, {"GPUs": tuple(GPUS)}),
+        total=total,
+        detected=total,
+        slots=lay_out(types, total, {"GPUs": tuple(GPUS)}),
         devices={"GPUs": {each: device(each, properties) for each, properties in GPUS.items()}},
         carving=carving or Carving(),
         weight=weight,
         policy=Policy({"START": start}),
+        attributes=attributes,
     )
     return Machine(facts, capability="right")
 
@@ -68,6 +75,7 @@ def test_devices_are_given_once_and_come_back() -> None:
     assert "GPU-a,GPU-b" == reply.granted[0].ad["AssignedGPUs"]
     left = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (1, "{ GPUs_GPU_c }") == (left["GPUs"], _text(left["AvailableGPUs"]))
+    assert "{ GPUs_GPU_a, GPUs_GPU_b, GPUs_GPU_c }" == _text(left["TotalSlotAvailableGPUs"])
     host.apply(Gone("c1"))
     assert "GPU-a,GPU-b" == claimed(host, "c3", RequestGPUs=2).granted[0].ad["AssignedGPUs"]
 
@@ -175,7 +183,7 @@ def test_the_administrator_says_how_slots_are_carved() -> None:
     """
     By expressions over the job; the bare request is tried where the result does not fit, unless that is forbidden.
     """
-    modify = {"Memory": parse("quantize(RequestMemory, {3000})"), "Cpus": parse("TARGET.RequestCpus + 1")}
+    modify = {"Memory": parse("quantize(RequestMemory, {3000})"), "Cpus": parse("MY.RequestCpus + 1")}
 
     sizes: list[list[tuple[int, int]]] = []
     for must in (False, True):
@@ -184,6 +192,78 @@ def test_the_administrator_says_how_slots_are_carved() -> None:
         sizes.append([(claim.resources.cpus, claim.resources.memory) for claim in host.claims.values()])
 
     assert [[(2, 3000), (1, 1000)], [(2, 3000)]] == sizes
+
+
+CAP = "min({RequestMemory, 500})"
+
+
+@pytest.mark.parametrize(
+    ("expression", "memory"),
+    [
+        ("MY.RequestMemory * 2", 2000),
+        ("quantize(RequestMemory, {TARGET.MemQuantum})", 3000),
+        ("quantize(RequestMemory, {MY.MemQuantum})", 1500),
+        (CAP, 500),
+        ("Memory / 2", 2048),
+    ],
+)
+@pytest.mark.parametrize("must", [False, True])
+def test_the_administrator_s_expressions_are_the_job_s(expression: str, memory: int, *, must: bool) -> None:
+    """
+    MY is the job and TARGET the slot; what they make of the request is what the job asks for from then on.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse(expression)}, must=must), MemQuantum=3000)
+    job: Ad = {
+        "Requirements": Expr("TARGET.Memory >= RequestMemory"),
+        "RequestMemory": 1000,
+        "MemQuantum": 1500,
+    }
+
+    before = ClassAd.from_wire(slot_ad(host, host.facts.slots[0], now=0.0))
+    reply, changes = request_claims(host, request(ClaimKey("c1", "s"), ad=job), NOW)
+
+    assert matches(before, ClassAd.from_wire(job))
+    assert [memory] == [grant.ad["Memory"] for grant in reply.granted]
+    for change in changes:
+        host.apply(change)
+    what = msgspec.structs.replace(activation(key=ClaimKey("c1", "s")), ad=job)
+    assert 0 == activated(host, what)
+
+
+@pytest.mark.parametrize(
+    ("expression", "left", "matching"),
+    [
+        ("quantize(MY.RequestMemory, {TARGET.MemQuantum})", 3000, True),
+        ("quantize(MY.RequestMemory, {TARGET.MemQuantum})", 2999, False),
+        (CAP, 500, True),
+        (CAP, 499, False),
+        ("max({RequestMemory, MY.Least ?: 0, CurrentTime - CurrentTime})", 1000, True),
+        ("max({RequestMemory, [a = 3000].a})", 1000, True),
+    ],
+)
+def test_a_slot_says_beforehand_what_the_expressions_demand(
+    expression: str, left: int, *, matching: bool
+) -> None:
+    """
+    From its own side, where MY is the slot; what cannot be said from there is asked as it is.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse(expression)}, must=True), MemQuantum=3000)
+    slot = {**slot_ad(host, host.facts.slots[0], now=0.0), "Memory": left}
+
+    assert matching == matches(
+        ClassAd.from_wire(slot), ClassAd.from_wire({"Requirements": True, "RequestMemory": 1000})
+    )
+
+
+def test_what_the_job_refuses_modified_it_may_take_as_it_asked() -> None:
+    """
+    Each size is matched by itself.
+    """
+    host = machine(carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {3000})")}))
+
+    (grant,) = claimed(host, RequestMemory=1000, Requirements=Expr("TARGET.Memory < 2000")).granted
+
+    assert 1000 == grant.ad["Memory"]
 
 
 def test_where_the_expressions_must_hold_the_slot_says_so_beforehand() -> None:
@@ -206,6 +286,17 @@ def test_a_slot_weighs_what_the_administrator_says() -> None:
 
     assert 12 == grant.ad["SlotWeight"]
     assert [11, 11] == [slot_ad(host, slot, now=0.0)["SlotWeight"] for slot in host.facts.slots]
+
+
+def test_a_weight_may_depend_on_the_kind_of_slot() -> None:
+    """
+    On all that the ad says: what is checked at the start is what is advertised later.
+    """
+    host = machine(*STATIC_AND_REST, weight="SlotTypeID * 10 + ifThenElse(DynamicSlot, 1, 2)")
+    (grant,) = claimed(host, slot="slot2@host").granted
+
+    assert 21 == grant.ad["SlotWeight"]
+    assert [12, 22] == [slot_ad(host, slot, now=0.0)["SlotWeight"] for slot in host.facts.slots]
 
 
 def test_children_are_rolled_up() -> None:
@@ -277,6 +368,53 @@ def test_claims_that_began_in_another_layout_are_in_nobody_s_way() -> None:
     assert ["slot2@host"] == [grant.slot for grant in claimed(after, "n2", slot="slot2@host").granted]
     assert [] == claimed(after, "n3", slot="slot3@host").granted
     assert 4 == sum(claim.resources.cpus for claim in after.claims.values())
+
+
+def test_a_machine_with_a_little_less_disk_than_before_keeps_its_slots_open() -> None:
+    """
+    How much of it is free is measured at each start, and something is always written in between.
+    """
+    before = machine(SlotType(count=2))
+    claimed(before, "c1")
+    after = machine(SlotType(count=2), total=msgspec.structs.replace(TOTAL, disk=TOTAL.disk - 10))
+    for change in before.snapshot():
+        after.apply(change)
+
+    ad = slot_ad(after, after.facts.slots[1], now=0.0)
+    (grant,) = claimed(after, "c2", slot="slot2@host").granted
+
+    assert ad["Requirements"] is not False
+    assert (49_990, 49_990) == (ad["Disk"], grant.ad["Disk"])
+    assert TOTAL.disk - 10 == sum(claim.resources.disk for claim in after.claims.values())
+
+
+@pytest.mark.parametrize(
+    ("wants", "why"),
+    [
+        ({"RequestGPUs": 1}, ""),
+        ({"requestgpus": 1, "RequestMemory": Expr("TARGET.Memory")}, ""),
+        ({"RequestGPUs": 1, "RequireGPUs": Expr("Capability < Least"), "Least": 8.0}, ""),
+        ({"RequestGPUs": 0, "RequireGPUs": Expr("Capability >= 8.0")}, ""),
+        ({"RequestGPUs": 2}, "more than the claim has"),
+        ({"RequestMemory": 129}, "more than the claim has"),
+        ({"RequestMemory": Expr("TARGET.Memory + 1")}, "more than the claim has"),
+        ({"RequestLicences": 1}, "more than the claim has"),
+        ({"RequestGPUs": 1, "RequireGPUs": Expr("Capability >= 8.0")}, "satisfy the job's RequireGPUs"),
+        ({"RequestCpus": "one"}, "no amount"),
+    ],
+)
+def test_a_claim_that_is_used_again_has_what_the_next_job_asks_for(wants: Ad, why: str) -> None:
+    """
+    Its schedd chooses that job; the startd looks whether amounts and devices are such as this one asks for.
+    """
+    host = machine()
+    claimed(host, RequestMemory=100, RequestGPUs=1)
+
+    what = msgspec.structs.replace(activation(key=ClaimKey("c1", "s")), ad=wants)
+    result, changes = activate(host, what, NOW)
+
+    assert why in result.reason
+    assert (0 if not why else 1027, not why) == (result.code, bool(changes))
 
 
 def _text(value: object) -> str:

@@ -240,6 +240,14 @@ def test_names_that_are_not_known_yet_are_not_looked_for() -> None:
     assert "/nowhere/$(ClusterId)" == found.ad["Iwd"]
 
 
+@pytest.mark.parametrize("tag", ["tpus", "npus", "fpus", "ipus", "dpus", "vgpus", "disks", "licences"])
+def test_a_resource_may_be_called_nearly_like_another(tag: str) -> None:
+    """
+    Machines may have it: what is asked of it stands in the job.
+    """
+    assert 1 == submission(HEAD + f"request_{tag} = 1\nqueue\n").ad[f"Request{tag}"]
+
+
 def test_custom_resources_are_requested() -> None:
     """
     Any resource that machines advertise may be asked for by its name.

@@ -26,6 +26,8 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "\n# talk\nnonsense = 5\nqueue\n", 4, "write $(nonsense)"),
         (HEAD + "seed = 5\narguments = $(sed)\nqueue\n", 2, "did you mean 'sed'?"),
         (HEAD + "request_cpu = 2\nqueue\n", 2, "did you mean 'request_cpus'?"),
+        (HEAD + "request_memmory = 2\nqueue\n", 2, "did you mean 'request_memory'?"),
+        (HEAD + "Request_Gpsu = 2\nqueue\n", 2, "did you mean 'request_gpus'?"),
         (HEAD + "leave_in_queue = true\nqueue\n", 2, "not carried out"),
         (HEAD + "max_retries = -1\nqueue\n", 2, "max_retries must be 0 or more"),
         (HEAD + "max_retries = many\nqueue\n", 2, "max_retries must be a whole number"),

@@ -146,6 +146,16 @@ class Column:
         else:
             self.tag[row], self.word[row] = tag, word
 
+    def beneath(self, other: Column, rows: int) -> Column:
+        """A column by this name of what `other` has, and where that has nothing, of what this has."""
+        there = other.tags[:rows] != Tag.ABSENT
+        both = Column(self.name, rows)
+        tags = np.where(there, other.tags[:rows], self.tags[:rows])
+        both._settle(tags, np.where(there, other.bits[:rows], self.bits[:rows]), rows)
+        both.counts = np.bincount(tags, minlength=TAGS).tolist()
+        both.counts[Tag.ABSENT] = 0
+        return both
+
     @property
     def tags(self) -> Tags:
         """What each row has."""

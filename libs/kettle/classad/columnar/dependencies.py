@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.ad import OTHER, OWN
-from kettle.classad.columnar.column import Tag
+from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import AdLiteral, Call, Literal, Node, Reference
 from kettle.classad.parser import parse
@@ -95,10 +95,11 @@ class _Search:
             if first and isinstance(stored, Node):
                 self._pending.append((stored, mine, loose))
             return stored is not None
-        if key in shared.overlay:
+        overlaid = shared.overlay.get(key)
+        if overlaid is not None and not isinstance(overlaid, Column):
             self.columns.add(key)
             return True
-        column = shared.table.columns.get(key)
+        column = shared.table.columns.get(key) if overlaid is None else overlaid
         if column is None:
             return False
         if first:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from kettle.classad.columnar.column import Classes, Tag, classify, combine
+from kettle.classad.columnar.column import Classes, Column, Tag, classify, combine
 from kettle.classad.columnar.dependencies import Everything, dependencies
 from kettle.classad.columnar.vector import Exhausted, Overrun, Partition, Unknown, Vector, of_value
 from kettle.classad.errors import EvaluationFailed
@@ -115,9 +115,9 @@ def _classes(frame: Frame, keys: list[str]) -> Classes:
 def _classes_of(frame: Frame, key: str) -> Classes:
     shared, rows = frame.shared, frame.rows
     overlaid = shared.overlay.get(key)
-    if overlaid is not None:
+    if overlaid is not None and not isinstance(overlaid, Column):
         return classify(overlaid if rows is None else overlaid[rows])
-    classes = shared.table.columns[key].classes(shared.count)
+    classes = (shared.table.columns[key] if overlaid is None else overlaid).classes(shared.count)
     return classes if rows is None else classify(classes.of[rows])
 
 
@@ -151,8 +151,12 @@ def _outcome(
 def _ad(frame: Frame, row: int, keys: frozenset[str] | None) -> ClassAd:
     ad = frame.shared.table.ad(row, keys)
     for key, column in frame.shared.overlay.items():
-        if keys is None or key in keys:
+        if keys is not None and key not in keys:
+            continue
+        if not isinstance(column, Column):
             ad[key] = int(column[row])
+        elif (stored := frame.shared.table.stored(column, row)) is not None:
+            ad[key] = stored
     return ad
 
 

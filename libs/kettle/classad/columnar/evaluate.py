@@ -22,12 +22,13 @@ from kettle.classad.nodes import Node, Reference
 from kettle.classad.values import ERROR, UNDEFINED, is_true
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
     from kettle.classad.ad import ClassAd
     from kettle.classad.columnar.column import Booleans, Integers
+    from kettle.classad.columnar.shared import Overlay
     from kettle.classad.columnar.table import Table
     from kettle.classad.values import Value
 
@@ -46,7 +47,8 @@ class Evaluator:
     With `my` the expressions are written in that ad and each row is its target;
     otherwise they are written in the rows, and `target`, if there is one, is theirs.
     `rows` are the numbers of the rows that take part, in any order; all unless told.
-    `overlay` gives integers that stand in the place of attributes, by lower-case name, one for each row of the table.
+    `overlay` gives integers that stand in the place of attributes, by lower-case name, one for each row of the table, or
+    whole columns of it (`Table.with_instead`).
     What may be taken in all rows together (`Context.max_table_steps`) is for all questions of one `spending`, this
     evaluator's own unless told.
     All answers have one entry for each row that takes part, in that order; arrays are to be read, while the table
@@ -60,7 +62,7 @@ class Evaluator:
         my: ClassAd | None = None,
         target: ClassAd | None = None,
         rows: Integers | None = None,
-        overlay: Mapping[str, Integers] | None = None,
+        overlay: Overlay | None = None,
         context: Context = NOTHING,
         spending: Spending | None = None,
     ) -> None:

@@ -100,12 +100,14 @@ class Frame:
                 return otherwise(key)
             shared.own = True
             return self.enter(key, stored) if isinstance(stored, Node) else of_value(stored)
+        column = shared.table.columns.get(key)
         if shared.overlay:
             overlaid = shared.overlay.get(key)
             if overlaid is not None:
                 shared.own = True
-                return Vector(Tag.INTEGER, overlaid if self.rows is None else overlaid[self.rows])
-        column = shared.table.columns.get(key)
+                if not isinstance(overlaid, Column):
+                    return Vector(Tag.INTEGER, overlaid if self.rows is None else overlaid[self.rows])
+                column = overlaid
         if column is None:
             return otherwise(key)
         kind = column.uniform(shared.count)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kettle.classad.ad import ClassAd
-    from kettle.classad.columnar.column import Integers
+    from kettle.classad.columnar.column import Column, Integers
     from kettle.classad.columnar.kernels import Kernel
     from kettle.classad.columnar.table import Remembered, Table
     from kettle.classad.context import Context
     from kettle.classad.nodes import Node
 
     Compile: TypeAlias = Callable[[Node], Kernel]
-    Overlay: TypeAlias = Mapping[str, Integers]
+    Overlay: TypeAlias = Mapping[str, Integers | Column]
 
 _NODE: Final = 4
 _ROWS: Final = 500

@@ -156,6 +156,10 @@ class Table(Cells):
         column = self.columns.get(name.lower())
         return None if column is None else self.stored(column, row)
 
+    def with_instead(self, name: str, instead: str) -> Column:
+        """The column of attribute `name`, for as long as the table does not change, as if `instead` were it where it is there."""
+        return self.columns[name.lower()].beneath(self.columns[instead.lower()], len(self.keys))
+
     def expressions_of(self, column: Column) -> list[Stored]:
         """The distinct expressions of a column."""
         rows = len(self.keys)

@@ -22,6 +22,7 @@ from kettle.execution.containers.request import Form, Request
 from kettle.execution.containers.roots import Mount, furnish, resolve
 from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
+from kettle.execution.nvidia import nodes
 from kettle.execution.process import Program
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
@@ -113,11 +114,10 @@ class Contained:
         for number, path in enumerate(self._request.scratch):
             mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
         mounts += [bind(text) for text in policy.binds]
-        gpus = self._spec.ad.get("RequestGPUs", 0)
-        if machine or (gpus and policy.devices):
+        devices = nodes(policy.devices, self._spec.devices.get("GPUs", []))
+        if machine or devices:
             mounts.append(Mount(source="/sys", destination="/sys"))
-        if gpus:
-            mounts += [Mount(source=d, destination=d, writable=True, device=True) for d in policy.devices]
+        mounts += [Mount(source=path, destination=path, writable=True, device=True) for path in devices]
         mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))

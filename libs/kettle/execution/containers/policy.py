@@ -43,7 +43,7 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     network: Network = "host"
     """`none` wins over what a job asks for."""
     devices: list[str] = []
-    """Device files for jobs that have GPUs."""
+    """Device files for jobs that have GPUs; of another job's GPU none is shown."""
     always: bool = False
     """Jobs that bring no image run in a container too, that shows the machine's own files."""
 

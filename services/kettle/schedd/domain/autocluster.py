@@ -2,7 +2,8 @@
 Autoclusters: jobs that no machine policy can tell apart.
 
 Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). Significant are
-the basic attributes below and whatever attribute of the job these mention, one level deep.
+the basic attributes below, all that the job asks of custom resources, and whatever attribute of the job these mention,
+also by way of others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,13 +19,10 @@ from kettle.wire.ads import Ad, Expr, Scalar
 BASIC: Final = (
     "JobUniverse",
     "Rank",
-    "RequestCpus",
-    "RequestDisk",
-    "RequestGPUs",
-    "RequestMemory",
-    "RequireGPUs",
     "Requirements",
 )
+_ASKING: Final = ("request", "require")
+"""How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own."""
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -39,12 +37,25 @@ def mentioned(text: str) -> frozenset[str]:
 def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str]:
     """The names, as `ad` spells them, of the attributes that decide its autocluster, sorted."""
     spelling = {name.lower(): name for name in ad}
-    names = {name.lower() for name in (*BASIC, *extra)}
-    for name in tuple(names):
-        value = ad.get(spelling.get(name, ""))
-        if isinstance(value, Expr):
-            names |= mentioned(value.expr)
+    names = _reached({lower: ad[name] for lower, name in spelling.items()}, extra)
     return sorted(spelling[name] for name in names if name in spelling)
+
+
+def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
+    """What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not."""
+    names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if _asks(name)}
+    pending = list(names)
+    while pending:
+        value = ad.get(pending.pop())
+        if isinstance(value, Expr):
+            more = mentioned(value.expr) - names
+            names |= more
+            pending.extend(more)
+    return names
+
+
+def _asks(name: str) -> bool:
+    return name.startswith(_ASKING)
 
 
 def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
@@ -60,14 +71,12 @@ class Autoclusters:
         self._ad = ad
         self._extra = tuple(extra)
         self._columns = columns
-        fixed = significant(ad, self._extra)
-        lowered = {name.lower() for name in fixed} | {name.lower() for name in (*BASIC, *self._extra)}
-        lowered |= {
-            name for value in map(ad.get, fixed) if isinstance(value, Expr) for name in mentioned(value.expr)
-        }
-        self._varying = [i for i, name in enumerate(columns) if name.lower() in lowered]
+        reached = _reached({name.lower(): value for name, value in ad.items()}, self._extra)
+        self._varying = [
+            i for i, name in enumerate(columns) if name.lower() in reached or _asks(name.lower())
+        ]
         self._known: dict[bytes, int] = {}
-        self._same = None if self._varying else signature(ad, fixed)
+        self._same = None if self._varying else signature(ad, significant(ad, self._extra))
 
     def of(self, row: list[Scalar]) -> int:
         """The autocluster of the job with this row."""

@@ -13,6 +13,7 @@ from kettle.startd.domain.policy import Question
 from kettle.startd.domain.resources import STANDARD, Resources
 from kettle.startd.domain.slots import Slot, attribute_of
 from kettle.startd.domain.states import Activity, State, state_of
+from kettle.startd.domain.turning import turned
 from kettle.wire.ads import Ad, Expr
 
 
@@ -35,11 +36,11 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
     """
     facts = machine.facts
     name = facts.slot_name(slot.number)
-    left = machine.free(slot) if slot.partitionable else slot.total
+    left = machine.offered(slot)
     claims = machine.claims_on(slot)
     shut = machine.shut or slot.number in machine.owned or not machine.open_to_claims(slot)
     state, activity = unclaimed_state(machine, slot)
-    return {
+    ad: Ad = {
         **_common(machine, name, left, now=now),
         **_devices(facts, slot.devices, machine.free_devices(slot)),
         "SlotType": "Partitionable" if slot.partitionable else "Static",
@@ -53,10 +54,12 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
         "EnteredCurrentActivity": int(machine.changed),
         "CurrentRank": 0.0,
         **_totals("TotalSlot", slot.total),
+        **{f"TotalSlotAvailable{tag}": _pieces(tag, ids) for tag, ids in slot.devices.items()},
         "Requirements": False if shut else Expr("START && WithinResourceLimits"),
         **({"Trouble": machine.trouble} if machine.trouble else {}),
         **({"NumDynamicSlots": len(claims), **_children(facts, claims)} if slot.partitionable else {}),
     }
+    return _weighed(facts, left, ad)
 
 
 def unclaimed_state(machine: Machine, slot: Slot) -> tuple[State, Activity]:
@@ -86,7 +89,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
             "ParentSlotId": claim.parent,
         }
     state, activity = state_of(claim)
-    return {
+    ad: Ad = {
         **_common(machine, facts.name_of(claim), claim.resources, now=now),
         **_devices(facts, claim.devices, claim.devices),
         **kind,
@@ -108,6 +111,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "ClientMachine": claim.schedd,
         **(_running(attempt) if attempt is not None else {}),
     }
+    return _weighed(facts, claim.resources, ad)
 
 
 def _running(attempt: Attempt) -> Ad:
@@ -188,15 +192,18 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         "MyCurrentTime": int(now),
         **facts.attributes,
     }
-    ad["SlotWeight"] = _weight(facts, resources, ad)
     return ad
 
 
-def _weight(facts: Facts, resources: Resources, ad: Ad) -> float:
-    if facts.weight.strip().lower() == "cpus":
-        return resources.cpus
-    weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
-    return resources.cpus if weight is None else weight
+def _weighed(facts: Facts, resources: Resources, ad: Ad) -> Ad:
+    """
+    With its weight, which may depend on anything that it says.
+    """
+    weight: float | None = resources.cpus
+    if facts.weight.strip().lower() != "cpus":
+        weight = weight_of(parse(facts.weight), ClassAd.from_wire(ad))
+    ad["SlotWeight"] = resources.cpus if weight is None else weight
+    return ad
 
 
 def _limits(facts: Facts) -> str:
@@ -206,7 +213,7 @@ def _limits(facts: Facts) -> str:
     clauses: list[str] = []
     for name in facts.total.named():
         modify = facts.carving.modify.get(name) if facts.carving.must else None
-        asked = f"TARGET.Request{name}" if modify is None else f"({unparse(modify)})"
+        asked = (turned(modify) if modify is not None else None) or f"TARGET.Request{name}"
         clauses.append(f"({asked} ?: {STANDARD.get(name, 0)}) <= MY.{name}")
     return " && ".join(clauses)
 
@@ -221,11 +228,15 @@ def _devices(
     for tag, ids in assigned.items():
         devices = [known for each in ids if (known := facts.devices.get(tag, {}).get(each)) is not None]
         ad[f"Assigned{tag}"] = ",".join(ids)
-        ad[f"Available{tag}"] = _list(attribute_of(tag, each) for each in available.get(tag, ()))
+        ad[f"Available{tag}"] = _pieces(tag, available.get(tag, ()))
         ad |= {attribute_of(tag, each.id): each.nested for each in devices}
         said = Counter((key, value) for each in devices for key, value in each.properties.items())
         ad |= {f"{tag}_{key}": value for (key, value), count in said.items() if count == len(devices)}
     return ad
+
+
+def _pieces(tag: str, ids: Sequence[str]) -> Expr:
+    return _list(attribute_of(tag, each) for each in ids)
 
 
 def _children(facts: Facts, claims: Sequence[Claim]) -> Ad:

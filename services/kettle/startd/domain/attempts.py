@@ -6,9 +6,11 @@ import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
 from kettle.startd.domain.ads import claim_ad, question
+from kettle.startd.domain.assigning import misfit
 from kettle.startd.domain.changes import Begun, Change, Gone, Over, Stopped
 from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
+from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
 from kettle.wire.work import Exited, Failed, Report
 
@@ -78,7 +80,15 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
         return WORKLIFE_EXPIRED, "the claim has served its time (CLAIM_WORKLIFE)"
     if machine.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
         return NO_MATCH, "START of the machine is not true for this job"
-    return None
+    return _misfit(machine, claim, activation, now)
+
+
+def _misfit(machine: Machine, claim: Claim, activation: Activation, now: Now) -> tuple[int, str] | None:
+    def slot() -> Ad:
+        return claim_ad(machine, claim, now=now.time)
+
+    why = misfit(claim, machine.facts.carving, activation.ad, slot, now.context)
+    return (NO_MATCH, why) if why else None
 
 
 def _starts(machine: Machine, claim: Claim, activation: Activation, now: Now) -> bool:

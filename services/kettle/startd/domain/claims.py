@@ -83,36 +83,49 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     if not machine.open_to_claims(slot):
         return "the slot is claimed"
     job = ClassAd.from_wire(command.job)
-    share = _share(machine, slot, job, now)
-    if isinstance(share, str):
-        return share
-    size, devices = share
-    claim = Claim(
-        key=key,
-        schedd=command.schedd,
-        submitter=command.submitter,
-        slot=machine.free_number(),
-        resources=size,
-        lease=command.lease,
-        deadline=now.clock + command.lease,
-        made=now.time,
-        changed=now.time,
-        parent=slot.number,
-        whole=not slot.partitionable,
-        devices=devices,
-    )
-    slot_of_claim = ClassAd.from_wire(claim_ad(machine, claim, now=now.time))
-    if not matches(slot_of_claim, job, now.context):
-        return "START of the machine or Requirements of the job is not true for the slot that it would have"
-    return msgspec.structs.replace(claim, rank=rank(slot_of_claim, job, now.context))
+    shares = _shares(machine, slot, job, now)
+    if isinstance(shares, str):
+        return shares
+    for size, devices in shares:
+        claim = Claim(
+            key=key,
+            schedd=command.schedd,
+            submitter=command.submitter,
+            slot=machine.free_number(),
+            resources=size,
+            lease=command.lease,
+            deadline=now.clock + command.lease,
+            made=now.time,
+            changed=now.time,
+            parent=slot.number,
+            whole=not slot.partitionable,
+            devices=devices,
+        )
+        its = ClassAd.from_wire(claim_ad(machine, claim, now=now.time))
+        if _suit(its, job, claim, now):
+            return msgspec.structs.replace(claim, rank=rank(its, job, now.context))
+    return "START of the machine or Requirements of the job is not true for the slot that it would have"
+
+
+def _suit(slot: ClassAd, job: ClassAd, claim: Claim, now: Now) -> bool:
+    """
+    Whether they match.  A job for which a slot is carved asks for what is carved, and so there is room for it.
+    """
+    if not claim.whole:
+        slot["WithinResourceLimits"] = True
+        job = job.copy()
+        for name, amount in claim.resources.named().items():
+            if f"Request{name}" in job:
+                job[f"Request{name}"] = amount
+    return matches(slot, job, now.context)
 
 
 Share = tuple[Resources, dict[str, list[str]]]
 
 
-def _share(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> Share | str:
+def _shares(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> list[Share] | str:
     """
-    How much of a slot the job would get and which devices, or why nothing.
+    How much of a slot the job could get and which devices, the best first, or why nothing.
     """
     ad = ClassAd.from_wire(slot_ad(machine, slot, now=now.time))
     request = requested(job, ad, slot.total.custom, now.context)
@@ -124,11 +137,18 @@ def _share(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> Share | str:
         free, custom={**free.custom, **{tag: len(ids) for tag, ids in fitting.items()}}
     )
     if not slot.partitionable:
-        return (slot.total, _every(slot)) if request.fits(room) else "the slot is too small for the job"
-    for size in sizes(request, job, ad, machine.facts.carving, now.context):
-        if size.fits(room):
-            return size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]}
-    return "the machine has not enough left"
+        return (
+            [(machine.offered(slot), _every(slot))]
+            if request.fits(room)
+            else "the slot is too small for the job"
+        )
+    fits = [size for size in sizes(request, job, ad, machine.facts.carving, now.context) if size.fits(room)]
+    if not fits:
+        return "the machine has not enough left"
+    return [
+        (size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]})
+        for size in fits
+    ]
 
 
 def _every(slot: Slot) -> dict[str, list[str]]:

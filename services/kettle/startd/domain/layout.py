@@ -19,6 +19,10 @@ _PERCENT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _FRACTION: Final = re.compile(r"(\d+)\s*/\s*([1-9]\d*)")
 
 
+_NONE: Final = (0, "0", "auto")
+"""What may be said of a resource that the machine does not have: one file of settings can serve many machines."""
+
+
 class SlotType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
     So many slots that are alike.
@@ -67,6 +71,11 @@ def lay_out(
             raise LayoutError(
                 f"slot type {kinds[slot]} gets no core; the machine has {total.cpus} for {len(kinds)} slots."
             )
+        for name, whole in (("memory", total.memory), ("disk", total.disk)):
+            if (
+                whole >= len(kinds) and not amounts[name.title()][slot]
+            ):  # else there is none, whoever shares it
+                raise LayoutError(f"slot type {kinds[slot]} gets no {name}, which every job needs.")
     given = dict.fromkeys(devices, 0)
     slots: list[Slot] = []
     for place, kind in enumerate(kinds):
@@ -91,8 +100,8 @@ def _check(types: Sequence[SlotType], total: Resources) -> None:
     for number, kind in enumerate(types, 1):
         if kind.count < 0:
             raise LayoutError(f"slot type {number} has a count of {kind.count}.")
-        for tag in kind.resources:
-            if tag.lower() not in tags:
+        for tag, share in kind.resources.items():
+            if tag.lower() not in tags and share not in _NONE:
                 raise LayoutError(
                     f"slot type {number} wants {tag}, which this machine does not have; it has "
                     f"{', '.join(total.custom) or 'no custom resources'}."

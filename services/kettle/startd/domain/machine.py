@@ -130,13 +130,22 @@ class Machine:
         Whether any claim could be made on it now: not if one has all of it.
 
         After a change of the layout, claims that began before it may be in the way, and go on until they end.
+        Of disk a whole slot gets what is left: how much the machine has of it is never measured twice alike.
         """
         claims = self.claims_on(slot)
         if slot.partitionable:
             return not any(claim.whole for claim in claims)
         present = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
         lacking = any(len(ids) > present[tag] for tag, ids in slot.devices.items())
-        return not claims and not lacking and slot.total.fits(self._unclaimed())
+        needed = msgspec.structs.replace(slot.total, disk=0)
+        return not claims and not lacking and needed.fits(self._unclaimed())
+
+    def offered(self, slot: Slot) -> Resources:
+        """
+        What a claim could get of a slot: what is left of a partitionable one, all of another.
+        """
+        left = self.free(slot)
+        return left if slot.partitionable else msgspec.structs.replace(slot.total, disk=left.disk)
 
     def free(self, slot: Slot) -> Resources:
         """

@@ -83,7 +83,7 @@ class Carving(msgspec.Struct, frozen=True):
     """
 
     modify: dict[str, Node] = {}
-    """By the resource's name: an expression over the job in the place of rounding up to `QUANTA`."""
+    """By the resource's name: an expression of the job (its target is the slot) in the place of rounding up to `QUANTA`."""
     must: bool = False
     """The request as it is is not tried where the modified one does not fit (MUST_MODIFY_REQUEST_EXPRS)."""
 
@@ -115,7 +115,7 @@ def modified(
         if expression is None:
             amounts[name] = _round_up(asked, QUANTA.get(name, 1))
             continue
-        amount = _amount(partial(evaluate, expression, slot, job, context), asked)
+        amount = _amount(partial(evaluate, expression, job, slot, context), asked)
         if amount is None:
             return None
         amounts[name] = amount

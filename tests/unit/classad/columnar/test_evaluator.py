@@ -345,6 +345,26 @@ def test_an_overlay_stands_in_the_place_of_an_attribute() -> None:
     assert [3, 1] == Evaluator(table, rows=np.array([2, 0]), overlay=overlay).values(parse("Cpus"))
 
 
+def test_another_attribute_stands_in_the_place_of_one() -> None:
+    """
+    Of whatever kind, where it is there: for what is computed in columns, and for what is evaluated ad by ad.
+    """
+    ads: list[Ad] = [
+        {"a": 1, "b": 10, "x": 5},
+        {"a": Expr("{ 1 }"), "b": Expr("{ 1, 2 }")},
+        {"a": "as it is"},
+        {"b": Expr("x + 1"), "x": 6},
+        {},
+    ]
+    table, plain = table_of(*ads), table_of(*({**ad, "a": ad["b"]} if "b" in ad else ad for ad in ads))
+    asked = Evaluator(table, overlay={"a": table.with_instead("a", "b")})
+
+    for text in ("a", "a >= 7", "size(a)", "a is 10 || size(a) == 2", 'strcat(a, "!")'):
+        expected = [shown(value) for value in Evaluator(plain).values(parse(text))]
+        assert expected == [shown(value) for value in asked.values(parse(text))]
+    assert [True, False, False, True, False] == asked.holds(parse("a >= 7")).tolist()
+
+
 # -- what is asked ----------------------------------------------------------------------------------------------------------
 
 

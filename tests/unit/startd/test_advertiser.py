@@ -1,0 +1,86 @@
+"""
+What the pool is told of a machine.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
+from kettle.startd.advertiser import Advertiser
+from kettle.startd.domain.changes import Gone
+from kettle.startd.domain.layout import SlotType, lay_out
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
+
+from .hosts import claimed
+
+SUBJECTS = Subjects("p")
+
+
+def divided(*types: SlotType) -> Machine:
+    total = Resources(cpus=4, memory=4096, disk=100_000)
+    slots = lay_out(types, total, {})
+    return Machine(Facts(name="host", total=total, detected=total, slots=slots), capability="right")
+
+
+async def advertise(server: MemoryServer, machine: Machine, memo: Path, *, withdraw: bool = False) -> None:
+    """
+    Tell about a machine, and then die or go in order.
+    """
+    bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("startd"))
+    advertiser = Advertiser(bus, SUBJECTS, machine, memo=memo, interval=300.0, delay=1.0, version="x")
+    task = asyncio.create_task(advertiser.run())
+    await advertiser.told.wait()
+    task.cancel()
+    if withdraw:
+        await advertiser.withdraw()
+
+
+async def names(server: MemoryServer, bucket: str) -> set[str]:
+    bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("negotiator"))
+    found: set[str] = set()
+    async for change in bus.watch(bucket):
+        if change is None:
+            break
+        if change.value is not None:
+            found.add(change.key)
+    return found
+
+
+@pytest.mark.parametrize("withdraw", [False, True])
+async def test_what_a_former_startd_advertised_and_this_does_not_is_gone(
+    tmp_path: Path, *, withdraw: bool
+) -> None:
+    """
+    Slots of another layout, with the secrets that would let them be matched, and slots of claims that ended.
+    """
+    server = MemoryServer()
+    memo = tmp_path / "advertised"
+    before = divided(SlotType(count=2), SlotType(partitionable=True))
+    claimed(before, RequestMemory=64)
+    await advertise(server, before, memo)
+    before.apply(Gone("c1"))
+    await advertise(server, divided(), memo, withdraw=withdraw)
+
+    ads, secrets = {"Machine.slot1=40host", "StartDaemon.host"}, {"slot1=40host"}
+    expected = (set[str](), set[str]()) if withdraw else (ads, secrets)
+    assert expected == (await names(server, SUBJECTS.ads), await names(server, SUBJECTS.private_ads))
+    assert memo.exists() is not withdraw
+
+
+async def test_names_are_noted_once(tmp_path: Path) -> None:
+    """
+    The file does not grow with the number of starts.
+    """
+    server, memo = MemoryServer(), tmp_path / "advertised"
+    for _ in range(3):
+        await advertise(server, divided(SlotType(count=2)), memo)
+
+    assert ["Machine.slot1=40host", "Machine.slot2=40host", "StartDaemon.host"] == sorted(
+        memo.read_text().splitlines()
+    )

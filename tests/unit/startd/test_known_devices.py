@@ -1,0 +1,80 @@
+"""
+Devices that claims have while what the machine knows of them changes over restarts.
+"""
+
+from pathlib import Path
+
+from kettle.execution.attempt import JobSpec
+from kettle.startd.books import Books
+from kettle.startd.domain.changes import Claimed
+from kettle.startd.domain.claims import request_claims
+from kettle.startd.domain.layout import lay_out
+from kettle.startd.domain.machine import Facts, Machine
+from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import device
+from kettle.startd.journal import Journal
+from kettle.startd.settings import StartdSettings
+from kettle.startd.specs import Specs
+from kettle.wire.commands.startd import ClaimKey
+
+from .hosts import NOW, activation, request
+
+
+def started(path: Path, *ids: str, gpus: str = "GPUs", licences: str = "Licences") -> tuple[Machine, Books]:
+    """
+    A machine with these devices and two licences that has read what its predecessor wrote.
+    """
+    total = Resources(cpus=4, memory=4096, disk=100_000, custom={gpus: len(ids), licences: 2} if ids else {})
+    slots = lay_out([], total, {gpus: ids} if ids else {})
+    devices = {gpus: {each: device(each, {}) for each in ids}} if ids else {}
+    facts = Facts(name="host", total=total, detected=total, slots=slots, devices=devices)
+    machine = Machine(facts, capability="right")
+    books = Books(machine, Journal(path / "journal", "boot"), places=[path])
+    books.open()
+    return machine, books
+
+
+def claim(machine: Machine, books: Books, name: str, **wants: int) -> str:
+    asked = request(ClaimKey(name, "s"), ad=dict(wants))
+    reply, changes = request_claims(machine, asked, NOW)
+    books.write(changes)
+    return reply.reason
+
+
+def spec(machine: Machine, name: str, path: Path) -> JobSpec:
+    specs = Specs(machine, StartdSettings(job_account="own"), path, None, None)
+    what = activation(key=ClaimKey(name, "s"))
+    return specs.of(machine.claims[name], what, [], NOW)
+
+
+def test_what_is_spelt_in_another_way_is_not_given_twice(tmp_path: Path) -> None:
+    """
+    A claim that recorded gpus and licences has GPUs and Licences, devices and numbers.
+    """
+    before, books = started(tmp_path, "GPU-a", "GPU-b", gpus="gpus", licences="licences")
+    assert not claim(before, books, "c1", RequestGPUs=1, RequestLicences=1)
+    books.close()
+    after, books = started(tmp_path, "GPU-a", "GPU-b")
+
+    assert "not enough left" in claim(after, books, "c2", RequestGPUs=2)
+    assert "not enough left" in claim(after, books, "c3", RequestLicences=2)
+    assert not claim(after, books, "c4", RequestGPUs=1, RequestLicences=1)
+    assert [["GPU-a"], ["GPU-b"]] == [each.devices["GPUs"] for each in after.claims.values()]
+    assert ["GPU-a"] == spec(after, "c1", tmp_path).devices["GPUs"]
+    assert isinstance(after.snapshot()[0], Claimed)
+    books.close()
+
+
+def test_devices_in_use_that_are_not_found_again_are_hidden_from_others(tmp_path: Path) -> None:
+    """
+    A job without a GPU does not see that of another job, also where the machine knows of none any more.
+    """
+    before, books = started(tmp_path, "GPU-a")
+    assert not claim(before, books, "c1", RequestGPUs=1)
+    books.close()
+    after, books = started(tmp_path)
+    assert not claim(after, books, "c2")
+
+    assert {"GPUs": []} == spec(after, "c2", tmp_path).devices
+    assert {"GPUs": ["GPU-a"]} == spec(after, "c1", tmp_path).devices
+    books.close()
