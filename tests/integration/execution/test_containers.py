@@ -83,6 +83,24 @@ async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image
     assert b"result\n" == output(exited, "made")
 
 
+@ONE
+async def test_the_jobs_environment_is_for_the_inside_only(
+    submitter: SubmitSide, image: Path, directory: Path
+) -> None:
+    """
+    Variables that tell a loader what to do reach the job, and nothing that runs outside of its container.
+    """
+    traces = directory / "traces"
+    traces.mkdir()
+    traces.chmod(0o777)
+
+    ad = inside(image, "echo $LD_DEBUG", Environment=f"LD_DEBUG=files LD_DEBUG_OUTPUT={traces}/x")
+    exited = await submitter.run(ad)
+
+    assert b"files\n" == output(exited)
+    assert [] == list(traces.iterdir())
+
+
 @pytest.mark.parametrize(
     ("text", "code", "number"),
     [

@@ -47,6 +47,7 @@ def test_what_bubblewrap_is_told() -> None:
         "--unshare-user --unshare-ipc --unshare-uts --new-session --cap-drop ALL --unshare-net"
         " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /images/k/root/bin /bin"
         " --bind /sandbox /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
+        " --clearenv --setenv A b c"
     )
     assert told == " ".join(arguments(BOX))
 

@@ -158,7 +158,7 @@ def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
     """
     With what the image says about how it is run: its search path, its variables, its entry point.
     """
-    given = dict(entry.split("=", 1) for entry in config.env if "=" in entry)
+    given = dict(entry.split("=", 1) for entry in config.env if entry.find("=") > 0)
     own = dict(program.environment)
     if own.get("PATH") == PATH:
         own.pop("PATH")
