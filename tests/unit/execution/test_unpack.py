@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.containers.roots import Mount, furnish, resolve
+from kettle.execution.containers.roots import resolve
 from kettle.execution.containers.unpack import ImageConfig, unpack_archive, unpack_layout
 from kettle.testing.images import docker_archive, member, oci_layout, tar_of, tar_with
 
@@ -181,57 +181,3 @@ def test_names_that_exclude_each_other_are_the_images_fault(
     with pytest.raises(ContainerError) as caught:
         unpacked(tar_with(*members), tmp_path / "root")
     assert 35 == caught.value.code
-
-
-def test_resolving_ends(tmp_path: Path) -> None:
-    """
-    Links in a circle are an error, and no path leads out of the root.
-    """
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    (tmp_path / "up").symlink_to("../../../etc")
-    assert "etc/x" == resolve(str(tmp_path), "up/x")
-    assert "x" == resolve(str(tmp_path), "../../x")
-    with pytest.raises(OSError, match="symbolic links"):
-        resolve(str(tmp_path), "a")
-
-
-def test_a_skeleton_has_a_place_for_every_mount(tmp_path: Path) -> None:
-    """
-    The image's directories are mounted whole, but for one that lacks a mount point; the image stays as it is.
-    """
-    image, skeleton, source = tmp_path / "image", tmp_path / "root", tmp_path / "source"
-    for path in (image / "bin", image / "opt" / "app", image / "proc", source):
-        path.mkdir(parents=True)
-    (image / "lib").symlink_to("bin")
-    (image / "opt" / "file").touch()
-    before = sorted(image.rglob("*"))
-    wanted = [
-        Mount(source=str(source), destination="/srv", writable=True),
-        Mount(source=str(source), destination="/opt/work"),
-        Mount(source=str(source), destination="/bin/absent", optional=True),
-    ]
-
-    mounts = furnish(str(image), str(skeleton), wanted)
-
-    assert before == sorted(image.rglob("*"))
-    assert ["/bin", "/opt/app", "/opt/file", "/srv", "/opt/work"] == [mount.destination for mount in mounts]
-    assert "bin" == str((skeleton / "lib").readlink())
-    assert all((skeleton / mount.destination.lstrip("/")).exists() for mount in mounts)
-
-
-def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
-    """
-    /tmp that is a link to /var/tmp is mounted there.
-    """
-    image = tmp_path / "image"
-    (image / "var" / "tmp").mkdir(parents=True)
-    (image / "tmp").symlink_to("/var/tmp")
-
-    mounts = furnish(
-        str(image),
-        str(tmp_path / "root"),
-        [Mount(source=str(tmp_path), destination="/tmp/x")],
-    )
-
-    assert "/var/tmp/x" == mounts[-1].destination

@@ -95,7 +95,8 @@ class Contained:
         skeleton = f"{area}/root"
         os.mkdir(area, 0o755)  # noqa: PTH102
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
-        mounts = furnish(image.root, skeleton, self._wanted(policy, area))
+        reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
+        mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
         program = _completed(program, image.config, self._sandbox)
         program = _checked(program, image.root, mounts)
         return Box(
