@@ -163,6 +163,27 @@ def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
         blob.write_bytes(kept)
 
 
+def test_a_part_that_changes_after_it_was_counted_is_not_what_is_unpacked(tmp_path: Path) -> None:
+    """
+    A file of a layout may be in a stranger's hands: it is read once.
+    """
+    honest, poison = tar_with(member("a"), data=b"honest"), tar_with(member("a"), data=b"poison")
+    layout = oci_layout(tmp_path / "oci", honest)
+
+    class Changing(io.BytesIO):
+        def seek(self, offset: int, whence: int = 0) -> int:
+            if self.getvalue() == honest:
+                super().seek(0)
+                self.write(poison)
+            return super().seek(offset, whence)
+
+    (root := tmp_path / "root").mkdir()
+    unpack_layout(lambda name: Changing((layout / name).read_bytes()), str(root), LIMIT)
+
+    assert b"honest" == (root / "a").read_bytes()
+    assert {"oci", "root"} == {path.name for path in tmp_path.iterdir()}
+
+
 @pytest.mark.parametrize(
     "members",
     [

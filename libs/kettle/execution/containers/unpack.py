@@ -9,8 +9,10 @@ import errno
 import hashlib
 import os
 import posixpath
+import re
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Final
@@ -24,10 +26,14 @@ from kettle.execution.sandbox import remove_tree
 _WHITEOUT: Final = ".wh."
 _OPAQUE: Final = ".wh..wh..opq"
 _MOST_MEMBERS: Final = 2_000_000
-_MOST_JSON: Final = 4 << 20
+INDEX: Final = "index.json"
+"""What an OCI image begins with."""
+MOST_JSON: Final = 4 << 20
+"""Bytes of a description."""
 _MOST_INDEXES: Final = 4
 _MOST_NAME: Final = 2048
 _MOST_DEPTH: Final = 256
+_SHA256: Final = re.compile("[0-9a-f]{64}")
 _COMPRESSION: Final = frozenset({"zlib", "lzma", "_lzma"})
 _NAMES: Final = frozenset(
     {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.EINVAL, errno.EMLINK}
@@ -86,7 +92,7 @@ def unpack_archive(file: IO[bytes], root: str, limit: int) -> ImageConfig:
     """
     with _readable(), tarfile.open(fileobj=file, mode="r:*") as tar:
         members = _index(tar, limit)
-        if not {"manifest.json", "index.json"} & members.keys():
+        if not {"manifest.json", INDEX} & members.keys():
             return _finished(_plain(tar, root, limit), None)
 
         def opener(name: str) -> IO[bytes]:
@@ -95,7 +101,7 @@ def unpack_archive(file: IO[bytes], root: str, limit: int) -> ImageConfig:
                 raise KeyError(name)
             return found
 
-        if "index.json" in members:
+        if INDEX in members:
             return unpack_layout(opener, root, limit)
         return _unpack_saved(opener, root, limit)
 
@@ -108,23 +114,23 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         ContainerError, OSError: as above.
     """
     with _readable():
-        with opener("index.json") as index:
+        with opener(INDEX) as index:
             manifest = _json(index, _Manifest)
         for _ in range(_MOST_INDEXES):
             if not manifest.manifests:
                 break
-            with _blob(opener, manifest.manifests[0]) as inner:
+            with _blob(opener, manifest.manifests[0], root, MOST_JSON) as inner:
                 manifest = _json(inner, _Manifest)
         if not manifest.layers:
             raise ContainerError("the image has no layers")
         run = None
         if manifest.config is not None:
-            with _blob(opener, manifest.config) as config:
+            with _blob(opener, manifest.config, root, MOST_JSON) as config:
                 run = _json(config, _Config).config
         tree = _Tree(root, limit)
         for layer in manifest.layers:
             _check_compression(layer.media_type)
-            with _blob(opener, layer) as blob, tarfile.open(fileobj=blob, mode="r:*") as tar:
+            with _blob(opener, layer, root, limit) as blob, tarfile.open(fileobj=blob, mode="r:*") as tar:
                 tree.add(tar)
         return _finished(tree, run)
 
@@ -214,7 +220,7 @@ def _fault(error: Exception) -> str:
 
 
 def _json(file: IO[bytes], kind: type[Any]) -> Any:
-    return msgspec.json.decode(file.read(_MOST_JSON), type=kind)
+    return msgspec.json.decode(file.read(MOST_JSON), type=kind)
 
 
 def _check_compression(kind: str) -> None:
@@ -224,22 +230,30 @@ def _check_compression(kind: str) -> None:
         )
 
 
-def _blob(opener: Opener, described: _Descriptor) -> IO[bytes]:
+@contextmanager
+def _blob(opener: Opener, described: _Descriptor, beside: str, most: int) -> Generator[IO[bytes]]:
     """
     A part of an OCI image, which must be what its name says.
+
+    What is read later is what was counted: a copy of ours, in the directory of `beside`.  The part itself may be in a
+    stranger's hands, and what is unpacked here is everybody's who names the same digest.
     """
     kind, _, digest = described.digest.partition(":")
-    if kind != "sha256" or not digest.isalnum():
+    if kind != "sha256" or not _SHA256.fullmatch(digest):
         raise ContainerError(f"the image names a part by {described.digest!r}, which is no SHA-256")
-    file = opener(f"blobs/sha256/{digest}")
-    counted = hashlib.sha256()
-    while piece := file.read(1 << 20):
-        counted.update(piece)
-    if counted.hexdigest() != digest:
-        file.close()
-        raise ContainerError(f"the image is damaged: its part {digest} is another one")
-    file.seek(0)
-    return file
+    counted, size = hashlib.sha256(), 0
+    with tempfile.TemporaryFile(dir=posixpath.dirname(beside)) as copy:
+        with opener(f"blobs/sha256/{digest}") as file:
+            while piece := file.read(1 << 20):
+                size += len(piece)
+                if size > most:
+                    raise _too_large(most)
+                counted.update(piece)
+                copy.write(piece)
+        if counted.hexdigest() != digest:
+            raise ContainerError(f"the image is damaged: its part {digest} is another one")
+        copy.seek(0)
+        yield copy
 
 
 class _Tree:
