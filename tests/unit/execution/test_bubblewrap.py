@@ -24,6 +24,12 @@ def a_box(tmp_path: Path, **environment: str) -> Box:
     return Box(program=program, area=f"{tmp_path}/dir_1/.container", skeleton=str(tmp_path), mounts=[])
 
 
+def checked() -> None:
+    """
+    Nothing is against it.
+    """
+
+
 def a_bubblewrap(tmp_path: Path, text: str) -> Bubblewrap:
     script = tmp_path / "bwrap"
     script.write_text(f"#!/bin/sh\n{text}\n")
@@ -37,7 +43,9 @@ def test_it_has_none_of_the_jobs_environment(tmp_path: Path) -> None:
     """
     script = f"cat /proc/$$/environ > {tmp_path}/environ; cat <&5 > {tmp_path}/told"
     with pytest.raises(ContainerError, match="could not set the container up"):
-        a_bubblewrap(tmp_path, script).start(a_box(tmp_path, LD_PRELOAD="/proc/self/fd/0", A="b c"), None)
+        a_bubblewrap(tmp_path, script).start(
+            a_box(tmp_path, LD_PRELOAD="/proc/self/fd/0", A="b c"), None, checked
+        )
 
     assert f"_KETTLE_SANDBOX={tmp_path}/dir_1\0" == (tmp_path / "environ").read_text()
     told = (tmp_path / "told").read_text().split("\0")
@@ -52,7 +60,7 @@ def test_a_process_that_is_not_its_child_is_not_taken_for_the_job(tmp_path: Path
     with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
         script = f"echo '{{\"child-pid\": {stranger.pid}}}' >&3; exec sleep 60"
         with pytest.raises(ContainerError, match="could not set the container up"):
-            a_bubblewrap(tmp_path, script).start(a_box(tmp_path), None)
+            a_bubblewrap(tmp_path, script).start(a_box(tmp_path), None, checked)
 
         assert stranger.poll() is None
         stranger.kill()
@@ -64,7 +72,7 @@ def test_a_variable_cannot_become_an_option(tmp_path: Path, environment: dict[st
     What separates options may not be in one: hold code 6.
     """
     with pytest.raises(ContainerError, match="NUL byte") as caught:
-        a_bubblewrap(tmp_path, "exit 9").start(a_box(tmp_path, **environment), None)
+        a_bubblewrap(tmp_path, "exit 9").start(a_box(tmp_path, **environment), None, checked)
     assert 6 == caught.value.code
 
 
@@ -74,6 +82,6 @@ def test_more_variables_than_it_takes_are_the_jobs_fault(tmp_path: Path) -> None
     """
     with pytest.raises(ContainerError, match="more variables") as caught:
         a_bubblewrap(tmp_path, "exit 9").start(
-            a_box(tmp_path, **{f"V{number}": "x" for number in range(3000)}), None
+            a_box(tmp_path, **{f"V{number}": "x" for number in range(3000)}), None, checked
         )
     assert 6 == caught.value.code

@@ -22,10 +22,10 @@ from typing import Final
 import msgspec
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import MARK, STARTING_S, Box
+from kettle.execution.containers.box import MARK, STARTING_S, Box, Check
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
 from kettle.execution.containers.roots import Mount
-from kettle.execution.linux import parent_of
+from kettle.execution.linux import children_of, parent_of
 from kettle.execution.process import launch
 
 _PAUSE_S: Final = 0.001
@@ -63,7 +63,7 @@ class Bubblewrap:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def start(self, box: Box, cgroup: Cgroup | None) -> int:
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
         """
         See `Runtime`.
         """
@@ -85,10 +85,13 @@ class Bubblewrap:
             os.close(theirs)
             os.close(gate)
             try:
-                return _Birth(outer, status, ours).job()
+                return _Birth(outer, status, ours).job(check)
             except BaseException:
-                with suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(outer, signal.SIGKILL)
+                # Its child first: when nobody holds the gate any longer, that would go on with the job.
+                for pid in (*children_of(outer), outer):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                with suppress(ChildProcessError):
                     os.waitpid(outer, 0)
                 raise
 
@@ -143,7 +146,7 @@ class _Birth:
         self._said = b""
         self._until = time.monotonic() + STARTING_S
 
-    def job(self) -> int:
+    def job(self, check: Check) -> int:
         """
         The pid of the job's program.
         """
@@ -158,6 +161,7 @@ class _Birth:
                 raise self._failed()
         os.kill(self._outer, signal.SIGSTOP)
         ours = _command(self._outer)
+        check()
         os.write(self._gate, b"+")
         for _ in self._looks():
             if (now := _command(inner)) and now != ours:

@@ -6,14 +6,16 @@ import errno
 import os
 import posixpath
 import stat
+from contextlib import AbstractContextManager
 from typing import Final
 
 import msgspec
 
 from kettle.execution.attempt import Input, JobSpec
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import AREA, MARK, Box, Runtime
+from kettle.execution.containers.box import AREA, MARK, Box, Check, Runtime
 from kettle.execution.containers.bubblewrap import Bubblewrap
+from kettle.execution.containers.builder import Builder, building
 from kettle.execution.containers.cache import Image
 from kettle.execution.containers.images import brought, image_of
 from kettle.execution.containers.oci import Oci
@@ -55,7 +57,7 @@ class Contained:
         self._spec = spec
         self._request = request
         self._sandbox = sandbox
-        self._image: Image | None = None
+        self._lock = -1
 
     def brought(self) -> Input | None:
         """
@@ -63,32 +65,53 @@ class Contained:
         """
         return brought(self._spec, self._request)
 
-    def start(self, program: Program, cgroup: Cgroup | None) -> int:
+    def preparing(self, program: Program) -> AbstractContextManager[Builder]:
         """
-        Run a program whose paths are those inside; the pid of the child of ours that is the job.
+        A child that gets the image and puts the root together, for a program whose paths are those inside.
 
         Raises:
-            ContainerError: the image or the runtime will not have it.
-            LaunchError: a stream of the job cannot be opened.
+            ContainerError: no runtime of this machine is for such an image.
         """
         policy = self._spec.containers
-        runtime = _chosen(policy, self._request)
+        _chosen(policy, self._request)
         assert policy is not None
-        try:
-            self._image = image_of(self._spec, self._request, policy, self._sandbox)
-            box = self._box(policy, self._image, program)
-        except OSError as error:
-            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
-            raise broken(f"the container's files cannot be prepared: {why}") from error
-        return runtime.start(box, cgroup)
+        return building(lambda: self._made(policy, program), self._sandbox)
+
+    def prepared(self, builder: Builder) -> Box:
+        """
+        What the builder has made.
+
+        Raises:
+            ContainerError: the image cannot be had.
+        """
+        box, self._lock = builder.result()
+        return box
+
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+        """
+        Run the program; the pid of the child of ours that is the job.
+
+        Raises:
+            ContainerError: the runtime will not have it.
+            LaunchError: a stream of the job cannot be opened.
+        """
+        return _chosen(self._spec.containers, self._request).start(box, cgroup, check)
 
     def finish(self) -> None:
         """
         Let the image go; everything else is in the sandbox.
         """
-        if self._image is not None:
-            self._image.release()
-            self._image = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _made(self, policy: ContainerPolicy, program: Program) -> tuple[Box, int]:
+        try:
+            image = image_of(self._spec, self._request, policy, self._sandbox)
+            return self._box(policy, image, program), image.lock
+        except OSError as error:
+            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            raise broken(f"the container's files cannot be prepared: {why}") from error
 
     def _box(self, policy: ContainerPolicy, image: Image, program: Program) -> Box:
         area = f"{self._sandbox}/{AREA}"

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import MARK, STARTING_S, Box
+from kettle.execution.containers.box import MARK, STARTING_S, Box, Check
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
 from kettle.execution.process import launch
 
@@ -90,7 +90,7 @@ class Oci:
         self._name = name
         self._path = path
 
-    def start(self, box: Box, cgroup: Cgroup | None) -> int:
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
         """
         See `Runtime`.
         """
@@ -106,6 +106,7 @@ class Oci:
         try:
             if cgroup is not None:
                 cgroup.take(pid)
+            check()
             self._run(box, _UNSHARE, [*veil, *self._command(box), "start", "job"])
         except BaseException:
             with suppress(ProcessLookupError, ChildProcessError):

@@ -96,7 +96,7 @@ def _try(found: Found, place: str, account: Account | None) -> str:
             stdin=os.devnull, stdout=os.devnull, stderr=os.devnull, account=account,
         )  # fmt: skip
         box = Box(program=program, area=area, skeleton=skeleton, mounts=mounts)
-        _, status = os.waitpid(runtime_of(found).start(box, None), 0)
+        _, status = os.waitpid(runtime_of(found).start(box, None, lambda: None), 0)
     except (ContainerError, LaunchError, OSError) as error:
         return str(error)
     finally:
