@@ -125,6 +125,77 @@ def test_an_image_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
         unpacked(tar_with(member("a"), data=b"x" * 1000), tmp_path / "root", limit=999)
 
 
+def header(kind: bytes, size: int) -> bytes:
+    """
+    A header that promises so many bytes.
+    """
+    found = tarfile.TarInfo("x")
+    found.type, found.size = kind, size
+    return found.tobuf(format=tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE]
+)
+def test_a_description_of_endless_length_is_not_read(tmp_path: Path, kind: bytes) -> None:
+    """
+    It would be held in memory.
+    """
+    data = header(kind, 2 << 20) + b"a" * (2 << 20) + header(tarfile.REGTYPE, 0) + b"\0" * 1024
+    with pytest.raises(ContainerError, match="described by 2097152 bytes"):
+        unpacked(data, tmp_path / "root", limit=1 << 30)
+
+
+def test_endless_descriptions_of_one_member_are_the_images_fault(tmp_path: Path) -> None:
+    """
+    Hold code 35, whatever the reader of archives makes of them.
+    """
+    name = header(tarfile.GNUTYPE_LONGNAME, 1) + b"a" + b"\0" * 511
+    with pytest.raises(ContainerError, match="too many descriptions"):
+        unpacked(name * 3000 + header(tarfile.REGTYPE, 0) + b"\0" * 1024, tmp_path / "root")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member(f"f{number}") for number in range(200)],
+        [member(f"d{number}", tarfile.DIRTYPE) for number in range(300)],
+        [member(f"l{number}", tarfile.SYMTYPE, "x") for number in range(300)],
+        [member("/".join(f"d{number}" for number in range(250)) + f"/{last}") for last in "ab"],
+    ],
+)
+def test_a_name_counts_as_a_block(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    """
+    A disk is filled by many small files as well, and by directories that nobody names.
+    """
+    members = [*members, member("file")]
+    assert 1_000_000 < unpacked(tar_with(*members), tmp_path / "roomy", limit=3 << 20).size < 3_000_000
+    with pytest.raises(ContainerError, match="more than 0 MiB"):
+        unpacked(tar_with(*members), tmp_path / "root", limit=1_000_000)
+
+
+def test_what_is_read_again_and_again_counts_each_time(tmp_path: Path) -> None:
+    """
+    A layer may be named many times, and hold nothing but padding.
+    """
+    padded = tar_with(member("a", tarfile.DIRTYPE)) + b"\0" * 300_000
+    for number, make in enumerate((oci_layout, docker_archive)):
+        image = tar_of(make(tmp_path / f"few{number}", padded))
+        assert 0 < unpacked(image, tmp_path / f"root{number}").size
+        image = tar_of(make(tmp_path / f"many{number}", *[padded] * 6))
+        with pytest.raises(ContainerError, match="more than 1 MiB"):
+            unpacked(image, tmp_path / f"full{number}")
+
+
+def test_there_are_not_endlessly_many_layers(tmp_path: Path) -> None:
+    """
+    Each of them costs time, however small it is.
+    """
+    layout = oci_layout(tmp_path / "oci", *[tar_with(member("a"))] * 513)
+    with pytest.raises(ContainerError, match="513 layers"):
+        unpacked(tar_of(layout), tmp_path / "root", limit=1 << 30)
+
+
 def test_layers_cover_each_other(tmp_path: Path) -> None:
     """
     A later layer replaces, a whiteout removes, an opaque directory begins anew; variables and entry point are read.
