@@ -32,7 +32,7 @@ BOX = Box(
     skeleton="/sandbox/.container/root",
     mounts=[
         Mount(source="/images/k/root/bin", destination="/bin"),
-        Mount(source="/sandbox", destination="/srv", writable=True),
+        Mount(source="/sandbox", destination="/srv", writable=True, alone=True),
         Mount(source="/dev/nvidia0", destination="/dev/nvidia0", writable=True, device=True),
     ],
     network="none",
@@ -66,9 +66,9 @@ def test_what_runc_is_told() -> None:
     assert ["mount", "ipc", "network"] == [each["type"] for each in told["linux"]["namespaces"]]
     assert {"cgroupsPath", "resources"}.isdisjoint(told["linux"])
     assert {
-        "/bin": ["rbind", "ro", "nosuid", "nodev"],
-        "/srv": ["rbind", "rw", "nosuid", "nodev"],
-        "/dev/nvidia0": ["rbind", "rw", "nosuid"],
+        "/bin": ["rbind", "rnosuid", "rnodev", "rro"],
+        "/srv": ["bind", "nosuid", "nodev"],
+        "/dev/nvidia0": ["rbind", "rnosuid"],
     } == {each["destination"]: each["options"] for each in told["mounts"] if each["type"] == "bind"}
 
 

@@ -17,7 +17,7 @@ from kettle.execution.containers.box import AREA, MARK, Box, Check, Runtime
 from kettle.execution.containers.bubblewrap import Bubblewrap
 from kettle.execution.containers.builder import Builder, building
 from kettle.execution.containers.cache import Image
-from kettle.execution.containers.images import brought, image_of
+from kettle.execution.containers.images import brought, image_of, of_image
 from kettle.execution.containers.oci import Oci
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, ContainerPolicy, Found, broken
 from kettle.execution.containers.request import Form, Request
@@ -116,10 +116,16 @@ class Contained:
     def _box(self, policy: ContainerPolicy, image: Image, program: Program) -> Box:
         area = f"{self._sandbox}/{AREA}"
         skeleton = f"{area}/root"
-        os.mkdir(area, 0o755)  # noqa: PTH102
+        try:
+            os.mkdir(area, 0o755)  # noqa: PTH102
+        except FileExistsError as error:
+            raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
         reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
-        mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
+        try:
+            mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
+        except ContainerError as error:
+            raise of_image(self._request, error) from error
         program = _completed(program, image.config, self._sandbox)
         program = _checked(program, image.root, mounts)
         return Box(
@@ -135,14 +141,18 @@ class Contained:
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
         ] if self._request.network == "host" and not machine else []  # fmt: skip
         for number, path in enumerate(self._request.scratch):
-            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
+            mounts.append(
+                Mount(source=self._scratch(area, number), destination=path, writable=True, alone=True)
+            )
         mounts += [bind(text) for text in policy.binds]
         gpus = self._spec.ad.get("RequestGPUs", 0)
         if machine or (gpus and policy.devices):
             mounts.append(Mount(source="/sys", destination="/sys"))
         if gpus:
             mounts += [Mount(source=d, destination=d, writable=True, device=True) for d in policy.devices]
-        mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
+        mounts.append(
+            Mount(source=self._sandbox, destination=self._request.directory, writable=True, alone=True)
+        )
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
 

@@ -53,9 +53,14 @@ def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: 
             return _from_directory(cache, path, spec.account)
         return _from_file(cache, path, spec.account)
     except ContainerError as error:
-        raise ContainerError(
-            f"the image {request.image}: {error}", code=error.code, subcode=error.subcode
-        ) from error
+        raise of_image(request, error) from error
+
+
+def of_image(request: Request, error: ContainerError) -> ContainerError:
+    """
+    The same, with the image's name.
+    """
+    return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 
 
 def _from_input(cache: ImageCache, file: Input) -> Image:

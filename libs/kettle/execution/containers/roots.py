@@ -39,6 +39,8 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     destination: str
     writable: bool = False
     device: bool = False
+    alone: bool = False
+    """Without what is mounted below it: a sandbox has its container's root in it, which must not be seen a second time."""
     optional: bool = False
     """Left out where the image has no place for it."""
 
