@@ -97,6 +97,17 @@ def test_a_bind_that_makes_no_sense_is_refused(text: str) -> None:
         bind(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["/", "/etc:/", "/etc://", "/etc:/proc", "/etc:/proc/x:rw", "/etc:/x/../dev"]
+)
+def test_a_bind_over_what_a_container_needs_is_refused(text: str) -> None:
+    """
+    No job could start.
+    """
+    with pytest.raises(ValueError, match="would cover"):
+        bind(text)
+
+
 def policy(**fields: object) -> ContainerPolicy:
     return ContainerPolicy(runtimes=[], images="/i", limit=1, **fields)  # type: ignore[arg-type]  # of any field
 

@@ -175,7 +175,10 @@ def bind(text: str) -> Mount:
         raise ValueError(
             f"{text!r} is not SOURCE, SOURCE:DESTINATION or either with :rw, with absolute paths"
         )
-    return Mount(source=paths[0], destination=posixpath.normpath(paths[-1]), writable=writable)
+    destination = "/" + posixpath.normpath(paths[-1]).lstrip("/")
+    if destination in {"/", "/proc", "/dev", "/sys"} or destination.startswith("/proc/"):
+        raise ValueError(f"{text!r} would cover {destination}, which every container has from elsewhere")
+    return Mount(source=paths[0], destination=destination, writable=writable)
 
 
 def _chosen(policy: ContainerPolicy | None, request: Request) -> Runtime:
