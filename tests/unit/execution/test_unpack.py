@@ -4,9 +4,11 @@ Archives become root file systems, and nothing of a stranger's archive gets anyw
 
 import io
 import os
+import platform
 import tarfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.execution.containers.policy import ContainerError
@@ -218,6 +220,65 @@ def test_layers_cover_each_other(tmp_path: Path) -> None:
         assert {"a", "d", "lib", "usr"} == {path.name for path in root.iterdir()}
         assert [] == list((root / "d").iterdir())
         assert b"2" == (root / "usr" / "lib" / "new").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "names", [["d/.wh..wh..opq", "d/new", ".wh.gone"], ["d/new", ".wh.gone", "d/.wh..wh..opq"]]
+)
+def test_a_whiteout_is_about_the_layers_below(tmp_path: Path, names: list[str]) -> None:
+    """
+    Wherever in its layer it is, it removes nothing of that layer.
+    """
+    layers = tar_with(member("d/old"), member("gone")), tar_with(*map(member, names))
+    unpacked(tar_of(oci_layout(tmp_path / "oci", *layers)), tmp_path / "root")
+
+    found = {str(path.relative_to(tmp_path / "root")) for path in (tmp_path / "root").rglob("*")}
+    assert {"d", "d/new"} == found
+
+
+def test_a_root_file_system_may_have_any_names(tmp_path: Path) -> None:
+    """
+    Whiteouts are for layers only.
+    """
+    unpacked(tar_with(member("a"), member(".wh.a")), tmp_path / "root")
+    assert {"a", ".wh.a"} == {path.name for path in (tmp_path / "root").iterdir()}
+
+
+HERE = {
+    "os": "linux",
+    "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
+}
+ELSEWHERE = {"os": "linux", "architecture": "s370"}
+UNKNOWN = {"os": "unknown", "architecture": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("platforms", "words"),
+    [
+        ([ELSEWHERE, HERE, UNKNOWN], ""),
+        ([None], ""),
+        ([ELSEWHERE], "it is for linux/s370, and this machine is linux/"),
+        ([{**HERE, "os": "windows"}], "it is for windows/"),
+        ([HERE, ELSEWHERE, HERE], "holds 2 images"),
+    ],
+)
+def test_the_image_for_this_machine_is_taken(
+    tmp_path: Path, platforms: list[dict[str, str] | None], words: str
+) -> None:
+    """
+    Of those that an index names; none or several are refused with a sentence.
+    """
+    layout = oci_layout(tmp_path / "oci", tar_with(member("a")))
+    index = msgspec.json.decode((layout / "index.json").read_bytes())
+    index["manifests"] = [{**index["manifests"][0], "platform": each} for each in platforms]
+    (layout / "index.json").write_bytes(msgspec.json.encode(index))
+
+    if not words:
+        unpacked(tar_of(layout), tmp_path / "root")
+        assert (tmp_path / "root" / "a").exists()
+        return
+    with pytest.raises(ContainerError, match=words):
+        unpacked(tar_of(layout), tmp_path / "root")
 
 
 def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:

@@ -101,21 +101,30 @@ class Tree:
             for member in members_of(tar):
                 self._add(tar, member)
 
+    def cover(self, file: IO[bytes]) -> None:
+        """
+        Put a layer over what is there: its whiteouts first, because they are about the layers below it, wherever in the
+        archive they are.
+        """
+        if self.size:  # the lowest layer has nothing below it
+            with tar_file(file) as tar:
+                for member in members_of(tar):
+                    if _whites_out(member):
+                        self._white_out(member)
+        with tar_file(file) as tar:
+            for member in members_of(tar):
+                if not _whites_out(member):
+                    self._add(tar, member)
+
     def _add(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        name = posixpath.normpath("/" + member.name).lstrip("/")
-        if ".." in member.name.split("/"):
-            raise ContainerError(f"the image has a file outside of itself: {member.name!r}")
+        name = _name(member)
         if not name:
             return
-        if len(os.fsencode(name)) > _MOST_NAME or name.count("/") > _MOST_DEPTH:
-            raise ContainerError(f"the image has a name that is too long or too deep: {name[:80]!r}...")
         directory = resolve(self._root, posixpath.dirname(name))
         self._parents(directory)
         path = posixpath.join(self._root, directory, posixpath.basename(name))
         self._charge(member.size if member.isreg() else 0)
-        if posixpath.basename(name).startswith(_WHITEOUT):
-            self._white_out(path)
-        elif member.isdir():
+        if member.isdir():
             self._directory(path, name, member.mode)
         elif member.issym():
             _clear(path)
@@ -145,8 +154,11 @@ class Tree:
         if self.size > self._limit:
             raise too_large(self._limit)
 
-    def _white_out(self, path: str) -> None:
-        directory, name = posixpath.split(path)
+    def _white_out(self, member: tarfile.TarInfo) -> None:
+        place, name = posixpath.split(_name(member))
+        directory = f"{self._root}/{resolve(self._root, place)}"
+        if not os.path.isdir(directory):  # noqa: PTH112
+            return
         if name == _OPAQUE:
             for entry in os.listdir(directory):  # noqa: PTH208
                 _clear(f"{directory}/{entry}")
@@ -181,6 +193,22 @@ class Tree:
         with open(fd, "wb") as sink:  # noqa: PTH123
             shutil.copyfileobj(source, sink, 1 << 20)
             os.fchmod(fd, (member.mode & 0o755) | 0o600)
+
+
+def _name(member: tarfile.TarInfo) -> str:
+    """
+    A relative path; empty for the root itself.
+    """
+    name = posixpath.normpath("/" + member.name).lstrip("/")
+    if ".." in member.name.split("/"):
+        raise ContainerError(f"the image has a file outside of itself: {member.name!r}")
+    if len(os.fsencode(name)) > _MOST_NAME or name.count("/") > _MOST_DEPTH:
+        raise ContainerError(f"the image has a name that is too long or too deep: {name[:80]!r}...")
+    return name
+
+
+def _whites_out(member: tarfile.TarInfo) -> bool:
+    return posixpath.basename(member.name).startswith(_WHITEOUT)
 
 
 def _clear(path: str) -> None:

@@ -7,6 +7,7 @@ What they hold is put together by `Tree`; what is read for it is bounded here.
 import errno
 import hashlib
 import os
+import platform
 import posixpath
 import re
 import tarfile
@@ -29,6 +30,8 @@ MOST_JSON: Final = 4 << 20
 _MOST_INDEXES: Final = 4
 _MOST_PARTS: Final = 10_000
 """Files of an archive that is an image of layers; a root file system has more."""
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm"}
+"""As images name them, where that is not the kernel's name."""
 _MOST_LAYERS: Final = 512
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _COMPRESSION: Final = frozenset({"zlib", "lzma", "_lzma"})
@@ -63,9 +66,15 @@ class _Config(msgspec.Struct, frozen=True):
     config: _Run | None = None
 
 
+class _Platform(msgspec.Struct, frozen=True):
+    architecture: str = ""
+    os: str = ""
+
+
 class _Descriptor(msgspec.Struct, frozen=True, rename="camel"):
     digest: str
     media_type: str = ""
+    platform: _Platform | None = None
 
 
 class _Manifest(msgspec.Struct, frozen=True):
@@ -117,7 +126,7 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         for _ in range(_MOST_INDEXES):
             if not manifest.manifests:
                 break
-            with _blob(opener, manifest.manifests[0], root, MOST_JSON) as inner:
+            with _blob(opener, _chosen(manifest.manifests), root, MOST_JSON) as inner:
                 manifest = _json(inner, _Manifest)
         if not manifest.layers:
             raise ContainerError("the image has no layers")
@@ -132,8 +141,26 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
                 read += os.fstat(blob.fileno()).st_size
                 if read > limit:
                     raise too_large(limit)
-                tree.add(blob)
+                tree.cover(blob)
         return _finished(tree, run)
+
+
+def _chosen(manifests: list[_Descriptor]) -> _Descriptor:
+    """
+    The image for this machine, of those that an index names.
+    """
+    ours = _Platform(_ARCHITECTURES.get(platform.machine(), platform.machine()), "linux")
+    fit = [each for each in manifests if each.platform in {None, ours}]
+    if len(fit) == 1:
+        return fit[0]
+    if fit:
+        raise ContainerError(f"it holds {len(fit)} images for this machine: save one of them alone")
+    have = {
+        f"{each.platform.os}/{each.platform.architecture}" for each in manifests if each.platform is not None
+    }
+    raise ContainerError(
+        f"it is for {', '.join(sorted(have))}, and this machine is {ours.os}/{ours.architecture}"
+    )
 
 
 _Layer = TypeVar("_Layer")
@@ -173,7 +200,7 @@ def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
             read += file.seek(0, os.SEEK_END)
             if read > limit:
                 raise too_large(limit)
-            tree.add(file)
+            tree.cover(file)
     with opener(saved[0].Config) as file:
         return _finished(tree, _json(file, _Config).config)
 
