@@ -62,6 +62,12 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
         Starter(line, lifeline_fd, order).run()
 
 
+class _EndedError(Exception):
+    """
+    The job is not to be started any more; why is in the starter's ending.
+    """
+
+
 class Starter:
     """
     The state of one job on this machine.
@@ -118,9 +124,16 @@ class Starter:
             self._ending = Ending(hold=True, code=6, subcode=22, reason=f"cannot start the job: {error}")
         except OSError as error:
             self._ending = after_preparing(error)
+        except _EndedError:
+            pass  # before it had begun
         else:
             self._begin(self._family.pid)
-            self._watch(self._family)
+            handle = os.pidfd_open(self._family.pid)
+            try:
+                self._watch(self._family, handle)
+            finally:
+                os.close(handle)
+            self._family.reap()
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
         """
@@ -140,10 +153,28 @@ class Starter:
         contained = container_of(self._spec, self._job, path)
         if contained is None:
             self._prepare()
-            return launch(program_of(self._spec, self._job, path), self._cgroup)
+            program = program_of(self._spec, self._job, path)
+            self._check()
+            return launch(program, self._cgroup)
         request, self._container = contained
         self._prepare(but=self._container.brought())
-        return self._container.start(program_of(self._spec, self._job, path, request.directory), self._cgroup)
+        program = program_of(self._spec, self._job, path, request.directory)
+        with self._container.preparing(program) as builder:
+            self._watch(nobody(self._cgroup), builder.fileno())
+            self._check()
+            box = self._container.prepared(builder)
+        return self._container.start(box, self._cgroup, self._check)
+
+    def _check(self) -> None:
+        """
+        Preparing takes its time: what was ordered meanwhile, and the end of the lease, keep the job from being started.
+
+        Raises:
+            _EndedError: it must not start any more.
+        """
+        self._round(nobody(self._cgroup), -1, 0)
+        if self._ending is not None:
+            raise _EndedError
 
     def _prepare(self, *, but: Input | None = None) -> None:
         self._sandbox.make()
@@ -163,29 +194,31 @@ class Starter:
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def _watch(self, family: Family) -> None:
+    def _watch(self, family: Family, handle: int) -> None:
         """
-        Returns when the main process has ended and was reaped.
+        Listen and look after the family until `handle` is readable.
         """
-        handle = os.pidfd_open(family.pid)
-        try:
-            while family.status is None:
-                poll = select.poll()
-                poll.register(handle, select.POLLIN)
-                if self._lifeline_fd >= 0:
-                    poll.register(self._lifeline_fd, select.POLLIN)
-                self._line.register(poll)
-                ready = {fd for fd, _ in poll.poll(self._timeout_ms())}
-                if self._lifeline_fd in ready:
-                    self._orphaned()
-                if handle in ready:
-                    family.reap()
-                    return
-                if self._line.fileno() in ready:
-                    self._hear(family)
-                self._tick(family)
-        finally:
-            os.close(handle)
+        while not self._round(family, handle, self._timeout_ms()):
+            pass
+
+    def _round(self, family: Family, handle: int, timeout_ms: int) -> bool:
+        """
+        Whether `handle` (-1: there is none) is readable; if not, everything else that is due was done.
+        """
+        poll = select.poll()
+        for fd in (handle, self._lifeline_fd):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        self._line.register(poll)
+        ready = {fd for fd, _ in poll.poll(timeout_ms)}
+        if self._lifeline_fd in ready:
+            self._orphaned()
+        if handle in ready:
+            return True
+        if self._line.fileno() in ready:
+            self._hear(family)
+        self._tick(family)
+        return False
 
     def _timeout_ms(self) -> int:
         moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
@@ -242,7 +275,8 @@ class Starter:
                 if now >= at:
                     self._end(family, ending, hard=False)
         if now >= self._monitor_at:
-            self._monitor(family)
+            if family.status is None:
+                self._monitor(family)
             self._monitor_at = boottime() + self._spec.monitor_interval
 
     def _monitor(self, family: Family) -> None:
@@ -263,7 +297,10 @@ class Starter:
     def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
         """
         Start to end the job.  The first reason counts; a hard order also hurries one that was given time.
+
+        What only prepares a job needs no time.
         """
+        hard = hard or family.status is not None
         first = self._ending is None
         if first:
             self._ending = ending
@@ -281,8 +318,7 @@ class Starter:
         """
         The master is gone: so is everything that it was answerable for.
         """
-        if self._family is not None:
-            self._family.extinguish()
+        (self._family or nobody(self._cgroup)).extinguish()
         if self._cgroup is not None:
             self._cgroup.remove()
         self._sandbox.remove()

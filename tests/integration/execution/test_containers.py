@@ -15,6 +15,7 @@ import pytest
 
 from kettle.startd import landlord
 from kettle.startd.settings import StartdSettings
+from kettle.startd.wiring import running
 from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
@@ -81,6 +82,62 @@ async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image
     lines = (output(exited) or b"").decode().split("\n")
     assert ["busybox", "/srv", "/srv /srv", "closed", "t", "given", ""] == lines
     assert b"result\n" == output(exited, "made")
+
+
+@pytest.fixture
+def shared(directory: Path) -> Generator[Path]:
+    """
+    A directory that everybody may write, and another file system mounted below it.
+    """
+    path = directory / "shared"
+    (path / "below").mkdir(parents=True)
+    path.chmod(0o777)
+    if os.geteuid() == 0:
+        subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", path / "below"], check=True)
+    try:
+        yield path
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["/bin/umount", path / "below"], check=True)
+
+
+async def test_what_is_bound_read_only_is_so_on_every_way(
+    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path
+) -> None:
+    """
+    Directly, in file systems below it, and through the container's root as it is seen in the sandbox; /proc is there once.
+    """
+    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/site", f"{shared}:/open:rw"])
+    ways = "/site /site/below /srv/.container/root/site /srv/.container/root/site/below"
+    text = (
+        f"for way in {ways}; do touch $way/$$ 2>/dev/null && echo $way; done; "
+        "ls /srv/.container/root/proc /srv/.container/root/site; touch /open/written"
+    )
+    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
+    async with other.startd() as startd:
+        exited = await pool.submitter.run(inside(image, text))
+        await startd.drain()
+
+    assert b"/srv/.container/root/proc:\n\n/srv/.container/root/site:\n" == output(exited)
+    assert ["below", "written"] == sorted(path.name for path in shared.iterdir())
+
+
+@ONE
+async def test_the_jobs_environment_is_for_the_inside_only(
+    submitter: SubmitSide, image: Path, directory: Path
+) -> None:
+    """
+    Variables that tell a loader what to do reach the job, and nothing that runs outside of its container.
+    """
+    traces = directory / "traces"
+    traces.mkdir()
+    traces.chmod(0o777)
+
+    ad = inside(image, "echo $LD_DEBUG", Environment=f"LD_DEBUG=files LD_DEBUG_OUTPUT={traces}/x")
+    exited = await submitter.run(ad)
+
+    assert b"files\n" == output(exited)
+    assert [] == list(traces.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from kettle.execution.containers.cache import ImageCache
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.unpack import ImageConfig
 
+KEY, USED, OLD, NEW = (digit * 64 for digit in "0123")
+
 
 def of_size(size: int) -> ImageConfig:
     return ImageConfig(size=size)
@@ -32,7 +34,7 @@ def test_an_image_is_unpacked_once(tmp_path: Path) -> None:
     found: list[str] = []
 
     def want() -> None:
-        image = ImageCache(str(tmp_path), 100).have("key", unpack)
+        image = ImageCache(str(tmp_path), 100).have(KEY, unpack)
         found.append((Path(image.root) / "file").read_text())
         image.release()
 
@@ -56,10 +58,10 @@ def test_what_fails_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> Non
         raise ContainerError("no image")
 
     with pytest.raises(ContainerError):
-        cache.have("key", fail)
+        cache.have(KEY, fail)
     cache.shrink()
     assert [] == [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")]
-    cache.have("key", lambda root, limit: of_size(1)).release()
+    cache.have(KEY, lambda root, limit: of_size(1)).release()
 
 
 def test_the_longest_unused_go_and_those_in_use_stay(tmp_path: Path) -> None:
@@ -67,22 +69,32 @@ def test_the_longest_unused_go_and_those_in_use_stay(tmp_path: Path) -> None:
     When they are together larger than the limit.
     """
     cache = ImageCache(str(tmp_path), 100)
-    used = cache.have("used", lambda root, limit: of_size(60))
-    cache.have("old", lambda root, limit: of_size(30)).release()
-    cache.have("new", lambda root, limit: of_size(60)).release()
+    used = cache.have(USED, lambda root, limit: of_size(60))
+    cache.have(OLD, lambda root, limit: of_size(30)).release()
+    cache.have(NEW, lambda root, limit: of_size(60)).release()
 
-    assert {"used", "new"} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert {USED, NEW} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
     used.release()
     cache.shrink()
-    assert {"new"} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert {NEW} == {path.name for path in tmp_path.iterdir() if path.is_dir()}
 
 
 def test_a_draft_of_a_dead_process_is_removed(tmp_path: Path) -> None:
     """
     Its owner's lock went with it.
     """
-    (tmp_path / "key.draft" / "root").mkdir(parents=True)
+    (tmp_path / f"{KEY}.draft" / "root").mkdir(parents=True)
 
     ImageCache(str(tmp_path), 100).shrink()
 
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["", "key", "../" + "0" * 61, "0" * 63, "A" * 64, "0" * 64 + "\n"])
+def test_a_key_that_is_no_digest_is_refused(tmp_path: Path, key: str) -> None:
+    """
+    It names a directory, and must not lead out of the cache.
+    """
+    with pytest.raises(ValueError, match="no SHA-256"):
+        ImageCache(str(tmp_path / "images"), 100).have(key, lambda root, limit: of_size(1))
     assert [] == list(tmp_path.iterdir())

@@ -32,7 +32,7 @@ BOX = Box(
     skeleton="/sandbox/.container/root",
     mounts=[
         Mount(source="/images/k/root/bin", destination="/bin"),
-        Mount(source="/sandbox", destination="/srv", writable=True),
+        Mount(source="/sandbox", destination="/srv", writable=True, alone=True),
         Mount(source="/dev/nvidia0", destination="/dev/nvidia0", writable=True, device=True),
     ],
     network="none",
@@ -47,6 +47,7 @@ def test_what_bubblewrap_is_told() -> None:
         "--unshare-user --unshare-ipc --unshare-uts --new-session --cap-drop ALL --unshare-net"
         " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /images/k/root/bin /bin"
         " --bind /sandbox /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
+        " --clearenv --setenv A b c"
     )
     assert told == " ".join(arguments(BOX))
 
@@ -65,9 +66,9 @@ def test_what_runc_is_told() -> None:
     assert ["mount", "ipc", "network"] == [each["type"] for each in told["linux"]["namespaces"]]
     assert {"cgroupsPath", "resources"}.isdisjoint(told["linux"])
     assert {
-        "/bin": ["rbind", "ro", "nosuid", "nodev"],
-        "/srv": ["rbind", "rw", "nosuid", "nodev"],
-        "/dev/nvidia0": ["rbind", "rw", "nosuid"],
+        "/bin": ["rbind", "rnosuid", "rnodev", "rro"],
+        "/srv": ["bind", "nosuid", "nodev"],
+        "/dev/nvidia0": ["rbind", "rnosuid"],
     } == {each["destination"]: each["options"] for each in told["mounts"] if each["type"] == "bind"}
 
 
@@ -93,6 +94,17 @@ def test_a_bind_that_makes_no_sense_is_refused(text: str) -> None:
     With the text that is wrong.
     """
     with pytest.raises(ValueError, match="absolute paths"):
+        bind(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["/", "/etc:/", "/etc://", "/etc:/proc", "/etc:/proc/x:rw", "/etc:/x/../dev"]
+)
+def test_a_bind_over_what_a_container_needs_is_refused(text: str) -> None:
+    """
+    No job could start.
+    """
+    with pytest.raises(ValueError, match="would cover"):
         bind(text)
 
 

@@ -4,13 +4,15 @@ Archives become root file systems, and nothing of a stranger's archive gets anyw
 
 import io
 import os
+import platform
 import tarfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.containers.roots import Mount, furnish, resolve
+from kettle.execution.containers.roots import resolve
 from kettle.execution.containers.unpack import ImageConfig, unpack_archive, unpack_layout
 from kettle.testing.images import docker_archive, member, oci_layout, tar_of, tar_with
 
@@ -125,6 +127,77 @@ def test_an_image_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
         unpacked(tar_with(member("a"), data=b"x" * 1000), tmp_path / "root", limit=999)
 
 
+def header(kind: bytes, size: int) -> bytes:
+    """
+    A header that promises so many bytes.
+    """
+    found = tarfile.TarInfo("x")
+    found.type, found.size = kind, size
+    return found.tobuf(format=tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE]
+)
+def test_a_description_of_endless_length_is_not_read(tmp_path: Path, kind: bytes) -> None:
+    """
+    It would be held in memory.
+    """
+    data = header(kind, 2 << 20) + b"a" * (2 << 20) + header(tarfile.REGTYPE, 0) + b"\0" * 1024
+    with pytest.raises(ContainerError, match="described by 2097152 bytes"):
+        unpacked(data, tmp_path / "root", limit=1 << 30)
+
+
+def test_endless_descriptions_of_one_member_are_the_images_fault(tmp_path: Path) -> None:
+    """
+    Hold code 35, whatever the reader of archives makes of them.
+    """
+    name = header(tarfile.GNUTYPE_LONGNAME, 1) + b"a" + b"\0" * 511
+    with pytest.raises(ContainerError, match="too many descriptions"):
+        unpacked(name * 3000 + header(tarfile.REGTYPE, 0) + b"\0" * 1024, tmp_path / "root")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member(f"f{number}") for number in range(200)],
+        [member(f"d{number}", tarfile.DIRTYPE) for number in range(300)],
+        [member(f"l{number}", tarfile.SYMTYPE, "x") for number in range(300)],
+        [member("/".join(f"d{number}" for number in range(250)) + f"/{last}") for last in "ab"],
+    ],
+)
+def test_a_name_counts_as_a_block(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    """
+    A disk is filled by many small files as well, and by directories that nobody names.
+    """
+    members = [*members, member("file")]
+    assert 1_000_000 < unpacked(tar_with(*members), tmp_path / "roomy", limit=3 << 20).size < 3_000_000
+    with pytest.raises(ContainerError, match="more than 0 MiB"):
+        unpacked(tar_with(*members), tmp_path / "root", limit=1_000_000)
+
+
+def test_what_is_read_again_and_again_counts_each_time(tmp_path: Path) -> None:
+    """
+    A layer may be named many times, and hold nothing but padding.
+    """
+    padded = tar_with(member("a", tarfile.DIRTYPE)) + b"\0" * 300_000
+    for number, make in enumerate((oci_layout, docker_archive)):
+        image = tar_of(make(tmp_path / f"few{number}", padded))
+        assert 0 < unpacked(image, tmp_path / f"root{number}").size
+        image = tar_of(make(tmp_path / f"many{number}", *[padded] * 6))
+        with pytest.raises(ContainerError, match="more than 1 MiB"):
+            unpacked(image, tmp_path / f"full{number}")
+
+
+def test_there_are_not_endlessly_many_layers(tmp_path: Path) -> None:
+    """
+    Each of them costs time, however small it is.
+    """
+    layout = oci_layout(tmp_path / "oci", *[tar_with(member("a"))] * 513)
+    with pytest.raises(ContainerError, match="513 layers"):
+        unpacked(tar_of(layout), tmp_path / "root", limit=1 << 30)
+
+
 def test_layers_cover_each_other(tmp_path: Path) -> None:
     """
     A later layer replaces, a whiteout removes, an opaque directory begins anew; variables and entry point are read.
@@ -149,6 +222,65 @@ def test_layers_cover_each_other(tmp_path: Path) -> None:
         assert b"2" == (root / "usr" / "lib" / "new").read_bytes()
 
 
+@pytest.mark.parametrize(
+    "names", [["d/.wh..wh..opq", "d/new", ".wh.gone"], ["d/new", ".wh.gone", "d/.wh..wh..opq"]]
+)
+def test_a_whiteout_is_about_the_layers_below(tmp_path: Path, names: list[str]) -> None:
+    """
+    Wherever in its layer it is, it removes nothing of that layer.
+    """
+    layers = tar_with(member("d/old"), member("gone")), tar_with(*map(member, names))
+    unpacked(tar_of(oci_layout(tmp_path / "oci", *layers)), tmp_path / "root")
+
+    found = {str(path.relative_to(tmp_path / "root")) for path in (tmp_path / "root").rglob("*")}
+    assert {"d", "d/new"} == found
+
+
+def test_a_root_file_system_may_have_any_names(tmp_path: Path) -> None:
+    """
+    Whiteouts are for layers only.
+    """
+    unpacked(tar_with(member("a"), member(".wh.a")), tmp_path / "root")
+    assert {"a", ".wh.a"} == {path.name for path in (tmp_path / "root").iterdir()}
+
+
+HERE = {
+    "os": "linux",
+    "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine()),
+}
+ELSEWHERE = {"os": "linux", "architecture": "s370"}
+UNKNOWN = {"os": "unknown", "architecture": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("platforms", "words"),
+    [
+        ([ELSEWHERE, HERE, UNKNOWN], ""),
+        ([None], ""),
+        ([ELSEWHERE], "it is for linux/s370, and this machine is linux/"),
+        ([{**HERE, "os": "windows"}], "it is for windows/"),
+        ([HERE, ELSEWHERE, HERE], "holds 2 images"),
+    ],
+)
+def test_the_image_for_this_machine_is_taken(
+    tmp_path: Path, platforms: list[dict[str, str] | None], words: str
+) -> None:
+    """
+    Of those that an index names; none or several are refused with a sentence.
+    """
+    layout = oci_layout(tmp_path / "oci", tar_with(member("a")))
+    index = msgspec.json.decode((layout / "index.json").read_bytes())
+    index["manifests"] = [{**index["manifests"][0], "platform": each} for each in platforms]
+    (layout / "index.json").write_bytes(msgspec.json.encode(index))
+
+    if not words:
+        unpacked(tar_of(layout), tmp_path / "root")
+        assert (tmp_path / "root" / "a").exists()
+        return
+    with pytest.raises(ContainerError, match=words):
+        unpacked(tar_of(layout), tmp_path / "root")
+
+
 def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
     """
     Each part of an OCI image is compared with the digest that names it.
@@ -161,6 +293,27 @@ def test_a_part_that_is_another_one_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ContainerError, match="damaged"):
             unpack_layout(lambda name: (layout / name).open("rb"), str(root), LIMIT)
         blob.write_bytes(kept)
+
+
+def test_a_part_that_changes_after_it_was_counted_is_not_what_is_unpacked(tmp_path: Path) -> None:
+    """
+    A file of a layout may be in a stranger's hands: it is read once.
+    """
+    honest, poison = tar_with(member("a"), data=b"honest"), tar_with(member("a"), data=b"poison")
+    layout = oci_layout(tmp_path / "oci", honest)
+
+    class Changing(io.BytesIO):
+        def seek(self, offset: int, whence: int = 0) -> int:
+            if self.getvalue() == honest:
+                super().seek(0)
+                self.write(poison)
+            return super().seek(offset, whence)
+
+    (root := tmp_path / "root").mkdir()
+    unpack_layout(lambda name: Changing((layout / name).read_bytes()), str(root), LIMIT)
+
+    assert b"honest" == (root / "a").read_bytes()
+    assert {"oci", "root"} == {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -181,57 +334,3 @@ def test_names_that_exclude_each_other_are_the_images_fault(
     with pytest.raises(ContainerError) as caught:
         unpacked(tar_with(*members), tmp_path / "root")
     assert 35 == caught.value.code
-
-
-def test_resolving_ends(tmp_path: Path) -> None:
-    """
-    Links in a circle are an error, and no path leads out of the root.
-    """
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    (tmp_path / "up").symlink_to("../../../etc")
-    assert "etc/x" == resolve(str(tmp_path), "up/x")
-    assert "x" == resolve(str(tmp_path), "../../x")
-    with pytest.raises(OSError, match="symbolic links"):
-        resolve(str(tmp_path), "a")
-
-
-def test_a_skeleton_has_a_place_for_every_mount(tmp_path: Path) -> None:
-    """
-    The image's directories are mounted whole, but for one that lacks a mount point; the image stays as it is.
-    """
-    image, skeleton, source = tmp_path / "image", tmp_path / "root", tmp_path / "source"
-    for path in (image / "bin", image / "opt" / "app", image / "proc", source):
-        path.mkdir(parents=True)
-    (image / "lib").symlink_to("bin")
-    (image / "opt" / "file").touch()
-    before = sorted(image.rglob("*"))
-    wanted = [
-        Mount(source=str(source), destination="/srv", writable=True),
-        Mount(source=str(source), destination="/opt/work"),
-        Mount(source=str(source), destination="/bin/absent", optional=True),
-    ]
-
-    mounts = furnish(str(image), str(skeleton), wanted)
-
-    assert before == sorted(image.rglob("*"))
-    assert ["/bin", "/opt/app", "/opt/file", "/srv", "/opt/work"] == [mount.destination for mount in mounts]
-    assert "bin" == str((skeleton / "lib").readlink())
-    assert all((skeleton / mount.destination.lstrip("/")).exists() for mount in mounts)
-
-
-def test_a_mount_goes_where_the_images_links_lead(tmp_path: Path) -> None:
-    """
-    /tmp that is a link to /var/tmp is mounted there.
-    """
-    image = tmp_path / "image"
-    (image / "var" / "tmp").mkdir(parents=True)
-    (image / "tmp").symlink_to("/var/tmp")
-
-    mounts = furnish(
-        str(image),
-        str(tmp_path / "root"),
-        [Mount(source=str(tmp_path), destination="/tmp/x")],
-    )
-
-    assert "/var/tmp/x" == mounts[-1].destination

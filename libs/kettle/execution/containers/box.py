@@ -2,7 +2,7 @@
 A container before it is started, and what can start it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -16,8 +16,11 @@ AREA: Final = ".container"
 """In the sandbox: what is removed with it needs nobody else to remember it."""
 MARK: Final = "_KETTLE_SANDBOX"
 """The variable by which a startd finds the processes of a container: paths inside are not those outside."""
-STARTING_S: Final = 60.0
-"""How long a runtime may take to set up a container."""
+STARTING_S: Final = 30.0
+"""How long a runtime may take for a step: its starter hears nothing meanwhile."""
+
+Check = Callable[[], None]
+"""Raises whatever should keep the job from being started."""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,9 +43,11 @@ class Runtime(Protocol):
     A way of running programs in containers.
     """
 
-    def start(self, box: Box, cgroup: Cgroup | None) -> int:
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
         """
         Start the container, in the control group; the pid of the child of ours whose end is the job's end.
+
+        `check` is called when the container is ready and the job's program has not yet been executed.
 
         Raises:
             ContainerError: it could not be started, and nothing of it runs.

@@ -4,10 +4,14 @@ Bubblewrap: a container for any account, made of a user namespace and mounts.
 Its own process would stay as the job's parent, die of the job's soft kill signal and turn a signal into an exit code.  So
 it is ended as soon as the job's program runs, and the job becomes a child of the starter, its subreaper.  To miss
 nothing of a job that ends at once, bubblewrap is stopped before the job is let go.
+
+It runs outside of the container, so it has none of the job's environment: a loader that is told by variables what to
+load would let the job out.  The variables are among its options, which come through a descriptor.
 """
 
 import fcntl
 import os
+import posixpath
 import select
 import signal
 import time
@@ -18,26 +22,32 @@ from typing import Final
 import msgspec
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import STARTING_S, Box
-from kettle.execution.containers.policy import ContainerError, broken
+from kettle.execution.containers.box import MARK, STARTING_S, Box, Check
+from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
 from kettle.execution.containers.roots import Mount
+from kettle.execution.linux import children_of, parent_of
 from kettle.execution.process import launch
 
 _PAUSE_S: Final = 0.001
 _ABOVE: Final = 10
+_MOST_WORDS: Final = 9000
+"""Bubblewrap takes no more."""
 
 
 def arguments(box: Box) -> list[str]:
     """
-    The command line, without what concerns descriptors and the program.
+    Its options, without what concerns descriptors; the job's variables are among them.
     """
+    variables = [
+        word for name, value in box.program.environment.items() if name for word in ("--setenv", name, value)
+    ]
     mounts = [word for mount in box.mounts for word in (_kind(mount), mount.source, mount.destination)]
     return [
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--new-session", "--cap-drop", "ALL",
         *(["--unshare-net"] if box.network == "none" else []),
         "--bind", box.skeleton, "/", "--bind", "/proc", "/proc", "--dev", "/dev",
         *mounts,
-        "--remount-ro", "/", "--chdir", box.program.directory,
+        "--remount-ro", "/", "--chdir", box.program.directory, "--clearenv", *variables,
     ]  # fmt: skip
 
 
@@ -53,31 +63,35 @@ class Bubblewrap:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def start(self, box: Box, cgroup: Cgroup | None) -> int:
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
         """
         See `Runtime`.
         """
         with ExitStack() as closing:
             status, theirs = _pipe(closing)
             gate, ours = _pipe(closing)
-            options = [*arguments(box), "--json-status-fd", "3", "--block-fd", "4"]
+            told = _told([*arguments(box), "--json-status-fd", "3", "--block-fd", "4"], closing)
             outer = launch(
                 msgspec.structs.replace(
                     box.program,
                     path=self._path,
-                    arguments=[*options, "--", box.program.path, *box.program.arguments],
+                    arguments=["--args", "5", "--", box.program.path, *box.program.arguments],
+                    environment={MARK: posixpath.dirname(box.area)},
                     directory="/",
-                    descriptors=(theirs, gate),
+                    descriptors=(theirs, gate, told),
                 ),
                 cgroup,
             )
             os.close(theirs)
             os.close(gate)
             try:
-                return _Birth(outer, status, ours).job()
+                return _Birth(outer, status, ours).job(check)
             except BaseException:
-                with suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(outer, signal.SIGKILL)
+                # Its child first: when nobody holds the gate any longer, that would go on with the job.
+                for pid in (*children_of(outer), outer):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                with suppress(ChildProcessError):
                     os.waitpid(outer, 0)
                 raise
 
@@ -86,12 +100,33 @@ def _pipe(closing: ExitStack) -> tuple[int, int]:
     """
     A pipe whose descriptors are above those that a program is given.
     """
-    pair = os.pipe()
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in pair]
-    for low, fd in zip(pair, high, strict=True):
-        os.close(low)
-        closing.callback(_close, fd)
-    return high[0], high[1]
+    ends = [_raised(fd, closing) for fd in os.pipe()]
+    return ends[0], ends[1]
+
+
+def _told(words: list[str], closing: ExitStack) -> int:
+    """
+    A descriptor from which bubblewrap reads its options; what ends one of them must not be in it.
+
+    Raises:
+        ContainerError: the job's variables cannot be said like that.
+    """
+    if len(words) > _MOST_WORDS:
+        raise ContainerError("the job has more variables than bubblewrap takes", code=BAD_PROGRAM)
+    if any("\0" in word for word in words):
+        raise ContainerError("a variable of the job or of its image has a NUL byte", code=BAD_PROGRAM)
+    fd = _raised(os.memfd_create("options", os.MFD_CLOEXEC), closing)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _raised(fd: int, closing: ExitStack) -> int:
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+    os.close(fd)
+    closing.callback(_close, high)
+    return high
 
 
 def _close(fd: int) -> None:
@@ -111,7 +146,7 @@ class _Birth:
         self._said = b""
         self._until = time.monotonic() + STARTING_S
 
-    def job(self) -> int:
+    def job(self, check: Check) -> int:
         """
         The pid of the job's program.
         """
@@ -126,6 +161,7 @@ class _Birth:
                 raise self._failed()
         os.kill(self._outer, signal.SIGSTOP)
         ours = _command(self._outer)
+        check()
         os.write(self._gate, b"+")
         for _ in self._looks():
             if (now := _command(inner)) and now != ours:
@@ -144,7 +180,11 @@ class _Birth:
         while b"\n" not in self._said:
             if not self._read():
                 raise self._failed()
-        return int(msgspec.json.decode(self._said.partition(b"\n")[0])["child-pid"])
+        said = msgspec.json.decode(self._said.partition(b"\n")[0])
+        inner = int(said["child-pid"])
+        if parent_of(inner) != self._outer:  # it will get signals, so it has to be a process of this job
+            raise self._failed()
+        return inner
 
     def _read(self) -> bool:
         poll = select.poll()

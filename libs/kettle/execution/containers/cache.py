@@ -9,6 +9,7 @@ next one: a draft without an owner.
 import fcntl
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from kettle.execution.sandbox import remove_tree
 _LOCK: Final = ".lock"
 _DRAFT: Final = ".draft"
 _CONFIG: Final = "config.json"
+_KEY: Final = re.compile("[0-9a-f]{64}")
 
 Unpack = Callable[[str, int], ImageConfig]
 """Fills an empty directory with an image of at most so many bytes."""
@@ -60,7 +62,10 @@ class ImageCache:
 
         Raises:
             ContainerError, OSError: `unpack` failed; nothing is left of it.
+            ValueError: `key` is no SHA-256; it becomes the name of a directory.
         """
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"{key!r} is no SHA-256, and cannot name an image")
         self._directory.mkdir(mode=0o711, parents=True, exist_ok=True)
         entry = self._directory / key
         while True:
@@ -144,9 +149,9 @@ class ImageCache:
 
 def key_of(*parts: object) -> str:
     """
-    The name of an image whose bytes nobody has counted: what tells its file from any other.
+    The name of an image that is not known by the digest of an archive: what tells it from any other.
     """
-    return hashlib.sha256("\0".join(map(str, parts)).encode(errors="surrogateescape")).hexdigest()
+    return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()
 
 
 def no_image(name: str, error: OSError) -> ContainerError:

@@ -6,16 +6,18 @@ import errno
 import os
 import posixpath
 import stat
+from contextlib import AbstractContextManager
 from typing import Final
 
 import msgspec
 
 from kettle.execution.attempt import Input, JobSpec
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import AREA, MARK, Box, Runtime
+from kettle.execution.containers.box import AREA, MARK, Box, Check, Runtime
 from kettle.execution.containers.bubblewrap import Bubblewrap
+from kettle.execution.containers.builder import Builder, building
 from kettle.execution.containers.cache import Image
-from kettle.execution.containers.images import brought, image_of
+from kettle.execution.containers.images import brought, image_of, of_image
 from kettle.execution.containers.oci import Oci
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, ContainerPolicy, Found, broken
 from kettle.execution.containers.request import Form, Request
@@ -56,7 +58,7 @@ class Contained:
         self._spec = spec
         self._request = request
         self._sandbox = sandbox
-        self._image: Image | None = None
+        self._lock = -1
 
     def brought(self) -> Input | None:
         """
@@ -64,39 +66,67 @@ class Contained:
         """
         return brought(self._spec, self._request)
 
-    def start(self, program: Program, cgroup: Cgroup | None) -> int:
+    def preparing(self, program: Program) -> AbstractContextManager[Builder]:
         """
-        Run a program whose paths are those inside; the pid of the child of ours that is the job.
+        A child that gets the image and puts the root together, for a program whose paths are those inside.
 
         Raises:
-            ContainerError: the image or the runtime will not have it.
-            LaunchError: a stream of the job cannot be opened.
+            ContainerError: no runtime of this machine is for such an image.
         """
         policy = self._spec.containers
-        runtime = _chosen(policy, self._request)
+        _chosen(policy, self._request)
         assert policy is not None
-        try:
-            self._image = image_of(self._spec, self._request, policy, self._sandbox)
-            box = self._box(policy, self._image, program)
-        except OSError as error:
-            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
-            raise broken(f"the container's files cannot be prepared: {why}") from error
-        return runtime.start(box, cgroup)
+        return building(lambda: self._made(policy, program), self._sandbox)
+
+    def prepared(self, builder: Builder) -> Box:
+        """
+        What the builder has made.
+
+        Raises:
+            ContainerError: the image cannot be had.
+        """
+        box, self._lock = builder.result()
+        return box
+
+    def start(self, box: Box, cgroup: Cgroup | None, check: Check) -> int:
+        """
+        Run the program; the pid of the child of ours that is the job.
+
+        Raises:
+            ContainerError: the runtime will not have it.
+            LaunchError: a stream of the job cannot be opened.
+        """
+        return _chosen(self._spec.containers, self._request).start(box, cgroup, check)
 
     def finish(self) -> None:
         """
         Let the image go; everything else is in the sandbox.
         """
-        if self._image is not None:
-            self._image.release()
-            self._image = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _made(self, policy: ContainerPolicy, program: Program) -> tuple[Box, int]:
+        try:
+            image = image_of(self._spec, self._request, policy, self._sandbox)
+            return self._box(policy, image, program), image.lock
+        except OSError as error:
+            why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
+            raise broken(f"the container's files cannot be prepared: {why}") from error
 
     def _box(self, policy: ContainerPolicy, image: Image, program: Program) -> Box:
         area = f"{self._sandbox}/{AREA}"
         skeleton = f"{area}/root"
-        os.mkdir(area, 0o755)  # noqa: PTH102
+        try:
+            os.mkdir(area, 0o755)  # noqa: PTH102
+        except FileExistsError as error:
+            raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
-        mounts = furnish(image.root, skeleton, self._wanted(policy, area))
+        reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
+        try:
+            mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
+        except ContainerError as error:
+            raise of_image(self._request, error) from error
         program = _completed(program, image.config, self._sandbox)
         program = _checked(program, image.root, mounts)
         return Box(
@@ -112,13 +142,17 @@ class Contained:
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
         ] if self._request.network == "host" and not machine else []  # fmt: skip
         for number, path in enumerate(self._request.scratch):
-            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
+            mounts.append(
+                Mount(source=self._scratch(area, number), destination=path, writable=True, alone=True)
+            )
         mounts += [bind(text) for text in policy.binds]
         devices = nodes(policy.devices, self._spec.devices.get("GPUs", []))
         if machine or devices:
             mounts.append(Mount(source="/sys", destination="/sys"))
         mounts += [Mount(source=path, destination=path, writable=True, device=True) for path in devices]
-        mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
+        mounts.append(
+            Mount(source=self._sandbox, destination=self._request.directory, writable=True, alone=True)
+        )
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
 
@@ -141,7 +175,10 @@ def bind(text: str) -> Mount:
         raise ValueError(
             f"{text!r} is not SOURCE, SOURCE:DESTINATION or either with :rw, with absolute paths"
         )
-    return Mount(source=paths[0], destination=posixpath.normpath(paths[-1]), writable=writable)
+    destination = "/" + posixpath.normpath(paths[-1]).lstrip("/")
+    if destination in {"/", "/proc", "/dev", "/sys"} or destination.startswith("/proc/"):
+        raise ValueError(f"{text!r} would cover {destination}, which every container has from elsewhere")
+    return Mount(source=paths[0], destination=destination, writable=writable)
 
 
 def _chosen(policy: ContainerPolicy | None, request: Request) -> Runtime:
@@ -158,7 +195,7 @@ def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
     """
     With what the image says about how it is run: its search path, its variables, its entry point.
     """
-    given = dict(entry.split("=", 1) for entry in config.env if "=" in entry)
+    given = dict(entry.split("=", 1) for entry in config.env if entry.find("=") > 0)
     own = dict(program.environment)
     if own.get("PATH") == PATH:
         own.pop("PATH")

@@ -13,11 +13,10 @@ from kettle.execution.attempt import Account, Input, JobSpec
 from kettle.execution.containers.cache import Image, ImageCache, key_of, no_image
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
 from kettle.execution.containers.request import Request
-from kettle.execution.containers.unpack import ImageConfig, unpack_archive, unpack_layout
+from kettle.execution.containers.unpack import INDEX, MOST_JSON, unpack_archive, unpack_layout
 from kettle.execution.sandbox import acting_as
 
 _LAYOUT: Final = "oci-layout"
-_MOST_INDEX: Final = 4 << 20
 
 
 def brought(spec: JobSpec, request: Request) -> Input | None:
@@ -54,16 +53,21 @@ def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: 
             return _from_directory(cache, path, spec.account)
         return _from_file(cache, path, spec.account)
     except ContainerError as error:
-        raise ContainerError(
-            f"the image {request.image}: {error}", code=error.code, subcode=error.subcode
-        ) from error
+        raise of_image(request, error) from error
+
+
+def of_image(request: Request, error: ContainerError) -> ContainerError:
+    """
+    The same, with the image's name.
+    """
+    return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 
 
 def _from_input(cache: ImageCache, file: Input) -> Image:
     with io.BytesIO(file.data) if file.data is not None else open(file.path, "rb") as source:  # noqa: PTH123
-        return cache.have(
-            file.sha256 or _digest(source), lambda root, limit: unpack_archive(_rewound(source), root, limit)
-        )
+        # A digest that came with the bytes is only a claim; that of a file was compared when it was fetched.
+        key = file.sha256 if file.data is None and file.sha256 else _digest(source)
+        return cache.have(key, lambda root, limit: unpack_archive(_rewound(source), root, limit))
 
 
 def _from_file(cache: ImageCache, path: str, account: Account | None) -> Image:
@@ -83,13 +87,13 @@ def _from_directory(cache: ImageCache, path: str, account: Account | None) -> Im
         if not names:
             raise ContainerError("the directory is empty")
         return Image(path)
-    with _opened(f"{path}/index.json", account) as index:
-        key = hashlib.sha256(index.read(_MOST_INDEX)).hexdigest()
+    with _opened(f"{path}/{INDEX}", account) as file:
+        index = file.read(MOST_JSON)
 
-    def unpack(root: str, limit: int) -> ImageConfig:
-        return unpack_layout(lambda name: _opened(f"{path}/{name}", account), root, limit)
+    def part(name: str) -> IO[bytes]:
+        return io.BytesIO(index) if name == INDEX else _opened(f"{path}/{name}", account)
 
-    return cache.have(key, unpack)
+    return cache.have(key_of(_LAYOUT, index), lambda root, limit: unpack_layout(part, root, limit))
 
 
 def _opened(path: str, account: Account | None) -> IO[bytes]:

@@ -5,20 +5,23 @@ Which container runtimes work on this machine: each is made to run a program onc
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Final, NoReturn
 
 import msgspec
 
 from kettle.execution.attempt import Account
 from kettle.execution.containers.box import Box
-from kettle.execution.containers.cache import ImageCache
-from kettle.execution.containers.contained import runtime_of
-from kettle.execution.containers.policy import ContainerError, Found
+from kettle.execution.containers.contained import bind, runtime_of
+from kettle.execution.containers.policy import ContainerError, Found, Network
+from kettle.execution.containers.request import TARGET
 from kettle.execution.containers.roots import Mount, furnish
-from kettle.execution.linux import become_subreaper
+from kettle.execution.linux import become_subreaper, descendants_of, signal_process
 from kettle.execution.process import LaunchError, Program
 from kettle.execution.sandbox import remove_tree
 
@@ -32,79 +35,118 @@ _PREFIX: Final = "probe-"
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What to try, and where.
+    What to try, and how jobs will run.
     """
 
     names: list[str]
     place: str
     """A directory that `account` can pass through."""
     account: Account | None
-    images: str
-    limit: int
+    binds: list[str] = []
+    network: Network = "host"
+    patience: float = 15.0
+    """Seconds for each."""
 
 
-class Probed(msgspec.Struct, frozen=True):
+class Tried(msgspec.Struct, frozen=True):
     """
-    What works, in the order in which it was asked for, and why the rest does not.
+    A runtime, and why it does not work; empty: it does.
     """
 
-    found: list[Found] = []
-    reasons: dict[str, str] = {}
+    name: str
+    path: str = ""
+    why: str = ""
 
 
-def probe(order: Order) -> Probed:
+class _LateError(Exception):
+    pass
+
+
+def probe(order: Order) -> Iterator[Tried]:
     """
-    Try all of them, for a process with one thread: it becomes the job's account for a moment, and the parent of what runs.
+    Try one after the other, for a process with one thread: it becomes the job's account for a moment, and the parent of
+    what runs.
 
-    What a former startd's probe and unfinished images left is removed.
+    What a former startd's probe left is removed.
     """
     for left in Path(order.place).glob(_PREFIX + "*"):
         remove_tree(str(left))
-    with contextlib.suppress(
-        OSError
-    ):  # it is only tidying up; a job that needs the place says what is wrong with it
-        ImageCache(order.images, order.limit).shrink()
     become_subreaper()
     if os.geteuid() == 0:
         os.setgroups([])
-    found: list[Found] = []
-    reasons: dict[str, str] = {}
     for name in order.names:
         path = shutil.which(PROGRAMS[name], path=_PATH)
         if path is None:
-            reasons[name] = "not installed"
+            yield Tried(name, why="not installed")
         elif name in _ROOTS_ONLY and os.geteuid() != 0:
-            reasons[name] = "it takes a startd that is root to keep jobs in their control groups"
-        elif why := _try(Found(name, path), order.place, order.account):
-            reasons[name] = why
+            yield Tried(name, path, "it takes a startd that is root to keep jobs in their control groups")
         else:
-            found.append(Found(name, path))
-    return Probed(found, reasons)
+            yield Tried(name, path, _try(Found(name, path), order))
 
 
-def _try(found: Found, place: str, account: Account | None) -> str:
-    area = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+def _try(found: Found, order: Order) -> str:
+    """
+    Why it does not work.
+    """
+    area = tempfile.mkdtemp(prefix=_PREFIX, dir=order.place)
     try:
-        os.chmod(area, 0o711)  # noqa: PTH101, S103 - the job's account must get there
-        image, skeleton = f"{area}/image", f"{area}/root"
-        for directory in (image, skeleton):
-            os.mkdir(directory, 0o755)  # noqa: PTH102
-        binds = [_system(name, image) for name in _SYSTEM if os.path.lexists(f"/{name}")]
-        mounts = furnish(image, skeleton, [bind for bind in binds if bind is not None])
-        program = Program(
-            path=_TRUE, arguments=[], environment={"PATH": "/bin"}, directory="/",
-            stdin=os.devnull, stdout=os.devnull, stderr=os.devnull, account=account,
-        )  # fmt: skip
-        box = Box(program=program, area=area, skeleton=skeleton, mounts=mounts)
-        _, status = os.waitpid(runtime_of(found).start(box, None), 0)
+        with _within(order.patience):
+            os.chmod(area, 0o711)  # noqa: PTH101, S103 - the job's account must get there
+            box = _box(area, order)
+            _, status = os.waitpid(runtime_of(found).start(box, None, lambda: None), 0)
     except (ContainerError, LaunchError, OSError) as error:
         return str(error)
+    except _LateError:
+        return f"it did not run {_TRUE} in a container within {order.patience:g} s"
     finally:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        _extinguish()
         remove_tree(area)
     return "" if status == 0 else f"{_TRUE} in a container ended with status {status}"
+
+
+def _box(area: str, order: Order) -> Box:
+    """
+    The system's programs in the place of an image, and otherwise what jobs have.
+    """
+    image, skeleton, sandbox = f"{area}/image", f"{area}/root", f"{area}/sandbox"
+    for directory in (image, skeleton, sandbox):
+        os.mkdir(directory, 0o755)  # noqa: PTH102
+    system = [_system(name, image) for name in _SYSTEM if os.path.lexists(f"/{name}")]
+    wanted = [
+        *(mount for mount in system if mount is not None),
+        *(bind(text) for text in order.binds),
+        Mount(source=sandbox, destination=TARGET, writable=True, alone=True),
+    ]
+    program = Program(
+        path=_TRUE, arguments=[], environment={"PATH": "/bin"}, directory=TARGET,
+        stdin=os.devnull, stdout=os.devnull, stderr=os.devnull, account=order.account,
+    )  # fmt: skip
+    mounts = furnish(image, skeleton, wanted)
+    return Box(program=program, area=area, skeleton=skeleton, mounts=mounts, network=order.network)
+
+
+@contextlib.contextmanager
+def _within(seconds: float) -> Generator[None]:
+    def late(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise _LateError
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _extinguish() -> None:
+    """
+    End what a runtime may have left: all orphans come to us.
+    """
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for pid in descendants_of(os.getpid()):
+                signal_process(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
 
 
 def _system(name: str, image: str) -> Mount | None:
@@ -118,6 +160,6 @@ def _system(name: str, image: str) -> Mount | None:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(
-        msgspec.json.encode(probe(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)))
-    )
+    for tried in probe(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)):
+        sys.stdout.buffer.write(msgspec.json.encode(tried) + b"\n")
+        sys.stdout.buffer.flush()
