@@ -1,5 +1,5 @@
 """
-A plugin that moves files by URL, and what one is asked to do.
+A plugin that moves files by URL, and what all of them are told to do together; who only gives orders needs no more.
 """
 
 from collections.abc import Sequence
@@ -40,6 +40,43 @@ class Move(msgspec.Struct, frozen=True):
         The URL's scheme.
         """
         return scheme_of(self.url)
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode.
+    """
+
+    hold: bool
+    code: int
+    subcode: int
+    reason: str
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What is to be moved, by whom and within which time.
+    """
+
+    upload: bool
+    moves: list[Move]
+    plugins: list[Plugin]
+    """The first that knows a method moves it."""
+    lifetime: float
+    """Seconds that one plugin may take."""
+    scratch: str
+    """The sandbox: where plugins begin, and where questions and answers lie meanwhile."""
+    environment: dict[str, str]
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How it went.
+    """
+
+    bytes: int = 0
+    """Of all files that were moved."""
+    fault: Fault | None = None
 
 
 def chosen(plugins: Sequence[Plugin], moves: Sequence[Move]) -> list[tuple[Plugin | None, list[Move]]]:

@@ -16,38 +16,12 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from kettle.transfer.plugin import Move, Plugin, chosen
+from kettle.transfer.plugin import Move, Moved, Order, Plugin, chosen
 from kettle.transfer.protocol import ANSWER_BYTES, ProtocolError, Result, answer, question
-from kettle.transfer.verdict import Direction, Fault, Ran, judge, nobody
+from kettle.transfer.verdict import Direction, Ran, judge, nobody
 
 _TAIL: Final = 500
 _FAILED_BEFORE_EXEC: Final = 127
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What is to be moved, by whom and within which time.
-    """
-
-    upload: bool
-    moves: list[Move]
-    plugins: list[Plugin]
-    """The first that knows a method moves it."""
-    lifetime: float
-    """Seconds that one plugin may take."""
-    scratch: str
-    """The sandbox: where plugins begin, and where questions and answers lie meanwhile."""
-    environment: dict[str, str]
-
-
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    How it went.
-    """
-
-    bytes: int = 0
-    """Of all files that were moved."""
-    fault: Fault | None = None
 
 
 def carry_out(order: Order) -> Moved:

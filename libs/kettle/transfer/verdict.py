@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.transfer.manifest import shown
-from kettle.transfer.plugin import Move, Plugin
+from kettle.transfer.plugin import Fault, Move, Plugin
 from kettle.transfer.protocol import Result
 
 OUTPUT_ERROR: Final = 12
@@ -42,17 +42,6 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what it wrote to standard error."""
     answer: Sequence[Result] | None = None
     """None: there is none that makes sense."""
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode.
-    """
-
-    hold: bool
-    code: int
-    subcode: int
-    reason: str
 
 
 class Direction(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Looking after one attempt of one job, from its assignment to the record of its end."""
 
 import asyncio
+import errno
 import hmac
 import logging
 from collections.abc import Coroutine
@@ -10,13 +11,23 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
-from kettle.shadow.domain.files import STDERR, STDOUT, destination, stranger
+from kettle.shadow.domain.files import (
+    STDERR,
+    STDOUT,
+    check_inputs,
+    check_outputs,
+    destination,
+    limit,
+    stranger,
+)
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
-from kettle.shadow.outputs import TRANSFER_OUTPUT_ERROR, OutputError, place
+from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
 from kettle.shadow.places import Places
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
+from kettle.transfer.manifest import ManifestError
+from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
@@ -33,6 +44,7 @@ _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
 """Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
 _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
+_OUTPUT: Final = "Transfer output files failure at the access point:"
 _REASON: Final = 4000
 """Characters of a reason: it is recorded for ever, and many of them share a message."""
 
@@ -49,6 +61,8 @@ class SubmitSide(msgspec.Struct, frozen=True):
     inputs: Inputs
     workers: Workers
     reporter: Reporter
+    max_output: int
+    """Bytes that the results of one job may have."""
 
 
 class Attempt:
@@ -122,6 +136,8 @@ class Attempt:
         assignment = self.assignment
         if refusal := stranger(assignment.ad, self._side.account):
             return Ended(hold=True, code=FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
+        if (senseless := _senseless(assignment.ad)) is not None:
+            return senseless
         try:
             self._refuse_outputs()
             sources = await self._side.inputs.gather(assignment.ad)
@@ -227,12 +243,20 @@ class Attempt:
             self._begin(Began(pid=0, at=exited.at - exited.usage.wall))
         fetch = self._side.workers.fetcher(self.assignment)
         mark = f"{self.assignment.job}-{self.assignment.attempt}"
+        size = sum(file.size for file in exited.outputs)
+        if size > (most := limit(self.assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
+            reason = (
+                f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
+            )
+            return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
         try:
             await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
         except OutputError as error:
             return self._held(str(error), error.errno, exited)
         except (RefusedError, ValueError) as error:
             return self._held(f"Transfer output files failure: {error}", 0, exited)
+        if (trouble := exited.trouble) is not None:
+            return self._held(trouble.reason, trouble.subcode, exited, code=trouble.code)
         if exited.missing:
             names = ", ".join(exited.missing)
             reason = f"Transfer output files failure at the execution point: the job did not make {names}"
@@ -241,8 +265,8 @@ class Attempt:
             exit_code=exited.exit_code, exit_signal=exited.exit_signal, at=exited.at, usage=exited.usage
         )
 
-    def _held(self, reason: str, errno: int, exited: Exited) -> Ended:
-        return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=errno, reason=reason, usage=exited.usage)
+    def _held(self, reason: str, subcode: int, exited: Exited, *, code: int = TRANSFER_OUTPUT_ERROR) -> Ended:
+        return Ended(hold=True, code=code, subcode=subcode, reason=reason, usage=exited.usage)
 
     def _begin(self, began: Began) -> None:
         if not self._began:
@@ -261,6 +285,18 @@ class Attempt:
             claim=self.assignment.key.claim,
             news=news,
         )
+
+
+def _senseless(ad: Ad) -> Ended | None:
+    """Why the lists of a job make no sense on any machine."""
+    checks = ((check_outputs, TRANSFER_OUTPUT_ERROR, "output"), (check_inputs, TRANSFER_INPUT_ERROR, "input"))
+    for check, code, what in checks:
+        try:
+            check(ad)
+        except ManifestError as error:
+            reason = f"Transfer {what} files failure at the access point: {error}"
+            return Ended(hold=True, code=code, subcode=errno.EINVAL, reason=reason)
+    return None
 
 
 def _told(reason: str) -> str:

@@ -20,9 +20,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.shadow.domain.files import Wanted, inputs, is_sandbox_name
+from kettle.shadow.domain.files import Wanted, inputs, limit
 from kettle.shadow.places import Places
 from kettle.shadow.walk import walk
+from kettle.transfer.manifest import is_inside
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import InputFile
 
@@ -79,9 +80,11 @@ class Inputs:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="inputs")
 
     async def gather(self, ad: Ad) -> list[Source]:
-        """All input files of a job; raises `InputError`."""
+        """All input files of a job whose lists make sense; raises `InputError`."""
         wanted = inputs(ad)
-        reading = _Reading(self._places, self._limits, self._cache)
+        total = limit(ad, "MaxTransferInputMB", self._limits.total)
+        limits = msgspec.structs.replace(self._limits, total=total)
+        reading = _Reading(self._places, limits, self._cache)
         if self._quick(wanted):
             return reading.run(wanted)
         loop = asyncio.get_running_loop()
@@ -191,7 +194,7 @@ class _Reading:
             raise InputError(path, why, code=INPUT_SIZE_EXCEEDED)
 
     def _source(self, path: Path, name: str, *, executable: bool) -> Source:
-        if not is_sandbox_name(name):
+        if not is_inside(name):
             raise ValueError(f"{name!r} is no name of a file inside a sandbox")
         fd = self._places.open_input(path)
         try:

@@ -70,7 +70,13 @@ class Shadow:
         self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
         self.reporter = Reporter(bus, settings, self.start)
         self._side = SubmitSide(
-            settings.name, account(), self._places, self._inputs, self._workers, self.reporter
+            shadow=settings.name,
+            account=account(),
+            places=self._places,
+            inputs=self._inputs,
+            workers=self._workers,
+            reporter=self.reporter,
+            max_output=settings.max_output_mib << 20,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()

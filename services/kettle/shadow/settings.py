@@ -17,6 +17,8 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Input files of one job that travel inside its activation, together; the others are fetched too."""
     max_input_mib: int = 102_400
     """MiB that the input files of one job may have together; a job with more is held with code 32."""
+    max_output_mib: int = 102_400
+    """MiB that the results of one job may have together; a job with more is held with code 33."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05

@@ -16,6 +16,7 @@ from kettle.startd.domain.ads import claim_ad
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts
 from kettle.startd.settings import StartdSettings
+from kettle.transfer.plugin import Plugin
 from kettle.wire.commands.startd import Activation
 
 
@@ -31,12 +32,14 @@ class Specs:
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
+        plugins: list[Plugin],
     ) -> None:
         self._facts = facts
         self._settings = settings
         self._execute = execute
         self._cgroups = cgroups
         self._containers = containers
+        self._plugins = plugins
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -72,6 +75,8 @@ class Specs:
             measure_interval=self._settings.measure_interval,
             enforce_disk=self._settings.enforce_disk,
             containers=self._containers,
+            plugins=self._plugins,
+            plugin_lifetime=self._settings.transfer_plugin_lifetime,
             trace=activation.trace,
         )
 

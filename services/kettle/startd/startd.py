@@ -42,6 +42,7 @@ from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.specs import Specs
 from kettle.startd.tenancy import Tenancy
+from kettle.transfer.plugin import Plugin
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import Exited, Failed, Report
 
@@ -73,6 +74,7 @@ class Startd:
         nursery: Nursery,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
+        plugins: list[Plugin],
         reporter: Reporter,
         advertiser: Advertiser,
         cache: InputCache,
@@ -92,7 +94,7 @@ class Startd:
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
         self._nursery = nursery
-        self._specs = Specs(machine.facts, settings, execute, cgroups, containers)
+        self._specs = Specs(machine.facts, settings, execute, cgroups, containers, plugins)
 
     async def advertised(self) -> None:
         """

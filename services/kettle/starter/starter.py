@@ -24,6 +24,7 @@ from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
+from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
 from kettle.starter.verdict import (
     Ending,
@@ -32,13 +33,15 @@ from kettle.starter.verdict import (
     after_launch,
     after_mishap,
     after_preparing,
+    after_transfer,
     limits,
     lost_lease,
     out_of_disk,
     out_of_memory,
 )
+from kettle.transfer.plugin import Move
 from kettle.wire.events.job import Usage
-from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started
+from kettle.wire.work import Body, Exited, Failed, Measured, Report, Started, Trouble
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
@@ -107,6 +110,8 @@ class Starter:
             self._family = Family(self._start(), self._cgroup)
         except ContainerError as error:
             self._ending = after_container(error)
+        except TransferError as error:
+            self._ending = self._ending or after_transfer(error)
         except LaunchError as error:
             self._ending = after_launch(error)
         except QuotingError as error:
@@ -147,9 +152,29 @@ class Starter:
                 self._sandbox.place(file)
         self._sandbox.write(".job.ad", long_form(self._spec.ad))
         self._sandbox.write(".machine.ad", self._spec.machine_ad)
-        self._before = self._sandbox.catalogue()
         if self._cgroup is not None:
             self._cgroup.make(memory_mib=self._spec.memory)
+        if moves := downloads(self._job, self._sandbox.path):
+            self._move(moves, upload=False)
+        self._before = self._sandbox.catalogue()
+
+    def _move(self, moves: list[Move], *, upload: bool) -> None:
+        """
+        Have files moved by URL, and wait; orders are heard meanwhile.
+
+        Raises:
+            TransferError: they were not moved, or it was ended before.
+        """
+        mover = Mover(self._spec, self._job, moves, upload=upload, cgroup=self._cgroup)
+        family = Family(mover.pid, self._cgroup)
+        try:
+            self._watch(family)
+            if self._ending is not None:
+                raise TransferError(self._ending.reason, hold=False, code=self._ending.code, subcode=0)
+            mover.outcome()
+        finally:
+            family.extinguish()
+            mover.close()
 
     def _begin(self, pid: int) -> None:
         self._started = self._report(Started(pid=pid, at=time.time()))
@@ -246,8 +271,7 @@ class Starter:
         """
         The master is gone: so is everything that it was answerable for.
         """
-        if self._family is not None:
-            self._family.extinguish()
+        (self._family or nobody(self._cgroup)).extinguish()
         if self._cgroup is not None:
             self._cgroup.remove()
         self._sandbox.remove()
@@ -315,13 +339,17 @@ class Starter:
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
             return ending.failed(usage), False
+        code, trouble = os.waitstatus_to_exitcode(status), None
         try:
-            results = collect(self._sandbox, self._job, self._before)
+            results = collect(self._sandbox, self._job, self._before, code=code)
+            if results.uploads:
+                trouble = self._upload(results.uploads)
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             ending = after_collecting(error)
             self._stumble(ending, error)
             return ending.failed(usage), False
-        code = os.waitstatus_to_exitcode(status)
+        if self._ending is not None:
+            return self._ending.failed(usage), False
         exited = Exited(
             exit_code=code if code >= 0 else None,
             exit_signal=-code if code < 0 else None,
@@ -329,8 +357,21 @@ class Starter:
             usage=msgspec.structs.replace(usage, sent=results.sent),
             outputs=results.files,
             missing=results.missing,
+            trouble=trouble,
         )
         return exited, results.kept
+
+    def _upload(self, moves: list[Move]) -> Trouble | None:
+        """
+        Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
+        """
+        try:
+            self._move(moves, upload=True)
+        except TransferError as error:
+            if error.hold:
+                return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
+            self._ending = self._ending or after_transfer(error)
+        return None
 
     def _usage(self, cpu: tuple[float, float]) -> Usage:
         family = self._family

@@ -13,6 +13,7 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
 from kettle.jobs.durations import exceeded
+from kettle.starter.mover import TransferError
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Failed
 
@@ -75,6 +76,13 @@ def after_preparing(error: OSError) -> Ending:
     return Ending(hold=False, code=1024, reason=reason)
 
 
+def after_transfer(error: TransferError) -> Ending:
+    """
+    Files could not be moved by URL.
+    """
+    return Ending(hold=error.hold, code=error.code, subcode=error.subcode, reason=_why(error))
+
+
 def after_mishap(error: Exception) -> Ending:
     """
     Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
@@ -97,7 +105,7 @@ def _why(error: Exception) -> str:
     A sentence that can be said on the wire: names of files on disk may be any bytes.
     """
     match error:
-        case TooManyResultsError() | ContainerError():
+        case TooManyResultsError() | ContainerError() | TransferError():
             text = str(error)
         case OSError(strerror=str(why)):
             text = f"{why} ({error.filename})" if error.filename else why

@@ -31,10 +31,13 @@ class Web(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Web
+    @property
+    def web(self) -> Web:
+        assert isinstance(self.server, Web)
+        return self.server
 
     def do_GET(self) -> None:
-        web, name = self.server, self.path.lstrip("/").partition("?")[0]
+        web, name = self.web, self.path.lstrip("/").partition("?")[0]
         wanted = self.headers.get("Range", "")
         web.asked.append(("GET", wanted))
         if web.statuses or name not in web.files:
@@ -57,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_PUT(self) -> None:
-        web, length = self.server, int(self.headers["Content-Length"])
+        web, length = self.web, int(self.headers["Content-Length"])
         web.asked.append(("PUT", ""))
         data = self.rfile.read(length)
         if web.statuses:
@@ -68,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its base calls it so
         pass
 
 

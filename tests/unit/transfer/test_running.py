@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.transfer_plugin import install
-from kettle.transfer.plugin import Move, Plugin
+from kettle.transfer.plugin import Move, Moved, Order, Plugin
 from kettle.transfer.plugins import own_plugins
-from kettle.transfer.running import Moved, Order, carry_out
+from kettle.transfer.running import carry_out
 
 from .conftest import Web
 

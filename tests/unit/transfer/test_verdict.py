@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.transfer.plugin import Move, Plugin, chosen
+from kettle.transfer.plugin import Fault, Move, Plugin, chosen
 from kettle.transfer.protocol import ProtocolError, Result, answer, asked, capabilities, question
-from kettle.transfer.verdict import Direction, Fault, Ran, judge, nobody
+from kettle.transfer.verdict import Direction, Ran, judge, nobody
 
 SITE = Plugin(path="/opt/foo_plugin", methods=("foo",))
 JOBS = Plugin(path="/sandbox/mine", methods=("foo",), jobs=True)

@@ -11,6 +11,7 @@ import ssl
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Sequence
 from contextlib import closing
@@ -80,7 +81,7 @@ def send(url: str, path: str) -> int:
         with Path(path).open("rb") as source:
             size = os.fstat(source.fileno()).st_size
             headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
-            request = urllib.request.Request(url, data=source, headers=headers, method="PUT")  # noqa: S310 - run for http and https
+            request = urllib.request.Request(_spelled(url), data=source, headers=headers, method="PUT")  # noqa: S310 - run for http and https
             try:
                 with closing(_open(request)):
                     return size
@@ -112,7 +113,7 @@ class Download:
             have = self._begin_anew()
         headers = {"Range": f"bytes={have}-", "If-Range": self._tag} if have else {}
         try:
-            opened = _open(urllib.request.Request(self._url, headers=headers))  # noqa: S310 - as above
+            opened = _open(urllib.request.Request(_spelled(self._url), headers=headers))  # noqa: S310 - as above
         except BrokenError as broken:
             if broken.status == _UNSATISFIABLE:
                 self._tag = ""  # it is not what it was
@@ -143,6 +144,13 @@ class Download:
             raise BrokenError(_why(error)) from error
         if answer.length:
             raise BrokenError("the server ended before the file did")
+
+
+def _spelled(url: str) -> str:
+    """
+    Names of files may have any characters, URLs may not; what is spelled already stays.
+    """
+    return urllib.parse.quote(url, safe="%/:=&?~#+!$,;'@()*[]")
 
 
 def _open(request: urllib.request.Request) -> Any:
