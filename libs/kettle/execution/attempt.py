@@ -70,6 +70,8 @@ class Input(msgspec.Struct, frozen=True):
     path: str = ""
     sha256: str = ""
     """Of its bytes; empty: nobody has counted."""
+    saved: bool = False
+    """An earlier run of the job left it."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,6 +80,13 @@ class JobAd:
             return True
         return code == (self.number("JobSuccessExitCode") or 0)
 
+    @property
+    def is_saved(self) -> bool:
+        """
+        Whether a job that is evicted keeps what it has made, for its next run.
+        """
+        return self.transfers and (self.text("WhenToTransferOutput") or "").upper() == "ON_EXIT_OR_EVICT"
+
     def sent_to(self, remaps: Remaps, name: str) -> str | None:
         """
         The URL to which a result goes; None: to the submitter.

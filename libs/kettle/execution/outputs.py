@@ -51,10 +51,10 @@ class Results(msgspec.Struct, frozen=True):
     """What goes to URLs instead of the submitter."""
 
 
-def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int = 0) -> Results:
+def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | None = 0) -> Results:
     """
     Find the results; `before` is the sandbox's catalogue from before the job started, `code` how it ended: its exit code,
-    or the negative of the signal that killed it.
+    or the negative of the signal that killed it; None: it was evicted, and what it has made is for its next run.
 
     Everything is opened with the job's own rights.  No process of the job may be left.
 
@@ -70,7 +70,8 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int 
     with acting_as(sandbox.account):
         for path, name in _wanted(sandbox, job, before, missing, code):
             bounds.count(name)
-            if name not in {STDOUT, STDERR} and (url := job.sent_to(remaps, name)) is not None:
+            url = None if code is None or name in {STDOUT, STDERR} else job.sent_to(remaps, name)
+            if url is not None:
                 if _speakable(path) and os.path.isfile(path):  # noqa: PTH113
                     uploads.append(Move(url, path))
                 else:
@@ -121,17 +122,17 @@ def _spelled(name: str) -> str:
 
 
 def _wanted(
-    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str], code: int
+    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str], code: int | None
 ) -> Iterator[tuple[str, str]]:
     """
     (path, name under which it is shipped) of each result; what was asked for and is not there goes to `missing`.
     """
     if not job.transfers:
         return
-    for name in (STDOUT, STDERR):
+    for name in (STDOUT, STDERR) if code is not None else ():
         if os.path.lexists(path := f"{sandbox.path}/{name}"):
             yield path, name
-    if not job.wants_results(code):
+    if code is not None and not job.wants_results(code):
         return
     listed = job.items("TransferOutput")
     if listed is None:

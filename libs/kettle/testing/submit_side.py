@@ -4,6 +4,7 @@ The submit side of a pool for tests of an execution side: a schedd and a shadow 
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -81,6 +82,9 @@ class SubmitSide:
         self.reports: list[Report] = []
         self.files: dict[str, bytes] = {}
         self.fetched: list[str] = []
+        self.pieces: float = math.inf
+        """How many pieces of input files are served before `resumed` is waited for."""
+        self.resumed = asyncio.Event()
         self._heard = asyncio.Event()
         self._procs = 0
         self._claims = 0
@@ -112,6 +116,8 @@ class SubmitSide:
         Serve `files`.
         """
         self.fetched.append(request.name)
+        if len(self.fetched) > self.pieces:
+            await self.resumed.wait()
         if request.name not in self.files:
             raise RefusedError("unreadable", f"{request.name}: No such file or directory")
         return Piece(self.files[request.name][request.offset : request.offset + request.length])

@@ -67,6 +67,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     reason: str
     subcode: int = 0
     usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    """What an evicted job left for its next run."""
 
 
 Body = Started | Measured | Exited | Failed

@@ -24,6 +24,7 @@ from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Sourc
 from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
 from kettle.shadow.places import Places
 from kettle.shadow.reporter import Reporter
+from kettle.shadow.spool import Spool
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
 from kettle.transfer.manifest import ManifestError
@@ -63,6 +64,7 @@ class SubmitSide(msgspec.Struct, frozen=True):
     reporter: Reporter
     max_output: int
     """Bytes that the results of one job may have."""
+    spool: Spool
 
 
 class Attempt:
@@ -140,7 +142,7 @@ class Attempt:
             return senseless
         try:
             self._refuse_outputs()
-            sources = await self._side.inputs.gather(assignment.ad)
+            sources = await self._side.inputs.gather(assignment.ad, self._side.spool.saved(assignment.job))
         except InputError as error:
             return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
         except OutputError as error:
@@ -225,18 +227,30 @@ class Attempt:
                 case Exited() as exited:
                     news = await self._guarded(self._finish(exited))
                 case Failed() as failed:
-                    news = Ended(
-                        hold=failed.hold,
-                        code=failed.code,
-                        subcode=failed.subcode,
-                        reason=failed.reason,
-                        usage=failed.usage,
-                    )
+                    news = await self._guarded(self._evict(failed))
                 case _:
                     assert_never(report.body)
             await self._tell(news)
             worker.confirm(report.key)
+            if isinstance(news, Finished):
+                self._side.spool.drop(self.assignment.job)
             return
+
+    async def _evict(self, failed: Failed) -> Ended:
+        """Save what the job left for its next run; if that fails, the next run begins where this one did."""
+        if failed.outputs:
+            assignment, fetch = self.assignment, self._side.workers.fetcher(self.assignment)
+            try:
+                await self._side.spool.save(assignment.job, assignment.attempt, failed.outputs, fetch)
+            except (OSError, RefusedError, ValueError) as error:
+                _log.warning("job %s: not saved", assignment.job, extra={"cause": str(error)})
+        return Ended(
+            hold=failed.hold,
+            code=failed.code,
+            subcode=failed.subcode,
+            reason=failed.reason,
+            usage=failed.usage,
+        )
 
     async def _finish(self, exited: Exited) -> Finished | Ended:
         if not self._began and exited.at:

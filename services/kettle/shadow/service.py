@@ -14,6 +14,7 @@ from kettle.shadow.inputs import Inputs, Limits
 from kettle.shadow.places import Places, account
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
+from kettle.shadow.spool import Spool
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
@@ -26,6 +27,8 @@ from kettle.wire.subjects import Subjects
 from kettle.wire.work import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
+_KEPT: Final = 1000
+"""Jobs with files for their next run, in one message; those that are over make room for others."""
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 
 
@@ -61,7 +64,8 @@ class Shadow:
         self._tasks = tasks
         self._telemetry = telemetry
         self._workers = Workers(bus, settings, tasks)
-        self._places = Places(settings.home_path)
+        self._places = Places(settings.home_path, spool=settings.spool_path)
+        self._spool = Spool(settings.spool_path)
         limits = Limits(
             inline=settings.inline_bytes,
             inline_total=settings.inline_total_bytes,
@@ -77,6 +81,7 @@ class Shadow:
             workers=self._workers,
             reporter=self.reporter,
             max_output=settings.max_output_mib << 20,
+            spool=self._spool,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()
@@ -238,7 +243,8 @@ class Shadow:
             for job, followed in self._attempts.items()
         ]
         strays, began = self._strays.attempts(), time.monotonic()
-        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays)
+        kept = self._spool.jobs()[:_KEPT]
+        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays, kept=kept)
         try:
             orders = await self._bus.call(
                 SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
@@ -258,6 +264,8 @@ class Shadow:
             known = self._known(ended.job, ended.attempt)
             if known is not None:
                 known.leave()
+        for job in orders.drop:
+            self._spool.drop(job)
         for ended in orders.over:  # nobody will ask for their results any more
             for startd, report in self._strays.take(ended):
                 self._workers[startd].confirm(report.key)

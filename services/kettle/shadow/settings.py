@@ -30,6 +30,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds for an answer."""
 
     @property
+    def spool_path(self) -> Path:
+        """Where evicted jobs' files wait for their next run."""
+        return self.state_path / "spool"
+
+    @property
     def state_path(self) -> Path:
         """Where it is kept how far the job event logs are written."""
         return self.home_path / "state"

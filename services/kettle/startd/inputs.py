@@ -99,7 +99,9 @@ class InputCache:
         A file as a starter is told of it.
         """
         path = "" if file.data is not None else str(self._directory / file.sha256)
-        return Input(name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256)
+        return Input(
+            name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256, saved=file.saved
+        )
 
     async def _have(self, activation: Activation, file: InputFile) -> None:
         digest = file.sha256

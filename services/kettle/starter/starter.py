@@ -156,7 +156,8 @@ class Starter:
             self._cgroup.make(memory_mib=self._spec.memory)
         if moves := downloads(self._job, self._sandbox.path):
             self._move(moves, upload=False)
-        self._before = self._sandbox.catalogue()
+        saved = {file.name for file in self._spec.inputs if file.saved}
+        self._before = {name: mark for name, mark in self._sandbox.catalogue().items() if name not in saved}
 
     def _move(self, moves: list[Move], *, upload: bool) -> None:
         """
@@ -338,7 +339,7 @@ class Starter:
             self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
-            return ending.failed(usage), False
+            return self._evicted(ending, usage, ran=status is not None)
         code, trouble = os.waitstatus_to_exitcode(status), None
         try:
             results = collect(self._sandbox, self._job, self._before, code=code)
@@ -360,6 +361,20 @@ class Starter:
             trouble=trouble,
         )
         return exited, results.kept
+
+    def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
+        """
+        The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
+        """
+        failed = ending.failed(usage)
+        if not (ran and self._job.is_saved and ending.runs_again):
+            return failed, False
+        try:
+            results = collect(self._sandbox, self._job, self._before, code=None)
+        except Exception as error:  # noqa: BLE001 - as below
+            self._stumble(ending, error)
+            return failed, False
+        return msgspec.structs.replace(failed, outputs=results.files), results.kept
 
     def _upload(self, moves: list[Move]) -> Trouble | None:
         """

@@ -26,6 +26,7 @@ _BUSY: Final = frozenset({11, 12, 26})
 _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """What the names of input files lead to, on every machine."""
 
+_REMOVED, _LEASE_LOST = 1023, 1008
 _FIRST_VACATE: Final = 1000
 """From here on codes mean that the job runs again."""
 
@@ -41,6 +42,13 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     reason: str
     subcode: int = 0
+
+    @property
+    def runs_again(self) -> bool:
+        """
+        Whether somebody is there to whom a next run matters.
+        """
+        return not self.hold and self.code not in {_REMOVED, _LEASE_LOST}
 
     def failed(self, usage: Usage) -> Failed:
         """

@@ -30,6 +30,8 @@ class Wanted(msgspec.Struct, frozen=True):
     name: str
     executable: bool = False
     contents: bool = False
+    saved: bool = False
+    """An earlier run of the job left it for the next one."""
 
 
 def text(ad: Ad, name: str, default: str = "") -> str:
