@@ -158,6 +158,10 @@ def _become(
     status = _FAILED_BEFORE_EXEC
     try:
         os.setsid()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(
+                number, signal.SIG_IGN
+            )  # as every Python program has it: a broken connection is an error to tell
         os.chdir(directory)
         os.dup2(errors, 2)
         os.environ.clear()

@@ -4,7 +4,7 @@
 Proxies are those of the job's environment (`http_proxy`, `https_proxy`, `no_proxy`).
 """
 
-import encodings.idna  # noqa: F401 - host names are looked up with it, when this process may not read our files any more
+import codecs
 import http.client
 import os
 import ssl
@@ -30,6 +30,10 @@ SILENCE_S: Final = 60.0
 _PIECE: Final = 1 << 20
 _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _PARTIAL, _UNSATISFIABLE = 206, 416
+
+codecs.lookup(
+    "idna"
+)  # for names of hosts: when the first one is looked up, we may not be able to read our files any more
 
 
 class HttpError(ValueError):
