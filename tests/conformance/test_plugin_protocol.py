@@ -2,11 +2,12 @@
 Our half of the file-transfer plugin protocol beside HTCondor's bindings, which its plugins read and write ads with.
 """
 
-import classad2
 import pytest
 
 from kettle.transfer.plugin import Move
 from kettle.transfer.protocol import answer, capabilities, question
+
+classad2 = pytest.importorskip("classad2", reason="HTCondor's bindings, from the package htcondor")
 
 MOVES = [Move('osdf://x/a "b"\\c', "/sandbox/a 'b'"), Move("http://x/f?k=v&l=ö", "/sandbox/f")]
 

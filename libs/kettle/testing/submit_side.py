@@ -85,6 +85,8 @@ class SubmitSide:
         self.pieces: float = math.inf
         """How many pieces of input files are served before `resumed` is waited for."""
         self.resumed = asyncio.Event()
+        self.first: Activation | None = None
+        """Whose turn it is to have its input files sent; None: everybody's."""
         self._heard = asyncio.Event()
         self._procs = 0
         self._claims = 0
@@ -115,6 +117,8 @@ class SubmitSide:
         """
         Serve `files`.
         """
+        if self.first is not None and request.job != self.first.job:
+            raise RefusedError("busy", f"job {request.job} waits for its turn")
         self.fetched.append(request.name)
         if len(self.fetched) > self.pieces:
             await self.resumed.wait()

@@ -5,6 +5,7 @@ import errno
 import hmac
 import logging
 from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
@@ -19,10 +20,12 @@ from kettle.shadow.domain.files import (
     destination,
     limit,
     stranger,
+    text,
 )
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
 from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
 from kettle.shadow.places import Places
+from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.spool import Spool
 from kettle.shadow.worker import OversizeError, Worker
@@ -32,7 +35,7 @@ from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Exited, Failed, Measured, Report, ReportKey, Started
+from kettle.wire.work import Exited, Failed, Measured, OutputFile, Report, ReportKey, Started
 
 _log: Final = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class SubmitSide(msgspec.Struct, frozen=True):
     max_output: int
     """Bytes that the results of one job may have."""
     spool: Spool
+    queue: TransferQueue
 
 
 class Attempt:
@@ -83,6 +87,12 @@ class Attempt:
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
+        try:
+            await self._run()
+        finally:
+            self._side.queue.uploaded(self.assignment.job)
+
+    async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
             prepared = await self._guarded(self._prepare())
             if isinstance(prepared, Ended):
@@ -109,6 +119,17 @@ class Attempt:
         """Pass on what the job uses, for its policies; while the schedd is away, once."""
         if self._used is None or self._used.done():
             self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
+
+    def _fetching(self, outputs: list[OutputFile]) -> AbstractAsyncContextManager[None]:
+        """The turn of this job, if any of its results has to be fetched."""
+        if all(file.data is not None for file in outputs):
+            return nullcontext()
+        return self._side.queue.download(self.assignment.job, self.user)
+
+    @property
+    def user(self) -> str:
+        """With whom others take turns."""
+        return text(self.assignment.ad, "Owner")
 
     def source(self, secret: str, name: str) -> Path | None:
         """The input file that a worker asks for; None if it may not have it, or there is none."""
@@ -241,7 +262,8 @@ class Attempt:
         if failed.outputs:
             assignment, fetch = self.assignment, self._side.workers.fetcher(self.assignment)
             try:
-                await self._side.spool.save(assignment.job, assignment.attempt, failed.outputs, fetch)
+                async with self._fetching(failed.outputs):
+                    await self._side.spool.save(assignment.job, assignment.attempt, failed.outputs, fetch)
             except (OSError, RefusedError, ValueError) as error:
                 _log.warning("job %s: not saved", assignment.job, extra={"cause": str(error)})
         return Ended(
@@ -264,7 +286,8 @@ class Attempt:
             )
             return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
         try:
-            await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
+            async with self._fetching(exited.outputs):
+                await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
         except OutputError as error:
             return self._held(str(error), error.errno, exited)
         except (RefusedError, ValueError) as error:
@@ -285,6 +308,7 @@ class Attempt:
     def _begin(self, began: Began) -> None:
         if not self._began:
             self._began = True
+            self._side.queue.uploaded(self.assignment.job)
             self._side.reporter.tell(self._report(began))
 
     async def _tell(self, news: Finished | Ended) -> None:

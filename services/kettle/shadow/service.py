@@ -12,6 +12,7 @@ from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
 from kettle.shadow.inputs import Inputs, Limits
 from kettle.shadow.places import Places, account
+from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.spool import Spool
@@ -66,6 +67,9 @@ class Shadow:
         self._workers = Workers(bus, settings, tasks)
         self._places = Places(settings.home_path, spool=settings.spool_path)
         self._spool = Spool(settings.spool_path)
+        self._queue = TransferQueue(
+            uploads=settings.max_concurrent_uploads, downloads=settings.max_concurrent_downloads
+        )
         limits = Limits(
             inline=settings.inline_bytes,
             inline_total=settings.inline_total_bytes,
@@ -82,6 +86,7 @@ class Shadow:
             reporter=self.reporter,
             max_output=settings.max_output_mib << 20,
             spool=self._spool,
+            queue=self._queue,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()
@@ -92,6 +97,12 @@ class Shadow:
             lambda: float(len(self._attempts)),
             unit="{attempt}",
             description="Attempts looked after",
+        )
+        telemetry.gauge(
+            "kettle.shadow.transfers_waiting",
+            lambda: float(self._queue.waiting),
+            unit="{job}",
+            description="Jobs that wait for their turn to move files",
         )
 
     # -- orders -------------------------------------------------------------------------------------------------------
@@ -165,8 +176,10 @@ class Shadow:
             raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         path = known.attempt.source(request.key.secret, request.name) if known is not None else None
-        if path is None:
+        if known is None or path is None:
             raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
+        if not self._queue.may_upload(request.job, known.attempt.user):
+            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
         try:
             return Piece(await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length))
         except OSError as error:

@@ -337,6 +337,22 @@ async def test_a_file_that_many_jobs_want_is_moved_once(submitter: SubmitSide) -
     assert pieces == len(submitter.fetched)
 
 
+async def test_files_wait_for_their_turn_and_block_nobody(submitter: SubmitSide) -> None:
+    """
+    The shadow lets one job go first.  The other holds nothing meanwhile that the first one needs: both want one file.
+    """
+    files = [submitter.file(name, os.urandom(200_000)) for name in ("mine", "shared", "yours")]
+    claims = [await submitter.claim() for _ in range(2)]
+    submitter.first = submitter.activation(claims[0], script("cat mine shared | wc -c"), inputs=files[:2])
+    second = submitter.activation(claims[1], script("cat shared yours | wc -c"), inputs=files[1:])
+    await submitter.activate(second)
+    await submitter.activate(submitter.first)
+
+    assert b"400000\n" == output(await submitter.final(submitter.first))
+    submitter.first = None
+    assert b"400000\n" == output(await submitter.final(second))
+
+
 async def test_a_transfer_that_was_killed_in_the_middle_begins_again(pool: WorkerPool) -> None:
     """
     The startd ends while it fetches; the next one reports the attempt as lost, and fetches cleanly for the next attempt.

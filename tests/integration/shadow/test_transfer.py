@@ -2,15 +2,15 @@
 What a shadow makes of the lists of a job, of results that did not arrive, and of what evicted jobs saved.
 """
 
-
 import msgspec
 import pytest
 
+from kettle.bus.ports import RefusedError
 from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import Attempt, Ended, Finished, ShadowOrders, ShadowSync
-from kettle.wire.commands.shadow import Assignment
+from kettle.wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
 from kettle.wire.identity import Identity
-from kettle.wire.work import Body, Exited, Failed, OutputFile, Report, Trouble
+from kettle.wire.work import Body, Exited, Failed, OutputFile, Report, Started, Trouble
 
 from .fakes import Side, held, until
 
@@ -141,3 +141,26 @@ async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
         await until(lambda: not list(side.settings.spool_path.iterdir()))
 
     assert [job.job] in [request.kept for request in heard]
+
+
+async def test_machines_read_input_files_in_turn(side: Side) -> None:
+    """
+    Who asks before his job's turn is told to ask again; a job that runs makes room for the next.
+    """
+    (side.work / "f").write_bytes(b"x" * 10_000)
+    jobs = [side.assignment(proc, TransferInput="f") for proc in range(2)]
+
+    async def read(job: Assignment) -> bytes:
+        request = FetchInput(key=job.key, job=job.job, attempt=1, name="f", offset=0, length=10)
+        return (await side.startd.bus.call(FETCH_INPUT, "shadow", request)).data
+
+    async with side.shadow(max_concurrent_uploads=1):
+        await side.schedd.hand_over(*jobs)
+        await until(lambda: len(side.startd.runs) == len(jobs))
+        assert b"x" * 10 == await read(jobs[0])
+        with pytest.raises(RefusedError, match="waits for its turn") as caught:
+            await read(jobs[1])
+        assert "busy" == caught.value.code
+        await side.startd.say(report(jobs[0], Started(pid=1, at=1.0)))
+        await until(lambda: side.schedd.reports)
+        assert b"x" * 10 == await read(jobs[1])
