@@ -12,6 +12,8 @@ from typing import Final
 import msgspec
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://(.*)", re.DOTALL)
+_BETWEEN_PAIRS: Final = re.compile(r"(?<!\\);")
+_IN_PAIR: Final = re.compile(r"(?<!\\)=")
 _QUERY: Final = re.compile(r"[?#]")
 _DEPTH: Final = 20
 """How many directories of a name are looked for among the remaps."""
@@ -108,39 +110,21 @@ class Remaps(msgspec.Struct, frozen=True):
 
 def remaps(text: str) -> Remaps:
     r"""
-    Read `name = target; name = target`; a backslash before `=`, `;` or a backslash makes it part of the name.
+    Read `name = target; name = target`; of two for one name the first counts.
 
-    In targets `=` needs none: URLs have them.  Raises ManifestError.
+    A backslash makes `=` part of a name, and `;` part of a name or target; in targets `=` needs none: URLs have them.
+    A target is not looked up again: `a = b; b = c` moves each by one.  Raises ManifestError.
     """
     targets: dict[str, str] = {}
-    for pair in _split(text, ";"):
-        if not pair.strip():
-            continue
-        name, *target = _split(pair, "=", most=1)
+    for pair in filter(str.strip, _BETWEEN_PAIRS.split(text)):
+        name, *target = _IN_PAIR.split(pair, maxsplit=1)
         if not target:
             raise ManifestError(f"{pair.strip()!r} has no =; write: name = destination; name = destination")
-        old, new = _unescaped(name.strip()), _unescaped(target[0].strip())
+        old, new = name.strip().replace("\\=", "=").replace("\\;", ";"), target[0].strip().replace("\\;", ";")
         if not old or not new:
             raise ManifestError(f"{pair.strip()!r} lacks the {'destination' if old else 'name'}")
-        targets[posixpath.normpath(old)] = new
+        targets.setdefault(posixpath.normpath(old), new)
     return Remaps(targets)
-
-
-def _split(text: str, separator: str, *, most: int = -1) -> list[str]:
-    """The parts between separators that no backslash precedes; backslashes stay."""
-    parts, start, at = list[str](), 0, 0
-    while at < len(text) and len(parts) != most:
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == separator:
-            parts.append(text[start:at])
-            start = at + 1
-        at += 1
-    return [*parts, text[start:]]
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\([\\=;])", r"\1", text)
 
 
 def job_plugins(text: str) -> dict[str, str]:
