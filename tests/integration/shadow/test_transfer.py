@@ -7,9 +7,8 @@ import pytest
 
 from kettle.bus.ports import RefusedError
 from kettle.wire.ads import Ad
-from kettle.wire.commands.schedd import Attempt, Ended, Finished, ShadowOrders, ShadowSync
+from kettle.wire.commands.schedd import Attempt, Ended, Finished
 from kettle.wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
-from kettle.wire.identity import Identity
 from kettle.wire.work import Body, Exited, Failed, OutputFile, Report, Started, Trouble
 
 from .fakes import Side, held, until
@@ -121,15 +120,6 @@ async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
     The schedd is told whose files are kept, and says who will not run again.
     """
     job = side.assignment()
-    heard: list[ShadowSync] = []
-    answer = side.schedd.sync
-
-    async def sync(request: ShadowSync, caller: Identity) -> ShadowOrders:
-        heard.append(request)
-        return msgspec.structs.replace(await answer(request, caller), drop=request.kept)
-
-    side.schedd.sync = sync  # type: ignore[method-assign]  # what it answers is this test's business
-    await side.schedd.serve()
     failed = Failed(hold=False, code=1004, reason="vacated", outputs=[small("x", b"1")])
     async with side.shadow():
         await side.schedd.hand_over(job)
@@ -137,10 +127,11 @@ async def test_what_was_saved_goes_when_the_job_is_over(side: Side) -> None:
         await side.startd.say(report(job, failed))
         await side.schedd.end(job)
         assert [str(job.job)] == [path.name for path in side.settings.spool_path.iterdir()]
+    side.schedd.gone = True
     async with side.shadow():
         await until(lambda: not list(side.settings.spool_path.iterdir()))
 
-    assert [job.job] in [request.kept for request in heard]
+    assert [job.job] in [request.kept for request in side.schedd.syncs]
 
 
 async def test_machines_read_input_files_in_turn(side: Side) -> None:
