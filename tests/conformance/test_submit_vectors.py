@@ -24,7 +24,10 @@ SITE = Site(
 DIFFERENT = {
     "env = A=1": "the old syntax is always converted: one attribute for one meaning",
     "when_to_transfer_output = NEVER": "refused: nobody would find out that it means nothing",
-    "when_to_transfer_output = ON_SUCCESS": "refused until success exit codes are carried out",
+    "when_to_transfer_output = ON_SUCCESS": "no clause about HTCondor's version: every machine here can do it",
+    "preserve_relative_paths": "the same",
+    "output_destination = s3": "accepted: how to prove who one is, is a matter of the site's plugin",
+    "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
     "universe = local": "refused: only the vanilla universe is carried out",
     "universe = scheduler": "refused: only the vanilla universe is carried out",
 }

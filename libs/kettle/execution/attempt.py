@@ -8,6 +8,7 @@ import msgspec
 
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
+from kettle.transfer.plugin import Plugin
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -69,6 +70,8 @@ class Input(msgspec.Struct, frozen=True):
     path: str = ""
     sha256: str = ""
     """Of its bytes; empty: nobody has counted."""
+    saved: bool = False
+    """An earlier run of the job left it."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +118,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     enforce_disk: bool = False
     containers: ContainerPolicy | None = None
     """None: there are no containers on this machine."""
+    plugins: list[Plugin] = []
+    """What moves files by URL here."""
+    plugin_lifetime: float = 72_000.0
+    """Seconds that one plugin may take for all its files."""
     trace: str = ""
 
     @property

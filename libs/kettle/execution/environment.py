@@ -36,7 +36,8 @@ def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, 
     Raises:
         QuotingError: the job's own part is not well formed.
     """
-    scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": sandbox}
+    iwd = sandbox if job.transfers else job.text("Iwd") or "/"
+    scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": iwd}
     return {
         "PATH": PATH,
         "HOME": spec.home or sandbox,  # an account that exists only for its slot has no other

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping
 from typing import Final
 
+from kettle.transfer.manifest import Remaps, is_url, items, remaps
 from kettle.wire.ads import Ad, Expr, Scalar
 
 NULL_DEVICE: Final = "/dev/null"
@@ -57,7 +58,56 @@ class JobAd:
         A list, separated by commas; None if the attribute is not given.
         """
         text = self.text(name)
-        return None if text is None else [item for part in text.split(",") if (item := part.strip())]
+        return None if text is None else items(text)
+
+    @property
+    def transfers(self) -> bool:
+        """
+        Whether the job's files are moved; else it runs where they are, on a file system that is shared.
+        """
+        return (self.text("ShouldTransferFiles") or "").upper() != "NO"
+
+    @property
+    def urls(self) -> list[str]:
+        """
+        The input files that are fetched by plugins.
+        """
+        if not self.transfers:
+            return []
+        listed = [*(self.items("TransferInput") or ()), *(self.items("PublicInputFiles") or ())]
+        return [item for item in listed if is_url(item)]
+
+    def wants_results(self, code: int) -> bool:
+        """
+        Whether more than the standard streams comes back from a job that ended with this exit code (negative: signal).
+        """
+        if (self.text("WhenToTransferOutput") or "").upper() != "ON_SUCCESS":
+            return True
+        return code == (self.number("JobSuccessExitCode") or 0)
+
+    @property
+    def is_saved(self) -> bool:
+        """
+        Whether a job that is evicted keeps what it has made, for its next run.
+        """
+        return self.transfers and (self.text("WhenToTransferOutput") or "").upper() == "ON_EXIT_OR_EVICT"
+
+    def sent_to(self, remaps: Remaps, name: str) -> str | None:
+        """
+        The URL to which a result goes; None: to the submitter.
+        """
+        target = remaps.find(name)
+        if target is not None and is_url(target):
+            return target
+        destination = self.text("OutputDestination")
+        return f"{destination.rstrip('/')}/{target or name}" if destination else None
+
+    @property
+    def remaps(self) -> Remaps:
+        """
+        Other destinations of results.  Raises ManifestError.
+        """
+        return remaps(self.text("TransferOutputRemaps") or "")
 
     @property
     def command(self) -> str:
@@ -72,7 +122,7 @@ class JobAd:
         """
         Whether the program comes along with the job.
         """
-        return self.flag("TransferExecutable", default=True)
+        return self.transfers and self.flag("TransferExecutable", default=True)
 
     def stream(self, name: str) -> str | None:
         """

@@ -18,6 +18,8 @@ import msgspec
 
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Mark, Sandbox, acting_as
+from kettle.transfer.manifest import leaves, placed
+from kettle.transfer.plugin import Move
 from kettle.wire.work import OutputFile
 
 STDOUT: Final = "_condor_stdout"
@@ -45,24 +47,36 @@ class Results(msgspec.Struct, frozen=True):
     missing: list[str]
     sent: int
     kept: bool
+    uploads: list[Move]
+    """What goes to URLs instead of the submitter."""
 
 
-def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark]) -> Results:
+def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | None = 0) -> Results:
     """
-    Find the results; `before` is the sandbox's catalogue from before the job started.
+    Find the results; `before` is the sandbox's catalogue from before the job started, `code` how it ended: its exit code,
+    or the negative of the signal that killed it; None: it was evicted, and what it has made is for its next run.
 
     Everything is opened with the job's own rights.  No process of the job may be left.
 
     Raises:
         TooManyResultsError: they cannot be reported.
         OSError: the sandbox cannot be read, or a result cannot be copied for want of space.
+        ManifestError: the job's list of destinations cannot be read.
     """
+    remaps, uploads = job.remaps, list[Move]()
     found: list[OutputFile] = []
     missing: list[str] = []
     room, bounds = INLINE_BYTES, _Bounds()
     with acting_as(sandbox.account):
-        for path, name in _wanted(sandbox, job, before, missing):
+        for path, name in _wanted(sandbox, job, before, missing, code):
             bounds.count(name)
+            url = None if code is None or name in {STDOUT, STDERR} else job.sent_to(remaps, name)
+            if url is not None:
+                if _speakable(path) and os.path.isfile(path):  # noqa: PTH113
+                    uploads.append(Move(url, path))
+                else:
+                    missing.append(_spelled(name))
+                continue
             file = _take(sandbox, path, name, room) if _speakable(name) else None
             if file is None:
                 missing.append(_spelled(name))
@@ -71,7 +85,8 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark]) -> Results:
                 found.append(file)
     listed = {file.name: file for file in found}  # of two with one name the last one wins
     kept = any(file.data is None for file in listed.values())
-    return Results(list(listed.values()), missing, sum(file.size for file in listed.values()), kept)
+    sent = sum(file.size for file in listed.values())
+    return Results(list(listed.values()), missing, sent, kept, uploads)
 
 
 class _Bounds:
@@ -107,14 +122,18 @@ def _spelled(name: str) -> str:
 
 
 def _wanted(
-    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str]
+    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str], code: int | None
 ) -> Iterator[tuple[str, str]]:
     """
     (path, name under which it is shipped) of each result; what was asked for and is not there goes to `missing`.
     """
-    for name in (STDOUT, STDERR):
+    if not job.transfers:
+        return
+    for name in (STDOUT, STDERR) if code is not None else ():
         if os.path.lexists(path := f"{sandbox.path}/{name}"):
             yield path, name
+    if code is not None and not job.wants_results(code):
+        return
     listed = job.items("TransferOutput")
     if listed is None:
         skipped = OURS | ({job.command} if job.transfers_executable else set[str]())
@@ -122,13 +141,12 @@ def _wanted(
         few = sorted(islice(changed, MOST_FILES + 1))  # one more is too many, and more need not be looked at
         yield from ((f"{sandbox.path}/{name}", name) for name in few)
         return
-    flat = not job.flag("PreserveRelativePaths", default=False)
+    preserve = job.flag("PreserveRelativePaths", default=False)
     for item in listed:
-        path = posixpath.join(sandbox.path, item)
-        inner = posixpath.normpath(item)
-        keeps = not (flat or posixpath.isabs(item) or inner.startswith(".."))
-        name = inner if keeps else posixpath.basename(inner)
-        if os.path.isdir(path):  # noqa: PTH112
+        path, name = posixpath.join(sandbox.path, item), placed(item, preserve=preserve)
+        if leaves(item):  # the submit side has refused it; whoever asked us did not ask there
+            missing.append(item)
+        elif os.path.isdir(path):  # noqa: PTH112
             yield from _tree(path.rstrip("/"), "" if item.endswith("/") else name)
         elif os.path.exists(path):  # noqa: PTH110
             yield path, name

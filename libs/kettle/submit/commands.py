@@ -21,6 +21,10 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "description": ("JobDescription",),
     "docker_image": (),
     "docker_network_type": (),
+    "dont_encrypt_input_files": ("DontEncryptInputFiles",),
+    "dont_encrypt_output_files": ("DontEncryptOutputFiles",),
+    "encrypt_input_files": ("EncryptInputFiles",),
+    "encrypt_output_files": ("EncryptOutputFiles",),
     "environment": ("env",),
     "error": ("stderr",),
     "executable": (),
@@ -32,6 +36,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "log": ("userlog",),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_retries": ("JobMaxRetries",),
+    "max_transfer_input_mb": ("MaxTransferInputMB",),
+    "max_transfer_output_mb": ("MaxTransferOutputMB",),
     "mount_under_scratch": (),
     "notification": ("JobNotification",),
     "on_exit_hold": ("OnExitHold",),
@@ -39,13 +45,16 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "on_exit_hold_subcode": ("OnExitHoldSubCode",),
     "on_exit_remove": ("OnExitRemove",),
     "output": ("stdout",),
+    "output_destination": ("OutputDestination",),
     "periodic_hold": ("PeriodicHold",),
     "periodic_hold_reason": ("PeriodicHoldReason",),
     "periodic_hold_subcode": ("PeriodicHoldSubCode",),
     "periodic_release": ("PeriodicRelease",),
     "periodic_remove": ("PeriodicRemove",),
     "periodic_vacate": ("PeriodicVacate",),
+    "preserve_relative_paths": ("PreserveRelativePaths",),
     "priority": ("prio", "JobPrio"),
+    "public_input_files": ("PublicInputFiles",),
     "rank": ("preferences",),
     "request_cpus": ("RequestCpus",),
     "request_disk": ("RequestDisk",),
@@ -58,31 +67,29 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_executable": ("TransferExecutable",),
     "transfer_input_files": ("TransferInput",),
     "transfer_output_files": ("TransferOutput",),
+    "transfer_output_remaps": ("TransferOutputRemaps",),
+    "transfer_plugins": ("TransferPlugins",),
     "universe": (),
     "when_to_transfer_output": ("WhenToTransferOutput",),
 }
 """Each command with its other spellings; all are compared without regard to case."""
 
 _NOT_YET: Final = """
-    accounting_group accounting_group_user nice_user arguments2
-    checkpoint_destination checkpoint_exit_code concurrency_limits concurrency_limits_expr
-    container_service_names core_size cron_day_of_month cron_day_of_week cron_hour cron_minute
-    cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log deferral_prep_time deferral_time
-    deferral_window disk_usage docker_override_entrypoint docker_pull_policy docker_send_credentials dont_encrypt_input_files
-    dont_encrypt_output_files email_attributes encrypt_execute_directory encrypt_input_files encrypt_output_files
-    erase_output_and_error_on_restart gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory
-    gpus_minimum_runtime grid_resource hold hold_kill_sig image_size job_ad_information_attrs job_machine_attrs
-    job_machine_attrs_history_length jobset keep_claim_idle kill_sig kill_sig_timeout
-    leave_in_queue log_xml machine_count manifest manifest_dir match_list_length max_idle
-    max_materialize max_transfer_input_mb max_transfer_output_mb
-    next_job_start_delay node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user
-    output_destination output_directory
-    preserve_relative_paths project_name public_input_files remote_initialdir remove_kill_sig
-    retry_request_disk retry_request_memory retry_request_memory_increase retry_request_memory_max
-    run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error stream_input stream_output
-    submit_event_notes submit_event_user_notes suspend_job_at_exec transfer_checkpoint_files
-    transfer_common_input transfer_output_remaps transfer_plugins ulog_execute_attrs
-    use_oauth_services want_graceful_removal want_io_proxy
+    accounting_group accounting_group_user nice_user arguments2 checkpoint_destination checkpoint_exit_code
+    concurrency_limits concurrency_limits_expr container_service_names core_size cron_day_of_month cron_day_of_week
+    cron_hour cron_minute cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log
+    deferral_prep_time deferral_time deferral_window disk_usage docker_override_entrypoint docker_pull_policy
+    docker_send_credentials email_attributes encrypt_execute_directory erase_output_and_error_on_restart
+    gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
+    hold_kill_sig image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
+    jobset keep_claim_idle kill_sig kill_sig_timeout leave_in_queue log_xml machine_count
+    manifest manifest_dir match_list_length max_idle max_materialize next_job_start_delay
+    node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user output_directory project_name
+    remote_initialdir remove_kill_sig retry_request_disk retry_request_memory retry_request_memory_increase
+    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
+    stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
+    transfer_checkpoint_files transfer_common_input ulog_execute_attrs use_oauth_services want_graceful_removal
+    want_io_proxy
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())

@@ -4,7 +4,6 @@ What a job needs: cores, memory, disk, other resources, the transfer of its file
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -14,15 +13,14 @@ from kettle.classad.nodes import Literal
 from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.containers import Container, container_of
 from kettle.submit.errors import PlacelessError
-from kettle.submit.expressions import constant, expression, is_undefined, unquoted, wire
-from kettle.submit.lookup import Lookup, Setting, is_settled, placed
+from kettle.submit.expressions import constant, expression, is_undefined, wire
+from kettle.submit.lookup import Lookup, Setting, placed
+from kettle.submit.transfers import Transfer, reachable, transfer_attributes, transfer_of
 from kettle.submit.units import amount
 from kettle.wire.ads.types import Ad, Expr
 
-_TRANSFER_MODES: Final = frozenset({"YES", "NO", "IF_NEEDED"})
 _TOO_LONG: Final = re.compile(r"[0-9]{20,}")
 """Integers have 64 bits, and larger ones turn up negative."""
-_WHEN: Final = frozenset({"ON_EXIT", "ON_EXIT_OR_EVICT"})
 _OPSYS_NAMES: Final = frozenset({"opsys", "opsysandver", "opsysname", "opsysshortname", "opsyslongname"})
 
 
@@ -45,38 +43,17 @@ class Request(msgspec.Struct, frozen=True):
         return self.need.value if isinstance(self.need, Literal) else None
 
 
-class Transfer(msgspec.Struct, frozen=True):
-    """
-    How files get to the machine and back.
-    """
-
-    mode: str
-    when: str
-    inputs: tuple[str, ...]
-    outputs: str | None
-    input_bytes: int
-    executable_bytes: int
-
-    @property
-    def plugins(self) -> list[str]:
-        """
-        The URL schemes among the inputs, in order, each once.
-        """
-        schemes = (name.partition("://")[0].lower() for name in self.inputs if "://" in name)
-        return list(dict.fromkeys(schemes))
-
-
 def needs(lookup: Lookup) -> Ad:
     """
     All of this module's attributes.  They are one rule because Requirements depends on each of the others.
     """
     container = container_of(lookup)
-    transfer = _transfer(lookup, container)
+    transfer = transfer_of(lookup, container)
     megabytes = -(-(transfer.input_bytes + transfer.executable_bytes) // (1 << 20))
     requests = list(_requests(lookup, megabytes))
     ad: Ad = {request.attribute: wire(request.need) for request in requests if request.need is not None}
     ad |= {f"Require{each.resource}": wire(each.choice) for each in requests if each.choice is not None}
-    ad |= _transfer_attributes(transfer, lookup, megabytes)
+    ad |= transfer_attributes(transfer, lookup, megabytes)
     if container is not None:
         ad |= container.attributes
     ad["Requirements"] = _requirements(lookup, requests, transfer, container)
@@ -143,88 +120,6 @@ def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
     return node
 
 
-def _transfer(lookup: Lookup, container: Container | None) -> Transfer:
-    given, when = lookup.get("should_transfer_files"), lookup.get("when_to_transfer_output")
-    mode = given.text.upper() if given else "IF_NEEDED"
-    if given and mode not in _TRANSFER_MODES:
-        given.refuse(f"should_transfer_files must be YES, NO or IF_NEEDED, not '{given.text}'")
-    if when:
-        _check_when(when, mode)
-    outputs = lookup.get("transfer_output_files")
-    inputs = _inputs(lookup)
-    if container is not None and container.transferred and container.transferred not in inputs:
-        inputs += (container.transferred,)
-    return Transfer(
-        mode=mode,
-        when=when.text.upper() if when else "ON_EXIT",
-        inputs=inputs,
-        outputs=None if outputs is None else ",".join(_names(unquoted(outputs.text))),
-        input_bytes=sum(lookup.disk.size(lookup.iwd() / name) or 0 for name in inputs if "://" not in name),
-        executable_bytes=_executable_bytes(lookup),
-    )
-
-
-def _check_when(when: Setting, mode: str) -> None:
-    wanted = when.text.upper()
-    if wanted == "ON_SUCCESS":
-        when.refuse(
-            "when_to_transfer_output = ON_SUCCESS is not carried out by this version of Kettle; use ON_EXIT"
-        )
-    if wanted not in _WHEN:
-        when.refuse(f"when_to_transfer_output must be ON_EXIT or ON_EXIT_OR_EVICT, not '{when.text}'")
-    if mode == "NO":
-        when.refuse(
-            "when_to_transfer_output makes no sense with should_transfer_files = NO; remove one of the two"
-        )
-    if mode == "IF_NEEDED" and wanted == "ON_EXIT_OR_EVICT":
-        when.refuse("when_to_transfer_output = ON_EXIT_OR_EVICT needs should_transfer_files = YES")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _inputs(lookup: Lookup) -> tuple[str, ...]:
-    given = lookup.get("transfer_input_files")
-    if given is None:
-        return ()
-    names = tuple(_names(unquoted(given.text)))
-    for name in names:
-        path = lookup.iwd() / name
-        if not lookup.site.check_files or "://" in name or not is_settled(path):
-            continue
-        if why := lookup.disk.unreadable(path):
-            given.refuse(f"the input file {path} {why}")
-    return names
-
-
-def _executable_bytes(lookup: Lookup) -> int:
-    given = lookup.get("executable")
-    return (lookup.disk.size(lookup.cwd / Path(unquoted(given.text))) or 0) if given else 0
-
-
-def _transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> Ad:
-    image_kib = -(-transfer.executable_bytes // 1024)
-    ad: Ad = {
-        "ShouldTransferFiles": transfer.mode,
-        "TransferInputSizeMB": megabytes,
-        "ExecutableSize": image_kib,
-        "ImageSize": image_kib,
-        "DiskUsage": max(1, image_kib + -(-transfer.input_bytes // 1024)),
-    }
-    if transfer.mode != "NO":
-        ad["WhenToTransferOutput"] = transfer.when
-    if transfer.mode != "YES":
-        ad["FileSystemDomain"] = lookup.site.file_system_domain
-    if transfer.inputs:
-        ad["TransferInput"] = ",".join(transfer.inputs)
-    if transfer.plugins:
-        ad["WantTransferPluginMethods"] = ",".join(transfer.plugins)
-    if transfer.outputs is not None:
-        ad["TransferOutput"] = transfer.outputs
-    return ad
-
-
 def _requirements(
     lookup: Lookup, requests: list[Request], transfer: Transfer, container: Container | None
 ) -> Expr:
@@ -247,7 +142,7 @@ def _requirements(
     elif not checked & _OPSYS_NAMES:
         clauses.append(f"(TARGET.OpSys == {_quoted(lookup.site.opsys)})")
     clauses += _fits(requests, checked)
-    clauses += _reachable(transfer, checked)
+    clauses += reachable(transfer, checked)
     return Expr(" && ".join(clauses))
 
 
@@ -268,25 +163,6 @@ def _fits(requests: list[Request], checked: set[str]) -> Iterator[str]:
             yield f"regexp({request.attribute},TARGET.{request.resource})"
         else:
             yield f"(TARGET.{request.resource} >= {request.attribute})"
-
-
-def _reachable(transfer: Transfer, checked: set[str]) -> Iterator[str]:
-    listed = (
-        f"stringListIMember({_quoted(s)},TARGET.HasFileTransferPluginMethods)" for s in transfer.plugins
-    )
-    moved = " && ".join(["TARGET.HasFileTransfer", *listed])
-    shared = "TARGET.FileSystemDomain == MY.FileSystemDomain"
-    if "hasfiletransfer" in checked:
-        return
-    match transfer.mode:
-        case "NO" if "filesystemdomain" not in checked:
-            yield f"({shared})"
-        case "IF_NEEDED" if "filesystemdomain" not in checked:
-            yield f"(({shared}) || ({moved}))"
-        case "YES" | "IF_NEEDED":
-            yield f"({moved})"
-        case _:
-            return
 
 
 def _quoted(text: str) -> str:

@@ -4,6 +4,7 @@ The submit side of a pool for tests of an execution side: a schedd and a shadow 
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -81,6 +82,11 @@ class SubmitSide:
         self.reports: list[Report] = []
         self.files: dict[str, bytes] = {}
         self.fetched: list[str] = []
+        self.pieces: float = math.inf
+        """How many pieces of input files are served before `resumed` is waited for."""
+        self.resumed = asyncio.Event()
+        self.first: Activation | None = None
+        """Whose turn it is to have its input files sent; None: everybody's."""
         self._heard = asyncio.Event()
         self._procs = 0
         self._claims = 0
@@ -111,7 +117,11 @@ class SubmitSide:
         """
         Serve `files`.
         """
+        if self.first is not None and request.job != self.first.job:
+            raise RefusedError("busy", f"job {request.job} waits for its turn")
         self.fetched.append(request.name)
+        if len(self.fetched) > self.pieces:
+            await self.resumed.wait()
         if request.name not in self.files:
             raise RefusedError("unreadable", f"{request.name}: No such file or directory")
         return Piece(self.files[request.name][request.offset : request.offset + request.length])

@@ -47,6 +47,14 @@ class OutputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: bytes | None = None
 
 
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """The job ended, and not all of its results are where they should be: it is held, by HoldReasonCode."""
+
+    code: int
+    reason: str
+    subcode: int = 0
+
+
 class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
     """Final: the job's main process ended by itself; nothing of the job is left on the machine but its outputs."""
 
@@ -57,6 +65,8 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
     outputs: list[OutputFile] = []
     missing: list[str] = []
     """Files of TransferOutput that the job did not make."""
+    trouble: Trouble | None = None
+    """What went wrong with results that the worker itself sends somewhere."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -71,6 +81,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     reason: str
     subcode: int = 0
     usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    """What an evicted job left for its next run."""
 
 
 Body = Started | Measured | Suspended | Continued | Exited | Failed

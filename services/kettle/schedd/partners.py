@@ -68,7 +68,7 @@ class Partners:
         live = [held.job for held in self._queue.claims.values() if held.job is not None]
         orders = self._shadows.sync(request, live)
         await self._ledger.record([])  # an assignment is an effect: it leaves after its commit
-        if orders.start or orders.stop or orders.forget or orders.over:
+        if orders.start or orders.stop or orders.forget or orders.over or orders.drop:
             await self._ledger.shard.look()  # what is given up on the word of a stale owner is lost
         return orders
 

@@ -171,15 +171,21 @@ class Shadows:
                     stop.append(order)
         forget = [a for a in request.attempts if a not in current]
         over = [a for a in request.strays if a not in current]
+        drop = [job for job in request.kept if self._is_over(job)]
         first = fitting(start)
         return ShadowOrders(
             start=first,
             stop=stop,
             forget=forget,
             over=over,
+            drop=drop,
             more=len(first) < len(start),
             sync_interval=self._interval,
         )
+
+    def _is_over(self, job: JobId) -> bool:
+        known = self._queue.jobs.get(job)
+        return known is None or known.job.status in {"completed", "removed"}
 
     def _stop_order(self, job: JobId) -> Stop | None:
         state = self._queue.jobs[job].job

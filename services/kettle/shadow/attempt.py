@@ -1,27 +1,52 @@
 """Looking after one attempt of one job, from its assignment to the record of its end."""
 
 import asyncio
+import errno
 import hmac
 import logging
 from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
-from kettle.shadow.domain.files import STDERR, STDOUT, destination, stranger
+from kettle.shadow.domain.files import (
+    STDERR,
+    STDOUT,
+    check_inputs,
+    check_outputs,
+    destination,
+    limit,
+    stranger,
+    text,
+)
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
-from kettle.shadow.outputs import TRANSFER_OUTPUT_ERROR, OutputError, place
+from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
 from kettle.shadow.places import Places
+from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
+from kettle.shadow.spool import Spool
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
+from kettle.transfer.manifest import ManifestError
+from kettle.wire.ads import Ad
 from kettle.wire.commands import schedd
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Continued, Exited, Failed, Measured, Report, ReportKey, Started, Suspended
+from kettle.wire.work import (
+    Continued,
+    Exited,
+    Failed,
+    Measured,
+    OutputFile,
+    Report,
+    ReportKey,
+    Started,
+    Suspended,
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -34,6 +59,7 @@ _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
 """Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
 _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
+_OUTPUT: Final = "Transfer output files failure at the access point:"
 _REASON: Final = 4000
 """Characters of a reason: it is recorded for ever, and many of them share a message."""
 
@@ -50,6 +76,10 @@ class SubmitSide(msgspec.Struct, frozen=True):
     inputs: Inputs
     workers: Workers
     reporter: Reporter
+    max_output: int
+    """Bytes that the results of one job may have."""
+    spool: Spool
+    queue: TransferQueue
 
 
 class Attempt:
@@ -68,6 +98,12 @@ class Attempt:
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
+        try:
+            await self._run()
+        finally:
+            self._side.queue.uploaded(self.assignment.job)
+
+    async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
             prepared = await self._guarded(self._prepare())
             if isinstance(prepared, Ended):
@@ -94,6 +130,17 @@ class Attempt:
         """Pass on what the job uses, for its policies; while the schedd is away, once."""
         if self._used is None or self._used.done():
             self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
+
+    def _fetching(self, outputs: list[OutputFile]) -> AbstractAsyncContextManager[None]:
+        """The turn of this job, if any of its results has to be fetched."""
+        if all(file.data is not None for file in outputs):
+            return nullcontext()
+        return self._side.queue.download(self.assignment.job, self.user)
+
+    @property
+    def user(self) -> str:
+        """With whom others take turns."""
+        return text(self.assignment.ad, "Owner")
 
     def source(self, secret: str, name: str) -> Path | None:
         """The input file that a worker asks for; None if it may not have it, or there is none."""
@@ -123,9 +170,11 @@ class Attempt:
         assignment = self.assignment
         if refusal := stranger(assignment.ad, self._side.account):
             return Ended(hold=True, code=FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
+        if (senseless := _senseless(assignment.ad)) is not None:
+            return senseless
         try:
             self._refuse_outputs()
-            sources = await self._side.inputs.gather(assignment.ad)
+            sources = await self._side.inputs.gather(assignment.ad, self._side.spool.saved(assignment.job))
         except InputError as error:
             return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
         except OutputError as error:
@@ -216,32 +265,54 @@ class Attempt:
                 case Exited() as exited:
                     news = await self._guarded(self._finish(exited))
                 case Failed() as failed:
-                    news = Ended(
-                        hold=failed.hold,
-                        code=failed.code,
-                        subcode=failed.subcode,
-                        reason=failed.reason,
-                        usage=failed.usage,
-                    )
+                    news = await self._guarded(self._evict(failed))
                 case _:
                     assert_never(report.body)
             if report.closing:
                 news = msgspec.structs.replace(news, claim_lost=True)
             await self._tell(news)
             worker.confirm(report.key)
+            if isinstance(news, Finished):
+                self._side.spool.drop(self.assignment.job)
             return
+
+    async def _evict(self, failed: Failed) -> Ended:
+        """Save what the job left for its next run; if that fails, the next run begins where this one did."""
+        if failed.outputs:
+            assignment, fetch = self.assignment, self._side.workers.fetcher(self.assignment)
+            try:
+                async with self._fetching(failed.outputs):
+                    await self._side.spool.save(assignment.job, assignment.attempt, failed.outputs, fetch)
+            except (OSError, RefusedError, ValueError) as error:
+                _log.warning("job %s: not saved", assignment.job, extra={"cause": str(error)})
+        return Ended(
+            hold=failed.hold,
+            code=failed.code,
+            subcode=failed.subcode,
+            reason=failed.reason,
+            usage=failed.usage,
+        )
 
     async def _finish(self, exited: Exited) -> Finished | Ended:
         if not self._began and exited.at:
             self._begin(Began(pid=0, at=exited.at - exited.usage.wall))
         fetch = self._side.workers.fetcher(self.assignment)
         mark = f"{self.assignment.job}-{self.assignment.attempt}"
+        size = sum(file.size for file in exited.outputs)
+        if size > (most := limit(self.assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
+            reason = (
+                f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
+            )
+            return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
         try:
-            await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
+            async with self._fetching(exited.outputs):
+                await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
         except OutputError as error:
             return self._held(str(error), error.errno, exited)
         except (RefusedError, ValueError) as error:
             return self._held(f"Transfer output files failure: {error}", 0, exited)
+        if (trouble := exited.trouble) is not None:
+            return self._held(trouble.reason, trouble.subcode, exited, code=trouble.code)
         if exited.missing:
             names = ", ".join(exited.missing)
             reason = f"Transfer output files failure at the execution point: the job did not make {names}"
@@ -250,12 +321,13 @@ class Attempt:
             exit_code=exited.exit_code, exit_signal=exited.exit_signal, at=exited.at, usage=exited.usage
         )
 
-    def _held(self, reason: str, errno: int, exited: Exited) -> Ended:
-        return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=errno, reason=reason, usage=exited.usage)
+    def _held(self, reason: str, subcode: int, exited: Exited, *, code: int = TRANSFER_OUTPUT_ERROR) -> Ended:
+        return Ended(hold=True, code=code, subcode=subcode, reason=reason, usage=exited.usage)
 
     def _begin(self, began: Began) -> None:
         if not self._began:
             self._began = True
+            self._side.queue.uploaded(self.assignment.job)
             self._side.reporter.tell(self._report(began))
 
     async def _tell(self, news: Finished | Ended) -> None:
@@ -272,6 +344,18 @@ class Attempt:
             claim=self.assignment.key.claim,
             news=news,
         )
+
+
+def _senseless(ad: Ad) -> Ended | None:
+    """Why the lists of a job make no sense on any machine."""
+    checks = ((check_outputs, TRANSFER_OUTPUT_ERROR, "output"), (check_inputs, TRANSFER_INPUT_ERROR, "input"))
+    for check, code, what in checks:
+        try:
+            check(ad)
+        except ManifestError as error:
+            reason = f"Transfer {what} files failure at the access point: {error}"
+            return Ended(hold=True, code=code, subcode=errno.EINVAL, reason=reason)
+    return None
 
 
 def _told(reason: str) -> str:

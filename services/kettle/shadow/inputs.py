@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -20,9 +20,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.shadow.domain.files import Wanted, inputs, is_sandbox_name
+from kettle.shadow.domain.files import Wanted, inputs, limit
 from kettle.shadow.places import Places
 from kettle.shadow.walk import walk
+from kettle.transfer.manifest import is_inside
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import InputFile
 
@@ -78,10 +79,12 @@ class Inputs:
         self._cache = Cache(cache_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="inputs")
 
-    async def gather(self, ad: Ad) -> list[Source]:
-        """All input files of a job; raises `InputError`."""
-        wanted = inputs(ad)
-        reading = _Reading(self._places, self._limits, self._cache)
+    async def gather(self, ad: Ad, saved: Sequence[Wanted] = ()) -> list[Source]:
+        """All input files of a job whose lists make sense, then what it saved; raises `InputError`."""
+        wanted = [*inputs(ad), *saved]
+        total = limit(ad, "MaxTransferInputMB", self._limits.total)
+        limits = msgspec.structs.replace(self._limits, total=total)
+        reading = _Reading(self._places, limits, self._cache)
         if self._quick(wanted):
             return reading.run(wanted)
         loop = asyncio.get_running_loop()
@@ -166,12 +169,12 @@ class _Reading:
         """All is counted before the first byte is read. Raises InputError."""
         found = [each for one in wanted for each in self._find(one)]
         sources: dict[str, Source] = {}
-        for path, name, executable in found:
+        for path, name, one in found:
             with _named(path):
-                sources[name] = self._source(path, name, executable=executable)
+                sources[name] = self._source(path, name, one)
         return list(sources.values())
 
-    def _find(self, wanted: Wanted) -> Iterator[tuple[Path, str, bool]]:
+    def _find(self, wanted: Wanted) -> Iterator[tuple[Path, str, Wanted]]:
         with _named(Path(wanted.path)):
             for path, name in walk(wanted):
                 self._found += 1
@@ -181,7 +184,7 @@ class _Reading:
                     raise InputError(path, "nobody waits for it")
                 if name is not None:
                     self._weigh(path)
-                    yield path, name, wanted.executable
+                    yield path, name, wanted
 
     def _weigh(self, path: Path) -> None:
         self._bytes += path.stat().st_size
@@ -190,8 +193,8 @@ class _Reading:
             why = f"the input files of the job have more than {mib} MiB together"
             raise InputError(path, why, code=INPUT_SIZE_EXCEEDED)
 
-    def _source(self, path: Path, name: str, *, executable: bool) -> Source:
-        if not is_sandbox_name(name):
+    def _source(self, path: Path, name: str, wanted: Wanted) -> Source:
+        if not is_inside(name):
             raise ValueError(f"{name!r} is no name of a file inside a sandbox")
         fd = self._places.open_input(path)
         try:
@@ -207,8 +210,9 @@ class _Reading:
         self._inline += len(data or b"")
         if self._inline > self._limits.inline_total:
             data = None
-        mode = _EXECUTABLE if executable else stat.S_IMODE(status.st_mode) & 0o777
-        return Source(InputFile(name=name, mode=mode, size=status.st_size, sha256=digest, data=data), path)
+        mode = _EXECUTABLE if wanted.executable else stat.S_IMODE(status.st_mode) & 0o777
+        size, saved = status.st_size, wanted.saved
+        return Source(InputFile(name=name, mode=mode, size=size, sha256=digest, data=data, saved=saved), path)
 
     def _read(self, path: Path, fd: int, size: int) -> Known:
         digest, data, left = hashlib.sha256(), bytearray(), size

@@ -14,6 +14,7 @@ from kettle.wire.ads import Ad
 from kettle.wire.work import OutputFile
 
 TRANSFER_OUTPUT_ERROR: Final = 12
+OUTPUT_SIZE_EXCEEDED: Final = 33
 PIECE: Final = 512 * 1024
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEVICE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -42,13 +43,14 @@ async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: Plac
     for path, files in targets.items():
         try:
             places.refuse_own(path)
-            await _write(path, files, fetch, mark)
+            await write(path, files, fetch, mark)
             await asyncio.sleep(0)  # of very many small files, others wait for one only
         except OSError as error:
             raise OutputError(path, error) from error
 
 
-async def _write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str) -> None:
+async def write(path: Path, files: list[OutputFile], fetch: Fetch, mark: str) -> None:
+    """Write the bytes of files, one after the other, as one file, which appears when it is complete. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():
         with os.fdopen(_device(path), "wb") as sink:

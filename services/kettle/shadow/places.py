@@ -33,15 +33,19 @@ def account() -> str:
 class Places:
     """Where jobs have no business."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, spool: Path | None = None) -> None:
+        """`spool`: where jobs' own files lie in the pool's directory; they may be read there."""
         self._home = os.path.realpath(home)
+        self._spool = os.path.realpath(spool) if spool is not None else None
 
-    def refuse_own(self, path: Path) -> None:
+    def refuse_own(self, path: Path, *, but_spool: bool = False) -> None:
         """Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none."""
         try:
             real = os.path.realpath(path)
         except ValueError as error:
             raise OSError(errno.EINVAL, str(error)) from error
+        if but_spool and self._spool is not None and real.startswith(f"{self._spool}/"):
+            return
         if real == self._home or real.startswith(f"{self._home}/"):
             raise OwnFileError
 
@@ -56,7 +60,7 @@ class Places:
         fd = os.open(path, _FLAGS)
         try:
             _refuse_special(os.fstat(fd))
-            self.refuse_own(Path(f"/proc/self/fd/{fd}"))
+            self.refuse_own(Path(f"/proc/self/fd/{fd}"), but_spool=True)
         except BaseException:
             os.close(fd)
             raise

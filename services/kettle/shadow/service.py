@@ -12,8 +12,10 @@ from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
 from kettle.shadow.inputs import Inputs, Limits
 from kettle.shadow.places import Places, account
+from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
+from kettle.shadow.spool import Spool
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
@@ -26,6 +28,8 @@ from kettle.wire.subjects import Subjects
 from kettle.wire.work import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
+_KEPT: Final = 1000
+"""Jobs with files for their next run, in one message; those that are over make room for others."""
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 
 
@@ -61,7 +65,11 @@ class Shadow:
         self._tasks = tasks
         self._telemetry = telemetry
         self._workers = Workers(bus, settings, tasks)
-        self._places = Places(settings.home_path)
+        self._places = Places(settings.home_path, spool=settings.spool_path)
+        self._spool = Spool(settings.spool_path)
+        self._queue = TransferQueue(
+            uploads=settings.max_concurrent_uploads, downloads=settings.max_concurrent_downloads
+        )
         limits = Limits(
             inline=settings.inline_bytes,
             inline_total=settings.inline_total_bytes,
@@ -70,7 +78,15 @@ class Shadow:
         self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
         self.reporter = Reporter(bus, settings, self.start)
         self._side = SubmitSide(
-            settings.name, account(), self._places, self._inputs, self._workers, self.reporter
+            shadow=settings.name,
+            account=account(),
+            places=self._places,
+            inputs=self._inputs,
+            workers=self._workers,
+            reporter=self.reporter,
+            max_output=settings.max_output_mib << 20,
+            spool=self._spool,
+            queue=self._queue,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()
@@ -81,6 +97,12 @@ class Shadow:
             lambda: float(len(self._attempts)),
             unit="{attempt}",
             description="Attempts looked after",
+        )
+        telemetry.gauge(
+            "kettle.shadow.transfers_waiting",
+            lambda: float(self._queue.waiting),
+            unit="{job}",
+            description="Jobs that wait for their turn to move files",
         )
 
     # -- orders -------------------------------------------------------------------------------------------------------
@@ -154,8 +176,10 @@ class Shadow:
             raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
         known = self._known(request.job, request.attempt)
         path = known.attempt.source(request.key.secret, request.name) if known is not None else None
-        if path is None:
+        if known is None or path is None:
             raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
+        if not self._queue.may_upload(request.job, known.attempt.user):
+            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
         try:
             return Piece(await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length))
         except OSError as error:
@@ -232,7 +256,8 @@ class Shadow:
             for job, followed in self._attempts.items()
         ]
         strays, began = self._strays.attempts(), time.monotonic()
-        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays)
+        kept = self._spool.jobs()[:_KEPT]
+        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays, kept=kept)
         try:
             orders = await self._bus.call(
                 SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
@@ -252,6 +277,8 @@ class Shadow:
             known = self._known(ended.job, ended.attempt)
             if known is not None:
                 known.leave()
+        for job in orders.drop:
+            self._spool.drop(job)
         for ended in orders.over:  # nobody will ask for their results any more
             for startd, report in self._strays.take(ended):
                 self._workers[startd].confirm(report.key)

@@ -1,6 +1,9 @@
 """What can be set about a shadow."""
 
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from kettle.runtime import Settings
 
@@ -17,6 +20,12 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Input files of one job that travel inside its activation, together; the others are fetched too."""
     max_input_mib: int = 102_400
     """MiB that the input files of one job may have together; a job with more is held with code 32."""
+    max_output_mib: int = 102_400
+    """MiB that the results of one job may have together; a job with more is held with code 33."""
+    max_concurrent_uploads: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit."""
+    max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
+    """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05
@@ -26,6 +35,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     retry_ceiling: float = 5.0
     call_deadline: float = 5.0
     """Seconds for an answer."""
+
+    @property
+    def spool_path(self) -> Path:
+        """Where evicted jobs' files wait for their next run."""
+        return self.state_path / "spool"
 
     @property
     def state_path(self) -> Path:

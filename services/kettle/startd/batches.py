@@ -55,6 +55,8 @@ def shortened(report: Report, size: int) -> Report | None:
     match body:
         case Exited(outputs=outputs):
             reason = f"{reason}: the job left {len(outputs)} files as its results"
+        case Failed(outputs=[_, *_]):  # what it saved is lost, and it runs again
+            return msgspec.structs.replace(report, body=msgspec.structs.replace(body, outputs=[]))
         case Failed(code=code, reason=why) if not why.startswith(_TOO_LARGE):
             reason = f"{reason}: code {code}, {why[:_REASON_CHARS]}"
         case _:

@@ -23,6 +23,7 @@ TRANSFER_INPUT_ERROR: Final = 13
 PIECE_BYTES: Final = 512 * 1024
 WINDOW: Final = 4
 """Pieces that are asked for at once."""
+_NOT_NOW: Final = frozenset({"busy", "unavailable"})
 _PIECE_DEADLINE_S: Final = 10.0
 _RETRY_S: Final = 0.2
 _LAST_RETRY_S: Final = 5.0
@@ -36,6 +37,12 @@ class InputError(Exception):
     def __init__(self, name: str, why: str, errno: int = 0) -> None:
         super().__init__(f"Transfer input files failure at the execution point: {name}: {why}")
         self.errno = errno
+
+
+class NotYetError(InputError):
+    """
+    The shadow lets others go first; nothing of the file was read.
+    """
 
 
 class InputCache:
@@ -99,19 +106,34 @@ class InputCache:
         A file as a starter is told of it.
         """
         path = "" if file.data is not None else str(self._directory / file.sha256)
-        return Input(name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256)
+        return Input(
+            name=file.name, mode=file.mode, data=file.data, path=path, sha256=file.sha256, saved=file.saved
+        )
 
     async def _have(self, activation: Activation, file: InputFile) -> None:
         digest = file.sha256
         if len(digest) != 64 or not digest.isalnum():
             raise InputError(file.name, f"{digest!r} is no SHA-256")
-        lock = self._locks.setdefault(digest, asyncio.Lock())
-        async with lock:  # a second job that wants the same file waits for the first
+        pause = _RETRY_S
+        while not await self._had(activation, file):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_RETRY_S)
+
+    async def _had(self, activation: Activation, file: InputFile) -> bool:
+        """
+        Whether the file is there now; if not, another job that wants it may try, whose turn it may be.
+        """
+        digest = file.sha256
+        async with self._locks.setdefault(digest, asyncio.Lock()):  # a second job waits for the first
             if digest not in self._sizes:
-                await self._fetch(activation, file)
+                try:
+                    await self._fetch(activation, file)
+                except NotYetError:
+                    return False
                 self._sizes[digest] = file.size
             self._sizes.move_to_end(digest)
         self._locks.pop(digest, None)
+        return True
 
     async def _fetch(self, activation: Activation, file: InputFile) -> None:
         draft = self._directory / f"{file.sha256}.{activation.job}-{activation.attempt}"
@@ -161,7 +183,11 @@ class InputCache:
                 )
             except RefusedError as refusal:
                 # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
-                if refusal.code != "not_found" or loop.time() > until:
+                # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
+                unknown = refusal.code == "not_found" and loop.time() <= until
+                if refusal.code in _NOT_NOW and not offset:
+                    raise NotYetError(file.name, str(refusal)) from refusal
+                if not unknown and refusal.code not in _NOT_NOW:
                     raise InputError(file.name, str(refusal)) from refusal
             except BusError as error:
                 _log.info("input waits", extra={"file": file.name, "cause": str(error)})

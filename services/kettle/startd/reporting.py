@@ -173,7 +173,7 @@ class Reporter:
             if (
                 (report.claim, report.job, report.attempt) == (claim, job, attempt)
                 and hmac.compare_digest(stored.secret.encode(), secret.encode())
-                and isinstance(report.body, Exited)
+                and isinstance(report.body, Exited | Failed)
                 and any(file.name == name and file.data is None for file in report.body.outputs)
             ):
                 return self._execute / stored.id.sandbox / name

@@ -117,6 +117,12 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
     container_images_mib: Count = 20480
     """How much of it is kept when no job uses it, and the most that one image may have."""
+    transfer_plugins: list[str] = []
+    """Programs that move files by URL (FILETRANSFER_PLUGINS); they go before Kettle's own."""
+    transfer_methods: tuple[Literal["file", "http", "https"], ...] = ("file", "http", "https")
+    """URL schemes that Kettle's own plugins move."""
+    transfer_plugin_lifetime: Seconds = 72_000.0
+    """How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME)."""
     report_repeat: Seconds = 5.0
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
     input_cache_mib: Count = 1024

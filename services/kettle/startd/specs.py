@@ -17,6 +17,7 @@ from kettle.startd.domain.ads import claim_ad, question
 from kettle.startd.domain.claim import Claim, Now
 from kettle.startd.domain.machine import Machine
 from kettle.startd.settings import StartdSettings
+from kettle.transfer.plugin import Plugin
 from kettle.wire.commands.startd import Activation
 
 
@@ -32,6 +33,7 @@ class Specs:
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
+        plugins: list[Plugin],
     ) -> None:
         self._machine = machine
         self._facts = machine.facts
@@ -39,6 +41,7 @@ class Specs:
         self._execute = execute
         self._cgroups = cgroups
         self._containers = containers
+        self._plugins = plugins
         self._home = host.home()
         self._machine_ads: dict[str, str] = {}
 
@@ -74,6 +77,8 @@ class Specs:
             measure_interval=self._settings.measure_interval,
             enforce_disk=self._settings.enforce_disk,
             containers=self._containers,
+            plugins=self._plugins,
+            plugin_lifetime=self._settings.transfer_plugin_lifetime,
             trace=activation.trace,
         )
 

@@ -48,6 +48,7 @@ from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.specs import Specs
 from kettle.startd.tenancy import Tenancy
+from kettle.transfer.plugin import Plugin
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import Exited, Failed, Report
 
@@ -79,6 +80,7 @@ class Startd:
         nursery: Nursery,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
+        plugins: list[Plugin],
         reporter: Reporter,
         advertiser: Advertiser,
         cache: InputCache,
@@ -99,7 +101,7 @@ class Startd:
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self)
         self._nursery = nursery
-        self._specs = Specs(machine, settings, execute, cgroups, containers)
+        self._specs = Specs(machine, settings, execute, cgroups, containers, plugins)
         self.overseer: Final = Overseer(
             machine, self.record, moment, advertiser, observer, interval=settings.polling_interval
         )

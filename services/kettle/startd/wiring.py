@@ -29,6 +29,7 @@ from kettle.startd.inputs import InputCache
 from kettle.startd.journal import Journal, lock_state
 from kettle.startd.nursery import Nursery
 from kettle.startd.observing import Observer
+from kettle.startd.plugins import find_plugins, plugin_attributes
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.startd import Startd
@@ -80,6 +81,8 @@ async def running(
     journal = Journal(state / "journal", boot_id())
     containers, attributes = await find_containers(settings, execute)
     facts = await asyncio.to_thread(survey, settings, execute)
+    plugins = await find_plugins(settings)
+    attributes |= plugin_attributes(plugins, bus=settings.nats_url)
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
     machine = Machine(facts, capability=secrets.token_hex(16))
     books = Books(machine, journal, places=(state, execute))
@@ -121,6 +124,7 @@ async def running(
                 nursery=nursery,
                 cgroups=cgroups,
                 containers=containers,
+                plugins=plugins,
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,

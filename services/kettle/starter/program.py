@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kettle.execution.attempt import JobSpec
+from kettle.execution.containers.policy import ContainerError
 from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import STDERR, STDOUT
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
     from kettle.execution.containers.request import Request
 
+IWD_ERROR: Final = 14
 _CONTAINER: Final = ("ContainerImage", "DockerImage", "WantContainer", "WantDocker")
 
 
@@ -31,6 +33,8 @@ def container_of(spec: JobSpec, job: JobAd, sandbox: str) -> "tuple[Request, Con
     """
     if not any(job.given(name) for name in _CONTAINER) and not (spec.containers and spec.containers.always):
         return None
+    if not job.transfers:
+        raise ContainerError("a container does not see the file system that the job shares", code=IWD_ERROR)
     # Only now: most jobs want none, and a starter pays for every page.
     from kettle.execution.containers.contained import Contained
     from kettle.execution.containers.request import container_request
@@ -48,6 +52,8 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
     """
     if inside and inside != sandbox:
         spec = msgspec.structs.replace(spec, home="")  # it is not in the container
+    if not job.transfers:
+        return _in_place(spec, job, sandbox)
     out, err, stdin = job.stream("Out"), job.stream("Err"), job.stream("In")
     stdout = f"{sandbox}/{STDOUT}" if out else os.devnull
     stderr = f"{sandbox}/{STDERR}" if err else os.devnull
@@ -63,6 +69,27 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         stdin=posixpath.join(sandbox, stdin) if stdin else os.devnull,
         stdout=stdout,
         stderr=stdout if out and out == err else stderr,
+        account=spec.account,
+    )
+
+
+def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
+    """
+    A job that runs where its files are, as its account on this machine; its sandbox is scratch space.
+    """
+    iwd = job.text("Iwd") or "/"
+    stdin, out, err = (
+        posixpath.join(iwd, path) if (path := job.stream(name)) else os.devnull
+        for name in ("In", "Out", "Err")
+    )
+    return Program(
+        path=posixpath.join(iwd, job.command),
+        arguments=_arguments(job),
+        environment=job_environment(spec, job, sandbox, os.environ),
+        directory=iwd,
+        stdin=stdin,
+        stdout=out,
+        stderr=err,
         account=spec.account,
     )
 

@@ -24,6 +24,7 @@ from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
+from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
 from kettle.starter.verdict import (
     Ending,
@@ -32,21 +33,31 @@ from kettle.starter.verdict import (
     after_launch,
     after_mishap,
     after_preparing,
+    after_transfer,
     limits,
     lost_lease,
     out_of_disk,
     out_of_memory,
 )
+from kettle.transfer.plugin import Move
 from kettle.wire.events.job import Usage
-from kettle.wire.work import Body, Continued, Exited, Failed, Measured, Report, Started, Suspended
+from kettle.wire.work import (
+    Body,
+    Continued,
+    Exited,
+    Failed,
+    Measured,
+    Report,
+    Started,
+    Suspended,
+    Trouble,
+)
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
-_HELD: Final = 1000
-"""VacateReasonCode of attempts whose job is held: it chooses the signal."""
 _LONGEST_POLL_S: Final = 3600.0
 _FIRST_STORE_PAUSE_S: Final = 0.1
 _LAST_STORE_PAUSE_S: Final = 2.0
@@ -118,6 +129,8 @@ class Starter:
             self._family = Family(self._start(), self._cgroup)
         except ContainerError as error:
             self._ending = after_container(error)
+        except TransferError as error:
+            self._ending = self._ending or after_transfer(error)
         except LaunchError as error:
             self._ending = after_launch(error)
         except QuotingError as error:
@@ -128,12 +141,7 @@ class Starter:
             pass  # before it had begun
         else:
             self._begin(self._family.pid)
-            handle = os.pidfd_open(self._family.pid)
-            try:
-                self._watch(self._family, handle)
-            finally:
-                os.close(handle)
-            self._family.reap()
+            self._watch_process(self._family)
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
         """
@@ -183,9 +191,30 @@ class Starter:
                 self._sandbox.place(file)
         self._sandbox.write(".job.ad", long_form(self._spec.ad))
         self._sandbox.write(".machine.ad", self._spec.machine_ad)
-        self._before = self._sandbox.catalogue()
         if self._cgroup is not None:
             self._cgroup.make(memory_mib=self._spec.memory)
+        if moves := downloads(self._job, self._sandbox.path):
+            self._move(moves, upload=False)
+        saved = {file.name for file in self._spec.inputs if file.saved}
+        self._before = {name: mark for name, mark in self._sandbox.catalogue().items() if name not in saved}
+
+    def _move(self, moves: list[Move], *, upload: bool) -> None:
+        """
+        Have files moved by URL, and wait; orders are heard meanwhile.
+
+        Raises:
+            TransferError: they were not moved, or it was ended before.
+        """
+        mover = Mover(self._spec, self._job, moves, upload=upload, cgroup=self._cgroup)
+        family = Family(mover.pid, self._cgroup)
+        try:
+            self._watch_process(family)
+            if self._ending is not None:
+                raise TransferError(self._ending.reason, hold=False, code=self._ending.code, subcode=0)
+            mover.outcome()
+        finally:
+            family.extinguish()
+            mover.close()
 
     def _begin(self, pid: int) -> None:
         self._limits = limits(self._job, self._spec.began, boottime())
@@ -193,6 +222,17 @@ class Starter:
         self._line.say(Said(self._started))
 
     # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def _watch_process(self, family: Family) -> None:
+        """
+        The same until its first process has ended.
+        """
+        handle = os.pidfd_open(family.pid)
+        try:
+            self._watch(family, handle)
+        finally:
+            os.close(handle)
+        family.reap()
 
     def _watch(self, family: Family, handle: int) -> None:
         """
@@ -309,7 +349,7 @@ class Starter:
             family.signal(9)
         elif first:
             self._hard_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
-            family.signal(self._job.kill_signal(_HELD if ending.hold else ending.code))
+            family.signal(self._job.kill_signal(ending.code))
             if self._suspended:  # else it would not hear of it
                 self._suspended = False
                 family.resume()
@@ -385,14 +425,18 @@ class Starter:
             self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
-            return ending.failed(usage), False
+            return self._evicted(ending, usage, ran=status is not None)
+        code, trouble = os.waitstatus_to_exitcode(status), None
         try:
-            results = collect(self._sandbox, self._job, self._before)
+            results = collect(self._sandbox, self._job, self._before, code=code)
+            if results.uploads:
+                trouble = self._upload(results.uploads)
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             ending = after_collecting(error)
             self._stumble(ending, error)
             return ending.failed(usage), False
-        code = os.waitstatus_to_exitcode(status)
+        if self._ending is not None:
+            return self._ending.failed(usage), False
         exited = Exited(
             exit_code=code if code >= 0 else None,
             exit_signal=-code if code < 0 else None,
@@ -400,8 +444,35 @@ class Starter:
             usage=msgspec.structs.replace(usage, sent=results.sent),
             outputs=results.files,
             missing=results.missing,
+            trouble=trouble,
         )
         return exited, results.kept
+
+    def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
+        """
+        The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
+        """
+        failed = ending.failed(usage)
+        if not (ran and self._job.is_saved and ending.runs_again):
+            return failed, False
+        try:
+            results = collect(self._sandbox, self._job, self._before, code=None)
+        except Exception as error:  # noqa: BLE001 - as below
+            self._stumble(ending, error)
+            return failed, False
+        return msgspec.structs.replace(failed, outputs=results.files), results.kept
+
+    def _upload(self, moves: list[Move]) -> Trouble | None:
+        """
+        Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
+        """
+        try:
+            self._move(moves, upload=True)
+        except TransferError as error:
+            if error.hold:
+                return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
+            self._ending = self._ending or after_transfer(error)
+        return None
 
     def _usage(self, cpu: tuple[float, float]) -> Usage:
         family = self._family

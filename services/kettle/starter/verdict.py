@@ -13,6 +13,7 @@ from kettle.execution.jobad import FIRST_VACATE, JobAd
 from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
 from kettle.jobs.durations import exceeded
+from kettle.starter.mover import TransferError
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Failed
 
@@ -25,6 +26,7 @@ _BUSY: Final = frozenset({11, 12, 26})
 _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """What the names of input files lead to, on every machine."""
 
+_REMOVED, _LEASE_LOST = 1023, 1008
 _REASON_CHARS: Final = 1000
 
 
@@ -37,6 +39,13 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     reason: str
     subcode: int = 0
+
+    @property
+    def runs_again(self) -> bool:
+        """
+        Whether somebody is there to whom a next run matters.
+        """
+        return not self.hold and self.code not in {_REMOVED, _LEASE_LOST}
 
     def failed(self, usage: Usage) -> Failed:
         """
@@ -72,6 +81,13 @@ def after_preparing(error: OSError) -> Ending:
     return Ending(hold=False, code=1024, reason=reason)
 
 
+def after_transfer(error: TransferError) -> Ending:
+    """
+    Files could not be moved by URL.
+    """
+    return Ending(hold=error.hold, code=error.code, subcode=error.subcode, reason=_why(error))
+
+
 def after_mishap(error: Exception) -> Ending:
     """
     Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
@@ -94,7 +110,7 @@ def _why(error: Exception) -> str:
     A sentence that can be said on the wire: names of files on disk may be any bytes.
     """
     match error:
-        case TooManyResultsError() | ContainerError():
+        case TooManyResultsError() | ContainerError() | TransferError():
             text = str(error)
         case OSError(strerror=str(why)):
             text = f"{why} ({error.filename})" if error.filename else why

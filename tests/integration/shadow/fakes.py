@@ -76,6 +76,8 @@ class Schedd:
         self.stop: list[Stop] = []
         self.batch = 1000
         self.interval = 60.0
+        self.gone = False
+        """No job whose files are kept will run again."""
         self.syncs: list[ShadowSync] = []
         self.reports: list[AttemptReport] = []
 
@@ -91,6 +93,7 @@ class Schedd:
             stop=self.stop,
             forget=[a for a in request.attempts if a in self.over],
             over=[a for a in request.strays if a in self.over],
+            drop=request.kept if self.gone else [],
             more=len(missing) > self.batch,
             sync_interval=self.interval,
         )

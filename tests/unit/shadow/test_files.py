@@ -4,8 +4,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from kettle.shadow.domain.files import destination, inputs
-from kettle.wire.ads import Ad
+from kettle.shadow.domain.files import check_inputs, check_outputs, destination, inputs, limit
+from kettle.transfer.manifest import ManifestError
+from kettle.wire.ads import Ad, Expr, Scalar
 
 AD: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "In": "data/in.txt", "Out": "out.txt", "Err": "/dev/null"}
 
@@ -53,3 +54,96 @@ def test_a_worker_cannot_choose_the_place_of_a_result(name: str) -> None:
     """
     with pytest.raises(ValueError, match="outside"):
         destination(AD, name)
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"TransferInput": "a/b.dat, http://x/f, d/"}, {"b.dat", "d"}),
+        ({"TransferInput": "a/b.dat, /x/y, ../z", "PreserveRelativePaths": True}, {"a/b.dat", "y", "z"}),
+        ({"TransferInput": "a", "PublicInputFiles": "p/q, https://x/g"}, {"a", "q"}),
+        ({"TransferPlugins": "foo=bin/plug;bar,baz=bin/plug"}, {"plug"}),
+        ({"TransferInput": "a", "TransferExecutable": True, "ShouldTransferFiles": "NO"}, set[str]()),
+        ({"TransferInput": "a", "ShouldTransferFiles": "IF_NEEDED"}, {"a"}),
+    ],
+)
+def test_what_the_submit_side_sends(attributes: Ad, expected: set[str]) -> None:
+    """
+    Neither URLs, which the worker fetches, nor anything of a job that runs where its files are.
+    """
+    ad: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "TransferExecutable": False, **attributes}
+    assert expected == {wanted.name for wanted in inputs(ad)}
+
+
+def test_plugins_can_be_run() -> None:
+    """
+    Whatever their modes are on the submit side.
+    """
+    ad: Ad = {"Iwd": "/w", "TransferExecutable": False, "TransferPlugins": "foo=plug"}
+    assert [("/w/plug", True)] == [(str(wanted.path), wanted.executable) for wanted in inputs(ad)]
+
+
+@pytest.mark.parametrize(
+    ("name", "remaps", "expected"),
+    [
+        ("a", r"a = b\;c", "/w/b;c"),
+        ("d/e", "d = results", "/w/results/e"),
+        ("d/e", "d/e = /abs/f", "/abs/f"),
+        ("e", "d = x", "/w/e"),
+    ],
+)
+def test_results_are_renamed(name: str, remaps: str, expected: str) -> None:
+    """
+    Files, and what is in a directory that is renamed.
+    """
+    assert expected == str(destination({"Iwd": "/w", "TransferOutputRemaps": remaps}, name))
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{"TransferOutput": "a, ../b"}, {"TransferOutput": "/etc/passwd"}, {"TransferOutputRemaps": "a"}],
+)
+def test_results_that_cannot_be(attributes: Ad) -> None:
+    """
+    What leads out of the sandbox, and destinations that are none, are found before a machine works for them.
+    """
+    with pytest.raises(ManifestError):
+        check_outputs(attributes)
+
+
+@pytest.mark.parametrize("attributes", [{"TransferInput": "http://x/"}, {"TransferPlugins": "foo"}])
+def test_inputs_that_cannot_be(attributes: Ad) -> None:
+    """
+    A URL without a name, and a plugin without a program, are found before a machine works for them.
+    """
+    check_outputs(attributes)
+    with pytest.raises(ManifestError):
+        check_inputs(attributes)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, 100 * MIB),
+        (10, 10 * MIB),
+        (0.5, MIB // 2),
+        (0, 0),
+        (-1, 100 * MIB),
+        (1000, 100 * MIB),
+        (Expr("RequestDisk / 1024"), 2 * MIB),
+        (Expr("Nothing"), 100 * MIB),
+        ("many", 100 * MIB),
+        (True, 100 * MIB),
+    ],
+)
+def test_a_limit_of_the_job(value: Scalar | None, expected: int) -> None:
+    """
+    A number or an expression over the job, in MiB; the site's limit stands above it.
+    """
+    ad: Ad = {"RequestDisk": 2048}
+    if value is not None:
+        ad = {**ad, "MaxTransferInputMB": value}
+    assert expected == limit(ad, "MaxTransferInputMB", 100 * MIB)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow.domain.files import is_sandbox_name, stranger
+from kettle.shadow.domain.files import stranger
 from kettle.shadow.places import OwnFileError, Places
+from kettle.transfer.manifest import is_inside
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_names_that_leave_a_sandbox_or_cannot_be_said(name: str) -> None:
     """
     They are refused where the job is known, with a sentence.
     """
-    assert not is_sandbox_name(name)
+    assert not is_inside(name)
 
 
 def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def claim(machine: Machine, books: Books, name: str, **wants: int) -> str:
 
 
 def spec(machine: Machine, name: str, path: Path) -> JobSpec:
-    specs = Specs(machine, StartdSettings(job_account="own"), path, None, None)
+    specs = Specs(machine, StartdSettings(job_account="own"), path, None, None, [])
     what = activation(key=ClaimKey(name, "s"))
     return specs.of(machine.claims[name], what, [], NOW)
 

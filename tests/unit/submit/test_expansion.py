@@ -257,3 +257,30 @@ def test_custom_resources_are_requested() -> None:
     requirements = found.ad["Requirements"]
     assert isinstance(requirements, Expr)
     assert "(TARGET.GPUs >= RequestGPUs) && (TARGET.licences >= Requestlicences)" in requirements.expr
+
+
+def test_every_way_by_url_asks_for_a_plugin(tmp_path: Path) -> None:
+    """
+    Inputs, public ones and destinations of results; not those for which the job brings a plugin of its own.
+    """
+    (tmp_path / "plug").touch()
+    ad = submission(
+        HEAD + "transfer_input_files = http://x/a, mine://b\npublic_input_files = osdf:///c\n"
+        "transfer_output_remaps = r = s3://bucket/r\noutput_destination = davs://host/d\n"
+        "transfer_plugins = mine=plug\nqueue\n",
+        tmp_path,
+    ).ad
+
+    assert "http,osdf,davs,s3" == ad["WantTransferPluginMethods"]
+    assert "osdf:///c" == ad["PublicInputFiles"]
+    assert "TARGET.HasJobTransferPlugins" in str(ad["Requirements"])
+    assert "FileSystemDomain" not in str(ad["Requirements"])
+
+
+@pytest.mark.parametrize(("said", "meant"), [("False", "NO"), ("true", "YES"), ("if_needed", "IF_NEEDED")])
+def test_truth_values_for_should_transfer_files(said: str, meant: str, tmp_path: Path) -> None:
+    """
+    Clients write them.
+    """
+    ad = submission(HEAD + f"should_transfer_files = {said}\nqueue\n", tmp_path).ad
+    assert meant == ad["ShouldTransferFiles"]

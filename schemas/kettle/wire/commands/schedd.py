@@ -165,6 +165,8 @@ class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     attempts: list[Attempt]
     strays: list[Attempt] = []
     """Attempts of which it has final reports and knows nothing else."""
+    kept: list[JobId] = []
+    """Jobs of which it keeps files for their next run."""
 
 
 class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +177,8 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
     forget: list[Attempt] = []
     over: list[Attempt] = []
     """Those of the strays that are over in the record: their reports may be confirmed."""
+    drop: list[JobId] = []
+    """Those of the kept that will not run again."""
     more: bool = False
     """There is more to start than fits into one message: ask again at once."""
     sync_interval: float = 5.0

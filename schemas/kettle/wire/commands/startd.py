@@ -75,6 +75,8 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     size: int
     sha256: str
     data: bytes | None = None
+    saved: bool = False
+    """An earlier run of the job left it: it is a result, whether this run changes it or not."""
 
 
 class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

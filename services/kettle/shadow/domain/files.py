@@ -5,6 +5,17 @@ from typing import Final
 
 import msgspec
 
+from kettle.classad import NOTHING, ClassAd, EvaluationFailed, evaluate_attribute
+from kettle.transfer.manifest import (
+    ManifestError,
+    is_url,
+    items,
+    job_plugins,
+    leaves,
+    name_of_url,
+    placed,
+    remaps,
+)
 from kettle.wire.ads import Ad
 
 NULL: Final = "/dev/null"
@@ -19,6 +30,8 @@ class Wanted(msgspec.Struct, frozen=True):
     name: str
     executable: bool = False
     contents: bool = False
+    saved: bool = False
+    """An earlier run of the job left it for the next one."""
 
 
 def text(ad: Ad, name: str, default: str = "") -> str:
@@ -27,13 +40,39 @@ def text(ad: Ad, name: str, default: str = "") -> str:
     return value if isinstance(value, str) else default
 
 
-def items(ad: Ad, name: str) -> list[str]:
-    """A comma-separated list; blanks around its items do not count, empty items neither."""
-    return [item for part in text(ad, name).split(",") if (item := part.strip())]
+def transfers(ad: Ad) -> bool:
+    """Whether files are moved at all; else the job runs where the submitter's files are, on a shared file system."""
+    return text(ad, "ShouldTransferFiles").upper() != "NO"
+
+
+def check_inputs(ad: Ad) -> None:
+    """
+    Refuse lists that make no sense before a machine works for them.
+
+    Raises ManifestError.
+    """
+    for item in _listed(ad):
+        if is_url(item):
+            name_of_url(item)
+    job_plugins(text(ad, "TransferPlugins"))
+
+
+def check_outputs(ad: Ad) -> None:
+    """The same for what comes back.  Raises ManifestError."""
+    remaps(text(ad, "TransferOutputRemaps"))
+    for item in items(text(ad, "TransferOutput")):
+        if leaves(item):
+            raise ManifestError(f"the output file {item} leads out of the sandbox")
 
 
 def inputs(ad: Ad) -> list[Wanted]:
-    """What goes into the sandbox, in the order in which it is placed there: the last of two equal names wins."""
+    """
+    What goes into the sandbox, in the order in which it is placed there: the last of two equal names wins.
+
+    URLs are not among them: the worker fetches those itself.
+    """
+    if not transfers(ad):
+        return []
     iwd = PurePosixPath(text(ad, "Iwd", "/"))
     wanted: list[Wanted] = []
     if ad.get("TransferExecutable", True) is not False:
@@ -42,19 +81,32 @@ def inputs(ad: Ad) -> list[Wanted]:
     if text(ad, "In", NULL) != NULL and ad.get("TransferIn", True) is not False:
         stdin = iwd / text(ad, "In")
         wanted.append(Wanted(stdin, stdin.name))
-    for item in items(ad, "TransferInput"):
-        path = iwd / item
-        wanted.append(Wanted(path, path.name, contents=item.endswith("/")))
-    return wanted
+    preserve = ad.get("PreserveRelativePaths") is True
+    for item in _listed(ad):
+        if not is_url(item):
+            name = placed(item, preserve=preserve)
+            wanted.append(Wanted(iwd / item, name, contents=item.endswith("/")))
+    plugins = (iwd / path for path in dict.fromkeys(job_plugins(text(ad, "TransferPlugins")).values()))
+    return [*wanted, *(Wanted(path, path.name, executable=True) for path in plugins)]
 
 
-def is_sandbox_name(name: str) -> bool:
-    """Whether a file of this name stays inside a sandbox, and the name can be told: messages are UTF-8."""
+def _listed(ad: Ad) -> list[str]:
+    return [*items(text(ad, "TransferInput")), *items(text(ad, "PublicInputFiles"))]
+
+
+def limit(ad: Ad, name: str, most: int) -> int:
+    """
+    The bytes that a limit in MB (MiB) of the job allows; `most` if it has none, or is not to be understood.
+
+    An expression may look at the job only.
+    """
     try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in name and not any(part in {"", ".", ".."} for part in name.split("/"))
+        value = evaluate_attribute(name, ClassAd.from_wire(ad), None, NOTHING)
+    except EvaluationFailed:
+        return most
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < most:
+        return most
+    return min(most, int(value * (1 << 20)))
 
 
 def stranger(ad: Ad, account: str) -> str:
@@ -76,12 +128,6 @@ def destination(ad: Ad, name: str) -> PurePosixPath | None:
     iwd = PurePosixPath(text(ad, "Iwd", "/"))
     stream = {STDOUT: "Out", STDERR: "Err"}.get(name)
     if stream is None:
-        remaps = _remaps(text(ad, "TransferOutputRemaps"))
-        return iwd / remaps.get(name, name)
+        return iwd / (remaps(text(ad, "TransferOutputRemaps")).find(name) or name)
     target = text(ad, stream, NULL)
     return None if target == NULL else iwd / target
-
-
-def _remaps(remaps: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in remaps.split(";") if "=" in part)
-    return {name.strip(): target.strip() for name, _, target in pairs}

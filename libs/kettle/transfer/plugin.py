@@ -1,0 +1,97 @@
+"""
+A plugin that moves files by URL, and what all of them are told to do together; who only gives orders needs no more.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kettle.transfer.manifest import scheme_of
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    A program of the machine's owner, one that the job brought along, or a module of ours.
+    """
+
+    path: str
+    """Of the program; of the module, if it is `ours`."""
+    methods: tuple[str, ...]
+    """The URL schemes that it moves, in lower case."""
+    several: bool = True
+    """It takes a list of files; else it is called for each, with source and target."""
+    ours: bool = False
+    jobs: bool = False
+    """The job's own: what it does wrong is the job's fault."""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """
+    One file between a URL and the sandbox.
+    """
+
+    url: str
+    path: str
+    """Absolute, on the worker."""
+
+    @property
+    def method(self) -> str:
+        """
+        The URL's scheme.
+        """
+        return scheme_of(self.url)
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Why files could not be moved.  `hold` true: HoldReasonCode, else VacateReasonCode.
+    """
+
+    hold: bool
+    code: int
+    subcode: int
+    reason: str
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What is to be moved, by whom and within which time.
+    """
+
+    upload: bool
+    moves: list[Move]
+    plugins: list[Plugin]
+    """The first that knows a method moves it."""
+    lifetime: float
+    """Seconds that one plugin may take."""
+    scratch: str
+    """The sandbox: where plugins begin, and where questions and answers lie meanwhile."""
+    environment: dict[str, str]
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    How it went.
+    """
+
+    bytes: int = 0
+    """Of all files that were moved."""
+    fault: Fault | None = None
+
+
+def chosen(plugins: Sequence[Plugin], moves: Sequence[Move]) -> list[tuple[Plugin | None, list[Move]]]:
+    """
+    Which plugin moves what: the first that knows the method; None for files that none can move.
+    """
+    by_method: dict[str, list[Move]] = {}
+    for move in moves:
+        by_method.setdefault(move.method, []).append(move)
+    found: list[tuple[Plugin | None, list[Move]]] = []
+    for method, wanted in by_method.items():
+        plugin = next((each for each in plugins if method in each.methods), None)
+        known = next((already for other, already in found if other is plugin), None)
+        if known is None:
+            found.append((plugin, wanted))
+        else:
+            known.extend(wanted)
+    return found

@@ -1,0 +1,176 @@
+"""
+Our own plugins: by their command line, and against a server that misbehaves.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kettle.transfer.plugin import Move
+from kettle.transfer.plugins import command, file, http, own_plugins
+from kettle.transfer.plugins.http import HttpError
+from kettle.transfer.protocol import answer, capabilities, question
+
+from .conftest import Web
+
+DATA = os.urandom(3_000_000)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "PAUSE_S", 0.001)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_ours_describe_themselves_as_others_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    What -classad prints is read back as the plugin that the machine is told of.
+    """
+    assert 0 == http.main(["-classad"])
+    said = capabilities("x", capsys.readouterr().out)
+
+    assert (("http", "https"), True) == (said.methods, said.several)
+    assert [("http", "https"), ("file",)] == [p.methods for p in own_plugins(("http", "https", "file"))]
+
+
+def test_a_plugin_moves_and_answers_for_each_file(tmp_path: Path) -> None:
+    """
+    Asked in ads, it answers in ads; the first failure is its last answer, and the exit code says so.
+    """
+    (tmp_path / "a b").write_text("text")
+    moves = [
+        Move(f"file://{tmp_path}/a%20b", str(tmp_path / "copy")),
+        Move(f"file://{tmp_path}/none", str(tmp_path / "c2")),
+    ]
+    ask, out = tmp_path / "ask", tmp_path / "answer"
+    ask.write_text(question(moves))
+    out.touch()
+
+    assert 1 == file.main(["-infile", str(ask), "-outfile", str(out)])
+    first, second = answer(out.read_text())
+    assert (True, 4, "text") == (first.success, first.total, (tmp_path / "copy").read_text())
+    assert (False, moves[1].url) == (second.success, second.url)
+    assert "No such file" in second.error
+
+
+def test_a_wrong_command_line_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Neither half a command line nor a question that is none is taken for work.
+    """
+    assert command.USAGE == http.main(["-infile", "x"])
+    assert "usage:" in capsys.readouterr().err
+    assert command.USAGE == http.main(["-infile", "/nonexistent", "-outfile", "y"])
+    assert "/nonexistent" in capsys.readouterr().err
+
+
+def test_files_of_the_worker_only(tmp_path: Path) -> None:
+    """
+    A URL of another machine and what is no regular file are refused with a sentence.
+    """
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="another machine"):
+        file.fetch("file://elsewhere/x", str(tmp_path / "y"))
+    with pytest.raises(ValueError, match="not a regular file"):
+        file.fetch(f"file://{tmp_path}/pipe", str(tmp_path / "y"))
+
+
+def test_files_go_out_of_the_sandbox_too(tmp_path: Path) -> None:
+    """
+    Missing directories are made.
+    """
+    (tmp_path / "x").write_text("result")
+    assert 6 == file.send(f"file://{tmp_path}/new/dir/x", str(tmp_path / "x"))
+    assert "result" == (tmp_path / "new/dir/x").read_text()
+
+
+def test_a_file_is_fetched(web: Web, tmp_path: Path) -> None:
+    """
+    All bytes of it, in one request.
+    """
+    web.files["f"] = DATA
+    assert len(DATA) == http.fetch(web.url("f"), str(tmp_path / "f"))
+    assert DATA == (tmp_path / "f").read_bytes()
+    assert [("GET", "")] == web.asked
+
+
+def test_a_broken_fetch_goes_on_where_it_was(web: Web, tmp_path: Path) -> None:
+    """
+    Each further request asks for the rest, and nothing is fetched twice.
+    """
+    web.files["f"], web.breaks = DATA, [1_000_000, 500_000]
+    http.fetch(web.url("f"), str(tmp_path / "f"))
+
+    assert DATA == (tmp_path / "f").read_bytes()
+    assert ["", "bytes=1000000-", "bytes=1500000-"] == [wanted for _, wanted in web.asked]
+
+
+@pytest.mark.parametrize("tag", ["", 'W/"weak"'])
+def test_without_proof_that_it_is_the_same_file_it_begins_anew(web: Web, tmp_path: Path, tag: str) -> None:
+    """
+    A server that does not name the file's state strongly gets no requests for a rest.
+    """
+    web.files["f"], web.tags["f"], web.breaks = DATA, tag, [1_000_000]
+    http.fetch(web.url("f"), str(tmp_path / "f"))
+
+    assert DATA == (tmp_path / "f").read_bytes()
+    assert ["", ""] == [wanted for _, wanted in web.asked]
+
+
+def test_a_file_that_changed_meanwhile_begins_anew(web: Web, tmp_path: Path) -> None:
+    """
+    Halves of two files are never put together.
+    """
+    sink = (tmp_path / "f").open("wb")
+    web.files["f"], web.breaks = DATA, [1_000_000]
+    with sink:
+        download = http.Download(web.url("f"), sink)
+        with pytest.raises(http.BrokenError):
+            download.go_on()
+        web.files["f"], web.tags["f"] = b"new" * 10, '"new"'
+        download.go_on()
+
+    assert b"new" * 10 == (tmp_path / "f").read_bytes()
+
+
+def test_a_busy_server_is_asked_again(web: Web, tmp_path: Path) -> None:
+    """
+    503 and the like pass; a server that never gets better is given up with its words.
+    """
+    web.files["f"], web.statuses = b"x", [503, 429]
+    assert 1 == http.fetch(web.url("f"), str(tmp_path / "f"))
+    web.statuses = [503] * http.TRIES
+    with pytest.raises(HttpError, match=r"503 .* after 6 tries"):
+        http.fetch(web.url("f"), str(tmp_path / "f"))
+
+
+@pytest.mark.parametrize(("name", "why"), [("none", "404"), ("none?key=secret", "404")])
+def test_what_is_not_there_is_told_at_once(web: Web, tmp_path: Path, name: str, why: str) -> None:
+    """
+    One request, and the server's answer.
+    """
+    with pytest.raises(HttpError, match=why):
+        http.fetch(web.url(name), str(tmp_path / "f"))
+    assert 1 == len(web.asked)
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """
+    A server that cannot be reached is said to be so.
+    """
+    with pytest.raises(HttpError, match="connection failed: Connection refused"):
+        http.fetch("http://127.0.0.1:1/f", str(tmp_path / "f"))
+
+
+def test_a_file_is_sent(web: Web, tmp_path: Path) -> None:
+    """
+    As the body of a PUT, again if the server was busy; a refusal is told.
+    """
+    (tmp_path / "f").write_bytes(DATA)
+    web.statuses = [503]
+    assert len(DATA) == http.send(web.url("up"), str(tmp_path / "f"))
+    assert DATA == web.files["up"]
+    web.statuses = [403]
+    with pytest.raises(HttpError, match="403"):
+        http.send(web.url("up"), str(tmp_path / "f"))
