@@ -88,6 +88,8 @@ class Startd:
         self._cache = cache
         self._tasks = tasks
         self._telemetry = telemetry
+        self._hurry: float | None = None
+        """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self, kill_timeout=settings.kill_timeout)
@@ -152,8 +154,7 @@ class Startd:
                 fetching.cancel()
                 self._bury(attempt, Failed(hold=False, code=stop.code, reason=stop.reason))
             else:
-                limit = self._settings.shutdown_kill_timeout if self.machine.draining else None
-                self._tenancy.end(attempt, stop, limit=limit)
+                self._tenancy.end(attempt, stop, limit=self._hurry)
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +190,7 @@ class Startd:
             self._bury(attempt, failed)
 
     def _start(self, claim: Claim, activation: Activation, inputs: list[Input]) -> None:
-        self._tenancy.start(self._specs.of(claim, activation, inputs, draining=self.machine.draining))
+        self._tenancy.start(self._specs.of(claim, activation, inputs, draining=self._hurry is not None))
 
     def _attempt(self, attempt: AttemptId) -> Attempt | None:
         claim = self.machine.claims.get(attempt.claim)
@@ -323,11 +324,25 @@ class Startd:
         """
         await self._books.watch(self._advertiser.now)
 
-    async def drain(self) -> None:
+    async def finish(self, hurried: asyncio.Event) -> None:
         """
-        End all jobs and claims, and say so; returns when the bus knows.
+        Begin nothing any more; returns when the last job has ended by itself, or as soon as it is `hurried`.
         """
         self.machine.draining = True
+        self._advertiser.now()
+        waiting = [asyncio.ensure_future(self._tenancy.emptied()), asyncio.ensure_future(hurried.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    async def drain(self, *, fast: bool = False) -> None:
+        """
+        End all jobs and claims, and say so; returns when the bus knows.  `fast`: jobs are not given time to end.
+        """
+        self.machine.draining = True
+        self._hurry = 0.0 if fast else self._settings.shutdown_kill_timeout
         self._advertiser.now()
         self.record(claims.drain(self.machine))
         await self._tenancy.emptied()
