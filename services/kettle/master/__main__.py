@@ -7,14 +7,15 @@ from functools import partial
 from kettle.master.serve import STOP_S, serve
 from kettle.master.settings import MasterSettings
 from kettle.master.succession import Succession
-from kettle.runtime import run
+from kettle.runtime import EXIT_CLEAN, run
 
 
 def main() -> int:
     succession = Succession()
     # No uvloop: a handful of processes and a signal of life from each per second need none.
     status = run("master", MasterSettings, partial(serve, succession=succession), uvloop=False, drain=STOP_S)
-    succession.take_place()
+    if status == EXIT_CLEAN:
+        succession.take_place()
     return status
 
 

@@ -52,17 +52,16 @@ class BringUp:
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
+        self._needs_database = any(role_of(name) in NEEDS_DATABASE for name in settings.daemon_list)
 
     @property
     def servers(self) -> list[str]:
         """
         The servers that are ours, in no order: they do not need each other.
         """
-        return [
-            name
-            for name, url in ((NATS, self._settings.nats_url), (POSTGRES, self._settings.database_url))
-            if not url
-        ]
+        nats = [] if self._settings.nats_url else [NATS]
+        postgres = [] if self._settings.database_url or not self._needs_database else [POSTGRES]
+        return nats + postgres
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """
@@ -101,7 +100,7 @@ class BringUp:
         return server
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
-        if self._settings.database_url:
+        if POSTGRES not in self.servers:
             return None
         template = self._settings.postgres_template
         server = EmbeddedPostgres(
@@ -113,7 +112,7 @@ class BringUp:
         return server
 
     async def _migrate(self) -> None:
-        if self._settings.migrate:
+        if self._settings.migrate and self._needs_database:
             from kettle.storage.database import Database
             from kettle.storage.migrate import migrate
 

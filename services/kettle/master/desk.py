@@ -61,7 +61,7 @@ class Desk:
         self._succeed = succeed
         self._tasks = tasks
         self._answers: OrderedDict[tuple[str, str], asyncio.Future[Controlled]] = OrderedDict()
-        self._ending: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
         self._actions: Mapping[
             wire.ControlAction, Callable[[Sequence[str], How], Awaitable[list[Switched]]]
         ] = {"on": self._on, "off": self._off, "restart": self._restart, "reconfig": self._reconfig}
@@ -109,8 +109,8 @@ class Desk:
         """
         Switch nothing any more: the host goes down.
         """
-        if self._ending is not None:
-            self._ending.cancel()
+        for task in self._ending:
+            task.cancel()
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
@@ -143,9 +143,6 @@ class Desk:
         del how
         names = names or self.settings.daemon_list
         self._daemons.switch_on(names)
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
         answers: list[Switched] = []
         for name in names:
             keeper = self._daemons.keeper(name)
@@ -158,10 +155,9 @@ class Desk:
         names = names or self.settings.daemon_list
         self._daemons.switch_off(names)
         states = {name: self._daemons.keeper(name).state.status for name in names}
-        if self._ending is not None:
-            self._ending.cancel()  # its daemons stay switched off: they are among those that follow
-        off = [name for name in self.settings.daemon_list if name in self._daemons.off]
-        self._ending = self._start(self._end(off, how), "switch off")
+        task = self._start(self._end(names, how), "switch off")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
         return [
             Switched(daemon=name, outcome="nothing" if states[name] == "off" else "begun") for name in names
         ]
@@ -169,7 +165,8 @@ class Desk:
     async def _end(self, names: Sequence[str], how: How) -> None:
         for stage in stop_stages(names):
             for name in stage:
-                self._daemons.keeper(name).off(how)
+                if name in self._daemons.off:  # else it was switched on again before its turn came
+                    self._daemons.keeper(name).off(how)
             for name in stage:
                 await self._daemons.keeper(name).is_off()
         await self._daemons.swept()

@@ -90,6 +90,8 @@ class _Host:
         self._group = group
         self._tuning = tuning
         self._up = asyncio.Event()
+        self._restarts: How | None = None
+        """How it ends to take its own place; a stop of another kind means that it is to end."""
         self._rollover = Rollover(running=installed() or Installed("unknown", ""))
         version = self._rollover.running.version
         self.daemons = Daemons(home, settings, pid=os.getpid(), version=version)
@@ -113,7 +115,7 @@ class _Host:
         """
         Everything that a master does at once, until it is asked to stop.
         """
-        self._rt.on_reconfigure(self._desk.reconfigure)
+        self._rt.on_reconfigure(self._reconfigure)
         line = self._group.create_task(self._hold_line(bring_up), name="line")
         beside = [
             self._group.create_task(self.daemons.listen(listener), name="listen"),
@@ -151,15 +153,22 @@ class _Host:
         try:
             await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
             if not stopping.done():
+                self._succession.wanted &= self._restarts == self._rt.how
                 self.daemons.hurry(self._rt.how)
             await stopping
         finally:
             stopping.cancel()
             hurried.cancel()
 
+    def _reconfigure(self) -> None:
+        if self._up.is_set():  # before that, every service reads its settings anyway
+            self._desk.reconfigure()
+
     def _succeed(self, how: How) -> None:
-        self._succession.wanted = True
-        self._rt.stop(how)
+        if not self._rt.draining or not self._rt.hurried.is_set():
+            self._succession.wanted = True
+            self._restarts = how
+            self._rt.stop(how)
 
     def _ad(self) -> Ad:
         state = self.daemons.state

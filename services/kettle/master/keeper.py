@@ -264,6 +264,8 @@ class Keeper:
 
     async def _end_now(self) -> None:
         # Reached with a living process only if the master itself failed or is cancelled.
+        if self._ended is not None:
+            self._ended.cancel()
         if self.daemon.pid:
             self.daemon.ask("kill")
             with contextlib.suppress(TimeoutError):

@@ -24,15 +24,18 @@ async def serve(rt: Runtime, settings: MasterSettings, *, succession: Succession
     home = open_home(settings.home_path)
     lock = _locked(home, settings.lock_fd)
     check_disk(home, settings)
+    lived = False
     try:
         await landlord.sweep(home)
         await live(rt, settings, home, succession)
+        lived = True
     finally:
         await landlord.sweep(home)
         remove_run(home)
-        if succession.wanted:
+        if lived and succession.wanted:
             succession.hand_on(lock.fd)
-        else:
+        else:  # it failed, or somebody did not want to wait for its end: that is no time for a successor
+            succession.wanted = False
             lock.release()
 
 

@@ -4,6 +4,8 @@ A pool of dummy services under a real master, without servers.
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,6 +67,33 @@ class DummyPool:
             lifeline_fd=None if detached else self._lifeline.read_fd,
         )
 
+    def install(self, version: str) -> None:
+        """
+        As an installer does: this version of Kettle is the installed one from now on.
+        """
+        top = self.home.parent / "dummies"
+        for old in top.glob("kettle-*.dist-info"):
+            shutil.rmtree(old)
+        new = top / f"kettle-{version}.dist-info"
+        new.mkdir()
+        (new / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kettle\nVersion: {version}\n")
+        (new / "RECORD").write_text(f"kettle/first/__main__.py,sha256={version},1\n")
+
+    def kettle(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """
+        A `kettle` command for this pool.
+        """
+        servers = {"KETTLE_NATS_URL", "KETTLE_DATABASE_URL"}
+        clean = {name: value for name, value in self.environ.items() if name not in servers}
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "kettle.cli", *arguments],
+            env={**clean, "KETTLE_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
     def cut(self) -> None:
         self._lifeline.close()
 
@@ -103,3 +132,12 @@ def dummies(tmp_path: Path) -> Iterator[DummyPool]:
     finally:
         pool.down(dummy.home, deadline_s=5.0)
         lifeline.close()
+
+
+@pytest.fixture
+def switched(dummies: DummyPool) -> DummyPool:
+    """
+    A pool of dummies that runs a NATS server of its own, so that its master hears commands.
+    """
+    del dummies.environ["KETTLE_NATS_URL"]
+    return dummies

@@ -191,7 +191,7 @@ async def test_a_third_stop_ends_a_peaceful_one_at_once() -> None:
 
     async def serve(rt: Runtime, _settings: Settings) -> None:
         for how in ("peaceful", "graceful", "fast"):
-            rt.stop(how)  # type: ignore[arg-type]  # mypy takes the loop's variable for a string
+            rt.stop(how)
         await asyncio.Event().wait()
 
     async with asyncio.timeout(5):

@@ -11,7 +11,8 @@ from kettle.wire.identity import Identity
 AT_RESTART: Final = frozenset({
     "nats_url", "database_url", "pool", "home", "name", "daemon_list", "environment", "throwaway", "postgres_template",
     "nats_credentials", "nats_replicas", "health_port", "log_level", "log_format", "otlp_endpoint", "trace_file",
-    "archive_directory", "migrate", "lock_fd",
+    "archive_directory", "migrate", "lock_fd", "not_responding_timeout", "linux_kernel_tuning_script",
+    "kernel_tuning_timeout",
 })  # fmt: skip
 """Settings of a master that are used when it starts, and not again."""
 
