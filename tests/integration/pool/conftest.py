@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -123,15 +124,21 @@ def alive(pid: int) -> bool:
     return processes.start_ticks(pid) != 0
 
 
-@pytest.fixture
-def dummies(tmp_path: Path) -> Iterator[DummyPool]:
+@contextmanager
+def dummy_pool(tmp_path: Path, roles: list[str]) -> Generator[DummyPool]:
     lifeline = make_lifeline()
-    dummy = DummyPool(tmp_path, lifeline, ["first", "second"])
+    dummy = DummyPool(tmp_path, lifeline, roles)
     try:
         yield dummy
     finally:
         pool.down(dummy.home, deadline_s=5.0)
         lifeline.close()
+
+
+@pytest.fixture
+def dummies(tmp_path: Path) -> Iterator[DummyPool]:
+    with dummy_pool(tmp_path, ["first", "second"]) as dummy:
+        yield dummy
 
 
 @pytest.fixture
@@ -141,3 +148,13 @@ def switched(dummies: DummyPool) -> DummyPool:
     """
     del dummies.environ["KETTLE_NATS_URL"]
     return dummies
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[DummyPool]:
+    """
+    The same with a dummy in the place of the startd, too.
+    """
+    with dummy_pool(tmp_path, ["startd", "second"]) as dummy:
+        del dummy.environ["KETTLE_NATS_URL"]
+        yield dummy

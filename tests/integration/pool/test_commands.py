@@ -79,6 +79,18 @@ def test_what_is_off_stays_off(switched: DummyPool) -> None:
     assert switched.pid("first")
 
 
+def test_what_a_startd_leaves_its_master_ends(worker: DummyPool) -> None:
+    """
+    When a startd that is switched off had to be killed, its starters and jobs end too; those of others do not.
+    """
+    worker.up(TEST_STUBBORN="1", MASTER_SHUTDOWN_FAST_TIMEOUT="0.3")
+    starter, other = worker.noted("startd.starter"), worker.noted("second.starter")
+    assert worker.kettle("off", "--daemon", "startd", "--fast").returncode == 0
+    assert worker.daemon("startd").last_exit == "signal 9"
+    assert eventually(lambda: not alive(starter))
+    assert alive(other)
+
+
 def test_one_daemon_is_restarted(switched: DummyPool) -> None:
     """
     The command returns when another process serves; an end that was asked for is followed by no wait.
