@@ -3,7 +3,7 @@ A keeper over a daemon that is no process, and a desk over several.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -89,7 +89,7 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def kept(
     actor: Actor, settings: MasterSettings = SETTINGS, *, wanted: bool = True
-) -> AsyncIterator[Keeper]:
+) -> AsyncGenerator[Keeper]:
     keeper = Keeper(actor, settings, lambda: None, wanted=wanted)
     keeping = asyncio.create_task(keeper.keep())
     try:
@@ -210,7 +210,7 @@ class Office:
 
 
 @asynccontextmanager
-async def office(tmp_path: Path) -> AsyncIterator[Office]:
+async def office(tmp_path: Path) -> AsyncGenerator[Office]:
     async with asyncio.TaskGroup() as group:
         it = Office(tmp_path / "home", group)
         await it.ready()
