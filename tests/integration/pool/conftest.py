@@ -157,4 +157,7 @@ def worker(tmp_path: Path) -> Iterator[DummyPool]:
     """
     with dummy_pool(tmp_path, ["startd", "second"]) as dummy:
         del dummy.environ["KETTLE_NATS_URL"]
+        # The settings that a personal pool starts with are those of the real services.
+        (tmp_path / "empty.toml").touch()
+        dummy.environ["KETTLE_CONFIG"] = str(tmp_path / "empty.toml")
         yield dummy
