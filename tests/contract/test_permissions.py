@@ -17,7 +17,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle.wire.commands import accounting, collector, master, negotiator, schedd, shadow, startd
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.jobs import JobId
@@ -28,6 +28,7 @@ ROLES = ("schedd", "shadow", "startd", "collector", "negotiator", "accounting", 
 WHO: dict[str, Identity] = {role: daemon(role) for role in ROLES} | {
     "user": user("alice"),
     "other": user("bob"),
+    "administrator": user("grace"),
 }
 PATIENCE_S = 10.0
 WORK = StreamSpec(name=SUBJECTS.work_stream, subjects=[SUBJECTS.work_all])
@@ -39,7 +40,8 @@ Connect = Callable[..., Awaitable[NatsBus]]
 
 
 def allowed(name: str, identity: Identity) -> Permissions:
-    publish, subscribe = permissions("user" if identity.kind == "user" else name, SUBJECTS, identity)
+    role = "user" if identity.kind == "user" and name != "administrator" else name
+    publish, subscribe = permissions(role, SUBJECTS, identity)
     return Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")
 
 
@@ -84,6 +86,9 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", negotiator.WHY, negotiator.Why(submitter="a", schedd="s", autocluster=1)),
     ("user", accounting.QUERY_HISTORY, accounting.QueryHistory()),
     ("user", accounting.QUERY_USAGE, accounting.QueryUsage()),
+    ("administrator", schedd.QUERY_JOBS, schedd.QueryJobs(select=schedd.Select())),
+    ("administrator", master.CONTROL, master.Control(id="1", action="off")),
+    ("administrator", master.QUERY_DAEMONS, master.QueryDaemons()),
     ("schedd", startd.ALIVE, startd.Alive(schedd="s", claims=[], deadline=None)),
     ("schedd", startd.RELEASE, startd.Release(claims=[], reason="")),
     ("schedd", shadow.LOOK_AFTER, shadow.LookAfter()),
@@ -99,6 +104,10 @@ FORBIDDEN: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
     ("user", schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
     ("user", shadow.FETCH_INPUT, FETCH),
+    ("user", master.CONTROL, master.Control(id="1", action="off")),
+    ("user", master.QUERY_DAEMONS, master.QueryDaemons()),
+    ("startd", master.CONTROL, master.Control(id="1", action="off")),
+    ("master", master.CONTROL, master.Control(id="1", action="off")),
     ("startd", startd.ALIVE, startd.Alive(schedd="s", claims=[], deadline=None)),
     ("startd", schedd.SUBMIT, schedd.Submit(id="1", ad={}, columns=[], rows=[[]])),
     ("shadow", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),

@@ -9,7 +9,7 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import accounting, collector, log, negotiator, schedd, startd
+from kettle.wire.commands import accounting, collector, log, master, negotiator, schedd, startd
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
@@ -36,24 +36,31 @@ _FOLLOWS_EVENTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "gateway": ("schedd", "collector", "negotiator", "accounting"),
 }
 _FOLLOWS_ADS: Final = ("collector", "negotiator")
+_USERS_ASK: Final = tuple(
+    (endpoint.role, endpoint.verb)
+    for endpoint in (
+        *schedd.FOR_USERS,
+        *collector.ENDPOINTS,
+        *negotiator.ENDPOINTS,
+        *accounting.ENDPOINTS,
+    )
+)
+_ADMINISTRATORS_ASK: Final = tuple(
+    (endpoint.role, endpoint.verb) for endpoint in (*master.ENDPOINTS, *startd.FOR_ADMINISTRATORS)
+)
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "schedd": (("startd", "*"), ("shadow", "look_after")),
     "shadow": (("startd", "*"), ("schedd", "sync"), ("schedd", "report")),
     "startd": (("shadow", "fetch_input"),),
     "negotiator": (("schedd", "matched"),),
     "gateway": (("schedd", "query_jobs"), ("schedd", "query_events")),
-    "user": tuple(
-        (endpoint.role, endpoint.verb)
-        for endpoint in (
-            *schedd.FOR_USERS,
-            *collector.ENDPOINTS,
-            *negotiator.ENDPOINTS,
-            *accounting.ENDPOINTS,
-            *startd.FOR_USERS,
-        )
-    ),
+    "user": _USERS_ASK,
+    "administrator": (*_USERS_ASK, *_ADMINISTRATORS_ASK),
 }
 _API: Final = "$JS.API"
+
+ADMINISTRATOR: Final = "administrator"
+"""The role of a person who may also switch the daemons of every host."""
 
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
@@ -63,7 +70,8 @@ def permissions(
     role: str, subjects: Subjects, identity: Identity, *, shards: Mapping[str, Sequence[str]] = SHARDS
 ) -> tuple[list[str], list[str]]:
     """
-    Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person, or `monitor`.
+    Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person,
+    `administrator` for one who runs the pool, or `monitor`.
 
     `shards`: the names of the shards that each role owns.
     """

@@ -4,6 +4,7 @@ The asynchronous client: a person's jobs in one pool.
 
 import asyncio
 import os
+import socket
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -23,9 +24,10 @@ from kettle.client.progress import Progress, id_of
 from kettle.client.published import Published, Wanted
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands import accounting, collector, negotiator, schedd, startd
+from kettle.wire.commands import accounting, collector, master, negotiator, schedd, startd
 from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
 from kettle.wire.commands.collector import QueryAds
+from kettle.wire.commands.master import Control, Controlled, Daemons, QueryDaemons
 from kettle.wire.commands.negotiator import Verdict, Why
 from kettle.wire.commands.schedd import (
     Act,
@@ -377,6 +379,18 @@ class Client:
             await ask(self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience)
         ).ads
 
+    async def control(self, request: Control, *, host: str = "") -> Controlled:
+        """
+        Switch daemons of a host, by the name of its master (default: this host's); for administrators alone.
+        """
+        return await self._ask_master(master.CONTROL, host, request)
+
+    async def daemons(self, *, host: str = "") -> Daemons:
+        """
+        How the daemons of a host are, by its master's own word; for administrators alone.
+        """
+        return await self._ask_master(master.QUERY_DAEMONS, host, QueryDaemons())
+
     async def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
         """
         What people have used so far.
@@ -448,6 +462,10 @@ class Client:
                 return found
             left = limit - len(found) if limit else 0
             request = msgspec.structs.replace(request, after=answer.more, limit=left)
+
+    async def _ask_master(self, endpoint: Endpoint[Req, Rep], host: str, request: Req) -> Rep:
+        name = host or self.pool.master or socket.gethostname()
+        return await ask(self._bus, endpoint, name, request, patience=self._patience, waiting=self.waiting)
 
     async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         return await ask(

@@ -32,6 +32,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     collector: str = "collector"
     negotiator: str = "negotiator"
     accounting: str = "accounting"
+    master: str = ""
+    """The name of this host's master; empty: the host has none that is known."""
     database_url: str = ""
     """For `kettle log`; empty where a person does not reach the database."""
 

@@ -45,6 +45,13 @@ class Home(msgspec.Struct, frozen=True):
         return self.path / "state.json"
 
     @property
+    def switched_off(self) -> Path:
+        """
+        The daemons that an administrator has switched off; not there if there are none.
+        """
+        return self.path / "off.json"
+
+    @property
     def identity(self) -> Path:
         """
         The pool's id, made once; also the sign that this directory is a pool's.

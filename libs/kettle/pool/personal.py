@@ -45,6 +45,8 @@ PERSONAL: Final[Mapping[str, tuple[Line, ...]]] = {
         ),
         Line("not_responding_timeout", 20.0, "without a sign of life, then it is killed; default 3600"),
         Line("shutdown_graceful_timeout", 15.0, "for a service to finish; default 1800"),
+        Line("shutdown_fast_timeout", 5.0, "for a service to end when it is to be fast; default 300"),
+        Line("update_interval", 10.0, "default 300"),
     ),
     "collector": (
         Line("classad_lifetime", 30.0, "an ad that is not repeated is forgotten after this; default 900"),

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 _PROC: Final = Path("/proc")
-_TTY, _STARTED = 4, 19  # fields of /proc/PID/stat, counted from the one after the name
+_PARENT, _TTY, _STARTED = 1, 4, 19  # fields of /proc/PID/stat, counted from the one after the name
 
 
 def mark(pool_id: str) -> dict[str, str]:
@@ -75,6 +75,24 @@ def end_all(
     return []
 
 
+def end_orphans(pool_id: str, execute: Path, *, of: int) -> list[Process]:
+    """
+    SIGKILL the processes of the pool that do not descend from the process `of`: whoever had started them has ended.
+
+    Returns them.  What they start meanwhile is found by the next look, until none is found.
+    """
+    ended: dict[int, Process] = {}
+    while found := [
+        process
+        for process in of_pool(pool_id, execute, but=frozenset({of}))
+        if process.pid not in ended and of not in _ancestors(process.pid)
+    ]:
+        for process in found:
+            ended[process.pid] = process
+            _kill(process.pid, start_ticks(process.pid))
+    return list(ended.values())
+
+
 def wait_gone(handle: int, deadline_s: float) -> bool:
     """
     Wait until the process behind a process descriptor has ended; whether it has.
@@ -108,6 +126,17 @@ def _stat(pid: int) -> list[str]:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _ancestors(pid: int) -> list[int]:
+    """
+    The parents, from the nearest; one that has ended takes its own parents with it.
+    """
+    found: list[int] = []
+    while pid > 1 and (fields := _stat(pid)):
+        pid = int(fields[_PARENT])
+        found.append(pid)
+    return found
 
 
 def _marked(pid: int, wanted: bytes) -> bool:

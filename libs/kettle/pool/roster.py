@@ -12,6 +12,8 @@ import msgspec
 
 from kettle.pool.home import Home
 
+Status = Literal["starting", "running", "standby", "waiting", "stopping", "off", "left"]
+
 
 class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
     """
@@ -19,14 +21,21 @@ class DaemonState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    status: Literal["starting", "running", "standby", "waiting", "stopping", "stopped", "left"]
-    """`standby`: it waits until it is needed.  `waiting`: for its next start.  `left`: it asked not to be started again."""
+    status: Status
+    """
+    `standby`: it waits until it is needed.  `waiting`: for its next start.  `off`: switched off, or the pool is going down.
+    `left`: it asked not to be started again.
+    """
     pid: int = 0
     """0: it does not run."""
     since: float = 0.0
     """Unix time of its last start, or end."""
     starts: int = 0
     last_exit: str = ""
+    hangs: int = 0
+    """How often it was ended because it gave no sign of life."""
+    settings: str = ""
+    """What it said when it was last told to read its settings again: `unchanged`, `changed`, or why they are refused."""
 
 
 class MasterState(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +49,9 @@ class MasterState(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """Unix time."""
     ready: bool = False
+    name: str = ""
+    """The master's name on the bus."""
+    version: str = ""
     nats_url: str = ""
     database_url: str = ""
     """For tools that look at the log itself; whoever reads this file may.  The password is in a file that it names."""

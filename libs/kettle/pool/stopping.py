@@ -80,10 +80,10 @@ def state(home: Path) -> MasterState | None:
 
 def remove_runtime_files(home: Home) -> None:
     """
-    Remove what says how to reach a pool that runs: there is none.
+    Remove what says how to reach a pool that runs, and what is switched off in it: there is none.
     """
     remove_run(home)
-    for path in (home.state, home.path / "pool.json"):
+    for path in (home.state, home.switched_off, home.path / "pool.json"):
         path.unlink(missing_ok=True)
     sockets = home.path / "postgres" / "socket"
     if sockets.is_symlink() and sockets.readlink().name.startswith("kettle-pg-"):

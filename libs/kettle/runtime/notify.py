@@ -48,6 +48,13 @@ class Notifier:
         watchdog_s = int(period) / 1e6 if period.isdigit() and meant in {"", str(os.getpid())} else 0.0
         return cls(environ.get("NOTIFY_SOCKET", ""), watchdog_s=watchdog_s)
 
+    @property
+    def supervised(self) -> bool:
+        """
+        Whether somebody listens, and so would start the service again.
+        """
+        return self._socket is not None
+
     def send(self, *assignments: str) -> bool:
         """
         Tell the supervisor, for instance `READY=1`; whether it was handed over.

@@ -4,10 +4,17 @@ The runner: what every service process does around its own work.
 A service is an async function `serve(rt, settings)`.  The process lives as long as `serve` or one of its loops; a
 failure in any of them stops all of them, is logged once, and is exit status 1.  The first SIGTERM or SIGINT drains:
 `rt.stopping` is set, and `serve` has the drain time to finish what it has begun; the second one ends it at once.
+SIGQUIT drains too, in a hurry; SIGUSR1 lets the jobs that run come to their own end first, however long that takes.
+
+SIGHUP reads the settings again.  A service whose settings have changed ends without draining, with a status that asks
+for a new start: what it does goes on as after a crash, so no service has to know how to change under way.
+
+SIGABRT, which a master sends to a service that hangs, writes the stacks of all threads to standard error.
 """
 
 import asyncio
 import contextlib
+import faulthandler
 import importlib
 import logging
 import os
@@ -15,7 +22,8 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final, TypeVar, cast
+from functools import partial
+from typing import Any, Final, Literal, TypeVar, cast
 
 from kettle.eventsourcing.log import FencedError
 from kettle.runtime import health, lifeline, logs, telemetry
@@ -27,7 +35,22 @@ EXIT_FAILED: Final = 1
 EXIT_SETTINGS: Final = 78
 """The settings are wrong: starting again without changing them is of no use."""
 
+EXIT_RENEWED: Final = 75
+"""The settings have changed: start it again, at once."""
+
+SETTINGS_SAID: Final = "X_KETTLE_SETTINGS"
+"""The variable of a notification that says what SIGHUP came to (see `kettle.runtime.notify`)."""
+
 DRAIN_S: Final = 10.0
+
+How = Literal["graceful", "fast", "peaceful"]
+_STOPS: Final[Mapping[signal.Signals, How]] = {
+    signal.SIGTERM: "graceful",
+    signal.SIGINT: "graceful",
+    signal.SIGQUIT: "fast",
+    signal.SIGUSR1: "peaceful",
+}
+_STDERR: Final = 2
 
 _log: Final = logging.getLogger(__name__)
 
@@ -45,6 +68,12 @@ class Runtime:
         self.role = role
         self.stopping = asyncio.Event()
         """Set when the process has been asked to stop: begin nothing new, finish what has begun, return."""
+        self.how: How = "graceful"
+        """How it has been asked to stop."""
+        self.hurried = asyncio.Event()
+        """Set when it is no longer to wait for jobs to end by themselves."""
+        self.renewed = False
+        """Whether it ends to be started again with other settings."""
         self.telemetry = telemetry.Telemetry()
         self._drain = drain
         self._notifier = notifier or Notifier()
@@ -52,6 +81,7 @@ class Runtime:
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._at_once = asyncio.Event()
+        self._reconfigure: Callable[[], None] | None = None
         self._ready = False
         self._group: asyncio.TaskGroup
 
@@ -96,15 +126,55 @@ class Runtime:
         """
         self._checks[name] = check
 
-    def stop(self) -> None:
+    def stop(self, how: How = "graceful") -> None:
         """
         Ask the process to stop: the first time it drains, the second time it ends at once.
+
+        One that was asked to stop peacefully drains at the second time.
         """
-        if self.stopping.is_set():
-            self._at_once.set()
-        else:
+        waits = self.how == "peaceful" and not self.hurried.is_set()
+        if not self.stopping.is_set():
+            self.how = how
+            if how != "peaceful":
+                self.hurried.set()
             self._notifier.stopping()
             self.stopping.set()
+        elif waits and how != "peaceful":
+            self.how = how
+            self.hurried.set()
+        elif not waits:
+            self._at_once.set()
+
+    def on_reconfigure(self, reconfigure: Callable[[], None]) -> None:
+        """
+        At SIGHUP call this, instead of ending for a new start if the settings have changed.
+        """
+        self._reconfigure = reconfigure
+
+    def reconfigure(self, load: Callable[[], Settings], settings: Settings) -> None:
+        """
+        The settings may have changed: `load` reads them again, `settings` are those in use.
+
+        Settings that cannot be used change nothing.
+        """
+        if self._reconfigure is not None:
+            self._reconfigure()
+            return
+        try:
+            changed = load() != settings
+        except (SettingsError, ValueError) as error:
+            _log.error("goes on with the settings as they were: %s", error)
+            self._notifier.send(f"{SETTINGS_SAID}=refused: {' '.join(str(error).split())}")
+            return
+        if not changed:
+            self._notifier.send(f"{SETTINGS_SAID}=unchanged")
+        elif self._notifier.supervised:
+            _log.info("its settings have changed: ends, to be started again with the new ones")
+            self._notifier.send(f"{SETTINGS_SAID}=changed")
+            self.renewed = True
+            self._at_once.set()
+        else:
+            _log.warning("its settings have changed, and nobody would start it again: restart it to use them")
 
     def abort(self) -> None:
         """
@@ -142,14 +212,17 @@ class Runtime:
         (serving,) = self._tasks
         stopping = asyncio.ensure_future(self.stopping.wait())
         at_once = asyncio.ensure_future(self._at_once.wait())
+        hurried = asyncio.ensure_future(self.hurried.wait())
         try:
-            while self._tasks and not self.draining:
-                await asyncio.wait({*self._tasks, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            while self._tasks and not self.draining and not at_once.done():
+                await asyncio.wait({*self._tasks, stopping, at_once}, return_when=asyncio.FIRST_COMPLETED)
+            if self.draining:
+                await asyncio.wait({serving, at_once, hurried}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({serving, at_once}, timeout=self._drain, return_when=asyncio.FIRST_COMPLETED)
             if not serving.done() and not at_once.done():
                 _log.warning("not drained in time", extra={"drain_s": self._drain})
         finally:
-            for task in (stopping, at_once, *self._tasks):
+            for task in (stopping, at_once, hurried, *self._tasks):
                 task.cancel()
 
 
@@ -175,11 +248,13 @@ def run(
         sys.stderr.write(f"kettle {role}: {error}\n")
         return EXIT_SETTINGS
     logs.setup(role, level=settings.log_level, style=settings.log_format)
+    faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
     notifier = Notifier.from_environ(environ)
     rt = Runtime(role, drain=drain, notifier=notifier)
     try:
         with asyncio.Runner(loop_factory=_loop_factory(wanted=uvloop)) as runner:
-            runner.run(_main(rt, settings, serve, lifeline_fd))
+            load = partial(settings_type.load, role, environ=environ)
+            runner.run(_main(rt, settings, serve, lifeline_fd, load))
     except Exception as error:  # noqa: BLE001 - the one place that may: it ends the process and says why
         for failure in leaves(error):
             _tell(failure)
@@ -187,7 +262,7 @@ def run(
     finally:
         notifier.close()
     _log.info("stopped", extra={"pid": os.getpid()})
-    return EXIT_CLEAN
+    return EXIT_RENEWED if rt.renewed else EXIT_CLEAN
 
 
 def _tell(failure: BaseException) -> None:
@@ -198,10 +273,13 @@ def _tell(failure: BaseException) -> None:
     _log.critical("failed: %s", said, exc_info=failure, extra={"pid": os.getpid()})
 
 
-async def _main(rt: Runtime, settings: S, serve: Serve[S], lifeline_fd: int | None) -> None:
+async def _main(
+    rt: Runtime, settings: S, serve: Serve[S], lifeline_fd: int | None, load: Callable[[], Settings]
+) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, rt.stop)
+    for number, how in _STOPS.items():
+        loop.add_signal_handler(number, rt.stop, how)
+    loop.add_signal_handler(signal.SIGHUP, rt.reconfigure, load, settings)
     if lifeline_fd is not None:
 
         def orphaned() -> None:

@@ -40,6 +40,7 @@ SHORT: Final[Tables] = {
         "backoff_unit": 0.02,
         "recover_factor": 2.0,
         "shutdown_graceful_timeout": 10.0,
+        "update_interval": 2.0,
     },
     "schedd": {
         "alive_interval": 0.5,

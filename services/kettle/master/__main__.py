@@ -2,14 +2,21 @@
 `python -m kettle.master`: wiring only.
 """
 
+from functools import partial
+
 from kettle.master.serve import STOP_S, serve
 from kettle.master.settings import MasterSettings
-from kettle.runtime import run
+from kettle.master.succession import Succession
+from kettle.runtime import EXIT_CLEAN, run
 
 
 def main() -> int:
+    succession = Succession()
     # No uvloop: a handful of processes and a signal of life from each per second need none.
-    return run("master", MasterSettings, serve, uvloop=False, drain=STOP_S)
+    status = run("master", MasterSettings, partial(serve, succession=succession), uvloop=False, drain=STOP_S)
+    if status == EXIT_CLEAN:
+        succession.take_place()
+    return status
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 import asyncio
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,17 +52,16 @@ class BringUp:
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
+        self._needs_database = any(role_of(name) in NEEDS_DATABASE for name in settings.daemon_list)
 
     @property
     def servers(self) -> list[str]:
         """
         The servers that are ours, in no order: they do not need each other.
         """
-        return [
-            name
-            for name, url in ((NATS, self._settings.nats_url), (POSTGRES, self._settings.database_url))
-            if not url
-        ]
+        nats = [] if self._settings.nats_url else [NATS]
+        postgres = [] if self._settings.database_url or not self._needs_database else [POSTGRES]
+        return nats + postgres
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """
@@ -100,7 +100,7 @@ class BringUp:
         return server
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
-        if self._settings.database_url:
+        if POSTGRES not in self.servers:
             return None
         template = self._settings.postgres_template
         server = EmbeddedPostgres(
@@ -112,7 +112,7 @@ class BringUp:
         return server
 
     async def _migrate(self) -> None:
-        if self._settings.migrate:
+        if self._settings.migrate and self._needs_database:
             from kettle.storage.database import Database
             from kettle.storage.migrate import migrate
 
@@ -125,7 +125,7 @@ class BringUp:
             service = Service(
                 name,
                 role=role_of(name),
-                environ=self._environ(name),
+                environ=partial(self._environ, name),
                 log=self._home.log / f"{name}.log",
                 cwd=self._home.path,
                 fds=[self._lifeline.read_fd],
@@ -146,13 +146,16 @@ class BringUp:
             "KETTLE_POOL": settings.pool,
             "KETTLE_HOME": str(self._home.path),
             "KETTLE_NATS_URL": self.nats_url,
-            "KETTLE_NATS_CREDENTIALS": self._credentials(instance.role),
+            "KETTLE_NATS_CREDENTIALS": self.credentials(instance.role),
         }
         if instance.role in NEEDS_DATABASE:
             variables["KETTLE_DATABASE_URL"] = self.database_url
         return variables | instance.variables() | settings.environment.get(name, {})
 
-    def _credentials(self, role: str) -> str:
+    def credentials(self, role: str) -> str:
+        """
+        The path of the seed with which a role, or the person, connects to the bus; empty: it needs none.
+        """
         own = self._home.credential(role)
         return str(own) if not self._settings.nats_url or own.exists() else self._settings.nats_credentials
 
@@ -165,8 +168,9 @@ class BringUp:
         PoolFile(
             pool=self._settings.pool,
             nats_url=self.nats_url,
-            credentials=self._credentials(PERSON),
+            credentials=self.credentials(PERSON),
             user=login_name(),
+            master=self._settings.own_name,
             database_url=self.database_url,
         ).save(self._home.path)
 

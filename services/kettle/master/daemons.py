@@ -8,16 +8,29 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.master import hangs
 from kettle.pool.logs import log_tail
 
 _LOG_LIMIT: Final = 16 << 20
 _ROOM: Final = 8 << 20
 """Free bytes without which a server that could not write would be started in vain."""
+
+
+Asked = Literal["peaceful", "graceful", "fast", "kill", "abort", "renew"]
+
+_SIGNALS: Final[Mapping[Asked, signal.Signals]] = {
+    "peaceful": signal.SIGUSR1,
+    "graceful": signal.SIGTERM,
+    "fast": signal.SIGQUIT,
+    "kill": signal.SIGKILL,
+    "abort": signal.SIGABRT,
+    "renew": signal.SIGHUP,
+}
 
 
 class Daemon(Protocol):
@@ -58,15 +71,15 @@ class Daemon(Protocol):
         """
         ...
 
-    def kill(self) -> None:
+    def ask(self, what: Asked) -> None:
         """
-        End the process for certain.
+        Have the process end in some way, or take on changed settings; nothing if it does not run.
         """
         ...
 
-    async def stop(self, grace_s: float) -> None:
+    def keep_stacks(self) -> Path | None:
         """
-        Ask the process to end, and end it for certain after `grace_s` seconds.
+        After the end of one that was asked to `abort`: the file in which it is kept where it was; None if it is not known.
         """
         ...
 
@@ -95,7 +108,7 @@ class Service:
         name: str,
         *,
         role: str = "",
-        environ: Mapping[str, str],
+        environ: Callable[[], Mapping[str, str]],
         log: Path,
         cwd: Path,
         fds: Sequence[int],
@@ -111,6 +124,7 @@ class Service:
         self._fds = tuple(fds)
         self._process: asyncio.subprocess.Process | None = None
         self._said = 0
+        self._hang: hangs.Hang | None = None
 
     @property
     def pid(self) -> int:
@@ -139,7 +153,7 @@ class Service:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=dict(self._environ),
+                env=dict(self._environ()),
                 cwd=self._cwd,
                 pass_fds=self._fds,
                 start_new_session=True,
@@ -154,26 +168,23 @@ class Service:
         assert self._process is not None, "not started"
         return await self._process.wait()
 
-    def kill(self) -> None:
+    def ask(self, what: Asked) -> None:
         """
-        SIGKILL, which also ends a process that is stopped.
-        """
-        self._signal(signal.SIGKILL)
-
-    async def stop(self, grace_s: float) -> None:
-        """
-        SIGTERM, at which a service drains; SIGKILL after `grace_s` seconds.
+        The signals of `kettle.runtime.service`.
         """
         if not self.pid:
             return
-        self._signal(signal.SIGTERM)
+        if what == "abort":
+            self._hang = hangs.look(self.pid, self._log)
+        self._signal(_SIGNALS[what])
         self._signal(signal.SIGCONT)  # one that somebody has stopped would not hear the first
-        try:
-            async with asyncio.timeout(grace_s):
-                await self.wait()
-        except TimeoutError:
-            self.kill()
-            await self.wait()
+
+    def keep_stacks(self) -> Path | None:
+        """
+        What the service wrote when it was aborted, with what the kernel knew of it.
+        """
+        hang, self._hang = self._hang, None
+        return hangs.keep(hang, self._log, self.name) if hang is not None else None
 
     def last_words(self) -> str:
         """
@@ -204,6 +215,7 @@ class Server:
         self.name = name
         self._server = server
         self._ails = ""
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -220,23 +232,30 @@ class Server:
 
     async def wait(self) -> int:
         """
-        Wait for the end of the server.
+        Wait for the end of the server, and until it has let go of its directory.
         """
-        return await self._server.wait()
+        status = await self._server.wait()
+        if self._ending is not None:
+            await self._ending
+            self._ending = None
+        return status
 
-    def kill(self) -> None:
+    def ask(self, what: Asked) -> None:
         """
-        SIGKILL.
+        A server has its own sequence of signals and times to end, and no settings of ours to read again.
         """
-        if pid := self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if what in {"kill", "abort"}:
+            if pid := self.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        elif what != "renew" and (self._ending is None or self._ending.done()):
+            self._ending = asyncio.create_task(self._server.stop(), name=f"stop {self.name}")
 
-    async def stop(self, grace_s: float) -> None:
+    def keep_stacks(self) -> Path | None:
         """
-        End the server; it has its own sequence of signals and times.
+        Nothing: a server gives no signs of life, so it is never missed.
         """
-        await self._server.stop()
+        return None
 
     def last_words(self) -> str:
         """

@@ -1,21 +1,25 @@
 """
-Keeping one service or server running: start, watch, wait, start again.
+Keeping one service or server as it should be: the hands of `kettle.master.domain.child`.
 """
 
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from kettle.embedded import EmbeddedError
 from kettle.master.daemons import Daemon
-from kettle.master.domain.restart import Again, Leave, after_end, silent
+from kettle.master.domain import child
+from kettle.master.domain.child import ALIVE, Child, How, Phase, Step
+from kettle.master.domain.order import manner
 from kettle.master.settings import MasterSettings
-from kettle.pool.roster import DaemonState
+from kettle.pool.roster import DaemonState, Status
+from kettle.runtime import SETTINGS_SAID
 from kettle.runtime.notify import STANDBY
 
 _log: Final = logging.getLogger(__name__)
@@ -23,6 +27,19 @@ _log: Final = logging.getLogger(__name__)
 _DID_NOT_START: Final = 1
 _LOOK_S: Final = 1.0
 _KILLED_S: Final = 5.0
+
+_STATUS: Final[Mapping[Phase, Status]] = {
+    "off": "off",
+    "waiting": "waiting",
+    "launching": "starting",
+    "starting": "starting",
+    "running": "running",
+    "standby": "standby",
+    "stopping": "stopping",
+    "hung": "stopping",
+    "left": "left",
+}
+"""What others call the phases."""
 
 
 class StartGivenUpError(Exception):
@@ -37,24 +54,34 @@ class StartGivenUpError(Exception):
 
 class Keeper:
     """
-    One daemon and the record of its life.  `keep` runs until `stop`, or until the daemon is left alone.
+    One daemon and the record of its life.  `keep` runs until `stop`.
     """
 
-    def __init__(self, daemon: Daemon, settings: MasterSettings, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, daemon: Daemon, settings: MasterSettings, changed: Callable[[], None], *, wanted: bool = True
+    ) -> None:
         """
-        `changed` is called after each change of `state`.
+        `changed` is called after each change of `state`; one that is not `wanted` is not started.
         """
         self.daemon = daemon
-        self.state = DaemonState(name=daemon.name, status="waiting")
+        self.settings = settings
         self.ready = asyncio.Event()
-        """Set when the daemon was ready for the first time."""
-        self._settings = settings
+        """Set when the daemon was ready for the first time, or is switched off."""
+        self.said = asyncio.Event()
+        """Set when it has said what came of the last `renew`."""
+        self.patient = False
+        """Whether failures are no reason to give up: the pool has been up."""
+        self._child = Child(due=time.monotonic()) if wanted else Child(phase="off", wanted=False)
+        self.state = DaemonState(name=daemon.name, status=self._status())
         self._changed = changed
-        self._stopping = asyncio.Event()
-        self._serves = False
-        self._sign = 0.0
-        self._began = 0.0
+        self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._over = False
+        self._ended: asyncio.Future[int] | None = None
+        self._looked = time.monotonic()
         self._why = ""
+        if not wanted:
+            self.ready.set()
 
     @property
     def name(self) -> str:
@@ -63,6 +90,13 @@ class Keeper:
         """
         return self.daemon.name
 
+    @property
+    def wanted(self) -> bool:
+        """
+        Whether it is to run.
+        """
+        return self._child.wanted
+
     async def keep(self) -> None:
         """
         Run the daemon, again and again.
@@ -70,131 +104,209 @@ class Keeper:
         Raises:
             StartGivenUpError: it failed too often before it was ever ready.
         """
-        failures = 0
         try:
-            while not self._stopping.is_set():
-                status = await self._once()
-                if self._stopping.is_set():
-                    break
-                verdict = after_end(
-                    self._settings.backoff,
-                    failures=failures,
-                    ran_s=time.monotonic() - self._began,
-                    status=status,
-                )
-                self._note_end(status, verdict)
-                self._give_up(status, verdict, failures + 1)
-                if isinstance(verdict, Leave):
-                    return
-                failures = verdict.failures
-                await self._pause(verdict.delay)
+            while not (self._over and self._child.phase == "off"):
+                await self._turn()
         finally:
             await self._end_now()
 
-    async def stop(self) -> None:
+    async def stop(self, how: How = "graceful") -> None:
         """
-        End the daemon and do not start it again.
+        End the daemon for good; returns when it has ended.
         """
-        self._stopping.set()
-        if self.daemon.pid:
-            self._set(status="stopping")
-            await self.daemon.stop(self._settings.shutdown_graceful_timeout)
-        self._set(status="stopped", pid=0, since=time.time())
+        self._over = True
+        self.off(how)
+        await self.is_off()
+
+    async def is_off(self) -> None:
+        """
+        Wait until it has ended, or is wanted again.
+        """
+        while not (self._child.wanted or self._child.phase == "off"):
+            self._settled.clear()
+            await self._settled.wait()
+
+    def off(self, how: How = "graceful") -> None:
+        """
+        Have it end, and do not start it again.
+        """
+        how = manner(self.name, how)
+        self._take(child.off(self._child, how, now=time.monotonic(), rules=self.settings.rules))
+
+    def on(self) -> None:
+        """
+        Have it run.
+        """
+        self._take(child.on(self._child, now=time.monotonic()))
+
+    def restart(self, how: How = "graceful") -> None:
+        """
+        Have it end and be started again.
+        """
+        how = manner(self.name, how)
+        self._take(child.restart(self._child, how, now=time.monotonic(), rules=self.settings.rules))
+
+    def renew(self) -> bool:
+        """
+        Have it read its settings again; whether it is there to hear of it.  What it says is then in `state.settings`.
+        """
+        changed = child.renew(self._child)
+        self.said.clear()
+        self._take(changed)
+        return bool(changed[1])
 
     def heard(self, said: Mapping[str, str]) -> None:
         """
         The daemon said something of itself.
         """
-        self._sign = time.monotonic()
-        if "READY" in said:
-            self._is_ready(standby=said.get("STATUS") == STANDBY)
+        if SETTINGS_SAID in said:
+            self._note(settings=said[SETTINGS_SAID])
+            self.said.set()
+        ready, standby = "READY" in said, said.get("STATUS") == STANDBY
+        before = self._child
+        self._child = child.heard(before, now=time.monotonic(), ready=ready, standby=standby)
+        if ready:
+            self._is_ready()
 
-    async def _once(self) -> int:
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    async def _turn(self) -> None:
         """
-        One life of the daemon; how it ended.
+        Wait for the next thing to happen to the daemon, and do what follows.
         """
-        self._began = self._sign = time.monotonic()
-        self._serves = False
-        self._set(status="starting", pid=0, since=time.time(), starts=self.state.starts + 1)
+        period = min(_LOOK_S, self.settings.not_responding_timeout / 4)
+        wake = asyncio.ensure_future(self._wake.wait())
+        try:
+            waited: set[asyncio.Future[Any]] = {wake} if self._ended is None else {wake, self._ended}
+            await asyncio.wait(waited, timeout=self._patience(period), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            wake.cancel()
+        self._wake.clear()
+        if self._ended is not None and self._ended.done():
+            status, self._ended = self._ended.result(), None
+            await self._finish(status)
+        now = time.monotonic()
+        self._do_what_ails()
+        if not self.daemon.notifies:  # a server: it gives no signs, so none is missed
+            self._child = msgspec.structs.replace(self._child, sign=now)
+        change = child.tick(
+            self._child, now=now, looked=self._looked, period=period, rules=self.settings.rules
+        )
+        self._looked = now
+        if self._take(change, awake=False):
+            await self._start()
+
+    def _patience(self, period: float) -> float | None:
+        if self._child.phase in {"off", "left"}:
+            return None
+        until = self._child.due - time.monotonic()
+        if self._child.phase == "waiting":
+            return max(0.0, until)
+        if self._child.phase in {"stopping", "hung"}:
+            return None if until == math.inf else max(0.0, until)
+        return period
+
+    def _do_what_ails(self) -> None:
+        if self._child.phase in {"starting", "running", "standby"} and (why := self.daemon.ailment()):
+            _log.error("%s does not do its work, starting it again: %s", self.name, why)
+            self.daemon.ask("kill")
+
+    async def _start(self) -> None:
+        self._note(pid=0, since=time.time(), starts=self.state.starts + 1)
         try:
             await self.daemon.start()
         except (OSError, EmbeddedError) as error:
             self._why = f": {error}"
             _log.error("%s does not start: %s", self.name, error)
-            return _DID_NOT_START
-        if self._stopping.is_set():  # asked while it was being started
-            await self.daemon.stop(self._settings.shutdown_graceful_timeout)
-        self._set(pid=self.daemon.pid)
-        if not self.daemon.notifies:
-            self._is_ready()
-        return await self._watch()
-
-    async def _watch(self) -> int:
-        period = min(_LOOK_S, self._settings.not_responding_timeout / 4)
-        ended = asyncio.ensure_future(self.daemon.wait())
-        looked = time.monotonic()
-        try:
-            while not (await asyncio.wait({ended}, timeout=period))[0]:
-                now = time.monotonic()
-                if (self.daemon.notifies and self._hangs(now, looked, period)) or self._ails():
-                    self.daemon.kill()
-                looked = now
-            return ended.result()
-        finally:
-            ended.cancel()
-
-    def _ails(self) -> bool:
-        if why := self.daemon.ailment():
-            _log.error("%s does not do its work, starting it again: %s", self.name, why)
-        return bool(why)
-
-    def _hangs(self, now: float, looked: float, period: float) -> bool:
-        if now - looked > 3 * period:
-            self._sign = now  # we were stopped ourselves; what it said meanwhile is still to be read
-        timeout = self._settings.not_responding_timeout if self._serves else self._settings.start_timeout
-        if not silent(now=now, last_sign=self._sign, timeout=timeout, looked=looked, period=period):
-            return False
-        _log.error("%s hangs: no sign of life for %.1f s, killing it", self.name, now - self._sign)
-        return True
-
-    def _is_ready(self, *, standby: bool = False) -> None:
-        self._serves = True
-        self._set(status="standby" if standby else "running")
-        self.ready.set()
-
-    def _note_end(self, status: int, verdict: Again | Leave) -> None:
-        how = f"status {status}" if status >= 0 else f"signal {-status}"
-        match verdict:
-            case Again(delay=delay):
-                _log.warning("%s ended with %s, starting it again in %.2f s", self.name, how, delay)
-                self._set(status="waiting", pid=0, since=time.time(), last_exit=how)
-            case Leave(reason=reason):
-                _log.warning("%s ended with %s: %s", self.name, how, reason)
-                self._set(status="left", pid=0, since=time.time(), last_exit=how)
-
-    def _give_up(self, status: int, verdict: Again | Leave, failures: int) -> None:
-        if self.ready.is_set():
+            await self._finish(_DID_NOT_START)
             return
-        if isinstance(verdict, Leave):
-            raise StartGivenUpError(
-                self.name, f"{verdict.reason} (status {status})", self.daemon.last_words()
-            )
-        if failures >= self._settings.start_attempts:
-            raise StartGivenUpError(self.name, f"ended {failures} times{self._why}", self.daemon.last_words())
+        self._ended = asyncio.ensure_future(self.daemon.wait())
+        self._note(pid=self.daemon.pid)
+        now = time.monotonic()
+        self._take(child.launched(self._child, now=now, rules=self.settings.rules))
+        if not self.daemon.notifies:
+            self._child = child.heard(self._child, now=now, ready=True, standby=False)
+            self._is_ready()
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
+    async def _finish(self, status: int) -> None:
+        """
+        The process is over, or never was.
+        """
+        before = self._child
+        how = f"status {status}" if status >= 0 else f"signal {-status}"
+        if before.phase == "hung":
+            how, hangs = f"{how} (hung)", self.state.hangs + 1
+            self._note(hangs=hangs)
+            if (kept := await asyncio.to_thread(self.daemon.keep_stacks)) is not None:
+                _log.error("where %s hung is in %s", self.name, kept)
+        now = time.monotonic()
+        # What was asked of it while the stacks were being written counts, too.
+        before = self._child
+        self._child = after = child.ended(before, status, now=now, rules=self.settings.rules)
+        if after.phase == "left":
+            _log.warning("%s ended with %s: %s", self.name, how, after.left)
+        elif after.failures:
+            _log.warning("%s ended with %s, starting it again in %.2f s", self.name, how, after.due - now)
+        self._note(pid=0, since=time.time(), last_exit=how)
+        self._settled.set()
+        self._give_up(status)
+
+    def _give_up(self, status: int) -> None:
+        if self.patient or self.ready.is_set():
+            return
+        if self._child.phase == "left":
+            raise StartGivenUpError(
+                self.name, f"{self._child.left} (status {status})", self.daemon.last_words()
+            )
+        if self._child.failures >= self.settings.start_attempts:
+            times = self._child.failures
+            raise StartGivenUpError(self.name, f"ended {times} times{self._why}", self.daemon.last_words())
 
     async def _end_now(self) -> None:
         # Reached with a living process only if the master itself failed or is cancelled.
+        if self._ended is not None:
+            self._ended.cancel()
         if self.daemon.pid:
-            self.daemon.kill()
+            self.daemon.ask("kill")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_KILLED_S):
                     await self.daemon.wait()
 
-    def _set(self, **changes: object) -> None:
-        self.state = msgspec.structs.replace(self.state, **changes)
-        self._changed()
+    # -- what follows ------------------------------------------------------------------------------------------------
+
+    def _take(self, change: child.Change, *, awake: bool = True) -> bool:
+        """
+        Carry out what was decided; whether it is to be started, which the keeper does in its own turn.
+        """
+        self._child, steps = change
+        for step in steps:
+            if step != "start":
+                self._tell(step)
+        self._note()
+        self._settled.set()
+        if awake:
+            self._wake.set()
+        return "start" in steps
+
+    def _tell(self, step: Step) -> None:
+        if step == "abort":
+            silence = time.monotonic() - self._child.sign
+            _log.error("%s hangs: no sign of life for %.1f s, ending it", self.name, silence)
+        elif step == "kill":
+            _log.error("%s has not ended when it was asked to, killing it", self.name)
+        if step != "start" and self._child.phase in ALIVE:
+            self.daemon.ask(step)
+
+    def _is_ready(self) -> None:
+        if self._child.phase in {"running", "standby"}:
+            self._note()
+            self.ready.set()
+
+    def _status(self) -> Status:
+        return _STATUS[self._child.phase]
+
+    def _note(self, **changes: object) -> None:
+        before, status = self.state, self._status()
+        self.state = msgspec.structs.replace(before, status=status, **changes)
+        if self.state != before:
+            self._changed()

@@ -24,6 +24,15 @@ async def sweep(home: Home) -> None:
     await asyncio.to_thread(_sweep, home)
 
 
+async def sweep_orphans(home: Home) -> None:
+    """
+    End every process of the pool that none of our daemons is responsible for, and leave the sandboxes to their startd.
+    """
+    ended = await asyncio.to_thread(processes.end_orphans, home.pool_id(), home.execute, of=os.getpid())
+    for process in ended:
+        _log.warning("its startd is switched off, ended pid %d: %s", process.pid, process.command[:200])
+
+
 def _sweep(home: Home) -> None:
     us = frozenset({os.getpid()})
     for process in processes.of_pool(home.pool_id(), home.execute, but=us):

@@ -2,10 +2,12 @@
 What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times.
 """
 
-from typing import Annotated
+import socket
+from typing import Annotated, Literal
 
 import msgspec
 
+from kettle.master.domain.child import Rules
 from kettle.master.domain.order import DAEMON_LIST, Instance
 from kettle.master.domain.restart import Backoff
 from kettle.runtime import Hidden, Secret, Settings
@@ -39,7 +41,27 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     start_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
     """How often a service may fail while the pool is being started before the start as a whole has failed."""
     shutdown_graceful_timeout: Seconds = 1800.0
-    """Seconds for a service to finish what it has begun when it is stopped; then it is killed."""
+    """Seconds for a service to finish what it has begun when it is stopped; then it is to end fast."""
+    shutdown_fast_timeout: Seconds = 300.0
+    """Seconds for a service to end fast; then it is killed."""
+    abort_timeout: Seconds = 10.0
+    """Seconds for a service that hangs to write down its stacks and end; then it is killed."""
+    name: str = ""
+    """The master's name on the bus, by which administrators address the host; empty: its host name."""
+    administrators: tuple[str, ...] = ()
+    """Who may switch the daemons of this host, by login name; none: the account of the master."""
+    update_interval: Seconds = 300.0
+    """Between repeats of the master's ad (MASTER_UPDATE_INTERVAL)."""
+    linux_kernel_tuning_script: tuple[str, ...] = ()
+    """Program with arguments that tunes the host when the master starts (LINUX_KERNEL_TUNING_SCRIPT); its output is logged."""
+    kernel_tuning_timeout: Seconds = 60.0
+    """Seconds for it; then it is killed, and the services start all the same."""
+    new_binary_restart: Literal["GRACEFUL", "PEACEFUL", "NEVER"] = "GRACEFUL"
+    """What to do when another version was installed: restart the host gracefully or peacefully, or only say so."""
+    check_new_exec_interval: Seconds = 300.0
+    """Between two looks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
+    new_binary_delay: Annotated[float, msgspec.Meta(ge=0)] = 120.0
+    """Seconds for which an installation must not have changed before it is used (MASTER_NEW_BINARY_DELAY)."""
     minimum_disk_mib: Annotated[int, msgspec.Meta(ge=0)] = 128
     """Free space below which the master stops."""
     disk_interval: Seconds = 10.0
@@ -54,20 +76,39 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself."""
 
     def __post_init__(self) -> None:
+        if self.linux_kernel_tuning_script and not self.linux_kernel_tuning_script[0].startswith("/"):
+            raise ValueError(
+                f"linux_kernel_tuning_script: '{self.linux_kernel_tuning_script[0]}' is no absolute path"
+            )
         for daemon in self.daemon_list:
             Instance.parse(daemon)
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 
     @property
-    def backoff(self) -> Backoff:
+    def own_name(self) -> str:
         """
-        The rule for restarts.
+        The master's name on the bus.
         """
-        return Backoff(
+        return self.name or socket.gethostname()
+
+    @property
+    def rules(self) -> Rules:
+        """
+        The times by which the daemons are kept.
+        """
+        backoff = Backoff(
             constant=self.backoff_constant,
             unit=self.backoff_unit,
             factor=self.backoff_factor,
             ceiling=self.backoff_ceiling,
             recover=self.recover_factor,
+        )
+        return Rules(
+            backoff=backoff,
+            start=self.start_timeout,
+            not_responding=self.not_responding_timeout,
+            graceful=self.shutdown_graceful_timeout,
+            fast=self.shutdown_fast_timeout,
+            abort=self.abort_timeout,
         )

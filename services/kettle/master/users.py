@@ -6,7 +6,7 @@ import os
 import pwd
 from collections.abc import Mapping, Sequence
 
-from kettle.auth.permissions import MONITOR, permissions
+from kettle.auth.permissions import ADMINISTRATOR, MONITOR, permissions
 from kettle.embedded import Permissions
 from kettle.master.domain.order import role_of, shards
 from kettle.wire.identity import Identity, daemon, user
@@ -14,6 +14,9 @@ from kettle.wire.subjects import Subjects
 
 PERSON = "user"
 """The name of the person's credential."""
+
+MASTER = "master"
+"""The name of the master's own credential."""
 
 AUDIT = "audit"
 """The name of the credential with which `kettle log check` reads the frames."""
@@ -35,7 +38,7 @@ def bus_users(pool: str, daemons: Sequence[str]) -> dict[str, Permissions]:
     """
     subjects = Subjects(pool)
     owned = shards(daemons)
-    identities: dict[str, Identity] = {role: daemon(role) for role in (*map(role_of, daemons), AUDIT)}
+    identities: dict[str, Identity] = {role: daemon(role) for role in (*map(role_of, daemons), AUDIT, MASTER)}
     identities[MONITOR] = daemon(MONITOR)
     identities[PERSON] = user(login_name())
     return {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
@@ -44,7 +47,8 @@ def bus_users(pool: str, daemons: Sequence[str]) -> dict[str, Permissions]:
 def _allowed(
     name: str, subjects: Subjects, identity: Identity, owned: Mapping[str, Sequence[str]]
 ) -> Permissions:
-    publish, subscribe = permissions(name, subjects, identity, shards=owned)
+    role = ADMINISTRATOR if name == PERSON else name
+    publish, subscribe = permissions(role, subjects, identity, shards=owned)
     if name == PERSON:  # the pool is theirs: nobody's events are closed to them
         more = permissions(MONITOR, subjects, identity)
         publish, subscribe = [*publish, *more[0]], [*subscribe, *more[1]]

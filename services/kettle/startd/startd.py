@@ -97,6 +97,8 @@ class Startd:
         self._cache = cache
         self._tasks = tasks
         self._telemetry = telemetry
+        self._hurry: float | None = None
+        """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self)
@@ -171,7 +173,9 @@ class Startd:
                 self._bury(attempt, _failed(stop))
             else:
                 limit = self._specs.kill_timeout(self.machine.claims[name], moment())
-                self._tenancy.end(attempt, stop, limit=limit)
+                self._tenancy.end(
+                    attempt, stop, limit=limit if self._hurry is None else min(limit, self._hurry)
+                )
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 
@@ -342,11 +346,25 @@ class Startd:
         """
         await self._books.watch(self._advertiser.now)
 
-    async def drain(self) -> None:
+    async def finish(self, hurried: asyncio.Event) -> None:
         """
-        End all jobs and claims, and say so; returns when the bus knows.
+        Begin nothing any more; returns when the last job has ended by itself, or as soon as it is `hurried`.
         """
         self.machine.stopping = True
+        self._advertiser.now()
+        waiting = [asyncio.ensure_future(self._tenancy.emptied()), asyncio.ensure_future(hurried.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    async def drain(self, *, fast: bool = False) -> None:
+        """
+        End all jobs and claims, and say so; returns when the bus knows.  `fast`: jobs are not given time to end.
+        """
+        self.machine.stopping = True
+        self._hurry = 0.0 if fast else self._settings.shutdown_kill_timeout
         self._advertiser.now()
         self.record(claims.shut_down(self.machine, moment()))
         await self._tenancy.emptied()

@@ -49,7 +49,9 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
     async with running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry) as startd:
         rt.loop(_ready(rt, startd), name="ready")
         await rt.stopping.wait()
-        await startd.drain()
+        if rt.how == "peaceful":
+            await startd.finish(rt.hurried)
+        await startd.drain(fast=rt.how == "fast")
 
 
 async def _ready(rt: Runtime, startd: Startd) -> None:

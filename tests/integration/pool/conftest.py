@@ -4,8 +4,11 @@ A pool of dummy services under a real master, without servers.
 
 import os
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,33 @@ class DummyPool:
             lifeline_fd=None if detached else self._lifeline.read_fd,
         )
 
+    def install(self, version: str) -> None:
+        """
+        As an installer does: this version of Kettle is the installed one from now on.
+        """
+        top = self.home.parent / "dummies"
+        for old in top.glob("kettle-*.dist-info"):
+            shutil.rmtree(old)
+        new = top / f"kettle-{version}.dist-info"
+        new.mkdir()
+        (new / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kettle\nVersion: {version}\n")
+        (new / "RECORD").write_text(f"kettle/first/__main__.py,sha256={version},1\n")
+
+    def kettle(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """
+        A `kettle` command for this pool.
+        """
+        servers = {"KETTLE_NATS_URL", "KETTLE_DATABASE_URL"}
+        clean = {name: value for name, value in self.environ.items() if name not in servers}
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "kettle.cli", *arguments],
+            env={**clean, "KETTLE_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
     def cut(self) -> None:
         self._lifeline.close()
 
@@ -94,12 +124,40 @@ def alive(pid: int) -> bool:
     return processes.start_ticks(pid) != 0
 
 
-@pytest.fixture
-def dummies(tmp_path: Path) -> Iterator[DummyPool]:
+@contextmanager
+def dummy_pool(tmp_path: Path, roles: list[str]) -> Generator[DummyPool]:
     lifeline = make_lifeline()
-    dummy = DummyPool(tmp_path, lifeline, ["first", "second"])
+    dummy = DummyPool(tmp_path, lifeline, roles)
     try:
         yield dummy
     finally:
         pool.down(dummy.home, deadline_s=5.0)
         lifeline.close()
+
+
+@pytest.fixture
+def dummies(tmp_path: Path) -> Iterator[DummyPool]:
+    with dummy_pool(tmp_path, ["first", "second"]) as dummy:
+        yield dummy
+
+
+@pytest.fixture
+def switched(dummies: DummyPool) -> DummyPool:
+    """
+    A pool of dummies that runs a NATS server of its own, so that its master hears commands.
+    """
+    del dummies.environ["KETTLE_NATS_URL"]
+    return dummies
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[DummyPool]:
+    """
+    The same with a dummy in the place of the startd, too.
+    """
+    with dummy_pool(tmp_path, ["startd", "second"]) as dummy:
+        del dummy.environ["KETTLE_NATS_URL"]
+        # The settings that a personal pool starts with are those of the real services.
+        (tmp_path / "empty.toml").touch()
+        dummy.environ["KETTLE_CONFIG"] = str(tmp_path / "empty.toml")
+        yield dummy

@@ -68,7 +68,7 @@ def test_credentials_are_for_their_owner_alone(served: DummyPool) -> None:
     """
     served.up(MASTER_THROWAWAY="true")
     keys = {path.stem: path for path in (served.home / "credentials").glob("*.nk")}
-    assert {"audit", "collector", "monitor", "user"} == set(keys)
+    assert {"audit", "collector", "master", "monitor", "user"} == set(keys)
     assert keys["user"].read_text() != keys["collector"].read_text()
     files = [
         *keys.values(),

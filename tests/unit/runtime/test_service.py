@@ -1,10 +1,12 @@
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 
 import pytest
 
-from kettle.runtime import Runtime, Settings, leaves
+from kettle.runtime import Notifier, Runtime, Settings, SettingsError, leaves
 
 SETTINGS = Settings()
 
@@ -157,3 +159,117 @@ def test_leaves_of_nested_groups() -> None:
     """
     a, b, c = ValueError("a"), KeyError("b"), OSError("c")
     assert [a, b, c] == leaves(ExceptionGroup("", [a, ExceptionGroup("", [b, c])]))
+
+
+async def test_a_peaceful_stop_has_no_deadline_until_it_is_hurried() -> None:
+    """
+    A service that stops peacefully waits as long as it wants; the next stop gives it the drain time.
+    """
+    rt = Runtime("startd", drain=0.01)
+    journal: list[str] = []
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        rt.stop("peaceful")
+        await rt.stopping.wait()
+        await asyncio.sleep(0.05)
+        journal.append(rt.how)
+        rt.stop("graceful")
+        await rt.hurried.wait()
+        journal.append(rt.how)
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        await rt.host(SETTINGS, serve)
+    assert ["peaceful", "graceful"] == journal
+
+
+async def test_a_third_stop_ends_a_peaceful_one_at_once() -> None:
+    """
+    Peaceful, then graceful, then at once.
+    """
+    rt = Runtime("startd", drain=1000.0)
+
+    async def serve(rt: Runtime, _settings: Settings) -> None:
+        for how in ("peaceful", "graceful", "fast"):
+            rt.stop(how)
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        await rt.host(SETTINGS, serve)
+
+
+class Supervisor:
+    """
+    Hears what a service says of itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.setblocking(False)
+        self.notifier = Notifier(str(path))
+
+    def said(self) -> str:
+        return self._socket.recv(4096).decode()
+
+    def close(self) -> None:
+        self.notifier.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    with closing(Supervisor(tmp_path / "notify")) as supervisor:
+        yield supervisor
+
+
+async def test_changed_settings_end_a_supervised_service_without_draining(supervisor: Supervisor) -> None:
+    """
+    It ends as in a crash, so what it does goes on elsewhere, and says that it is to be started again.
+    """
+    rt = Runtime("startd", notifier=supervisor.notifier)
+    journal: list[str] = []
+
+    async def serve(rt: Runtime, settings: Settings) -> None:
+        rt.reconfigure(lambda: Settings(pool="another"), settings)
+        await rt.stopping.wait()
+        journal.append("drains")
+
+    async with asyncio.timeout(5):
+        await rt.host(SETTINGS, serve)
+    assert rt.renewed
+    assert [] == journal
+    assert supervisor.said() == "X_KETTLE_SETTINGS=changed"
+
+
+async def test_the_same_settings_change_nothing(supervisor: Supervisor) -> None:
+    """
+    A service whose settings are as they were goes on.
+    """
+    rt = Runtime("startd", notifier=supervisor.notifier)
+    rt.reconfigure(Settings, SETTINGS)
+    assert not rt.renewed
+    assert supervisor.said() == "X_KETTLE_SETTINGS=unchanged"
+
+
+async def test_settings_that_cannot_be_used_change_nothing(supervisor: Supervisor) -> None:
+    """
+    The service goes on with those that it has, and says why.
+    """
+
+    def load() -> Settings:
+        raise SettingsError("kettle.toml: [startd] nmu_cpus: unknown setting")
+
+    rt = Runtime("startd", notifier=supervisor.notifier)
+    rt.reconfigure(load, SETTINGS)
+    assert not rt.renewed
+    assert supervisor.said() == ("X_KETTLE_SETTINGS=refused: kettle.toml: [startd] nmu_cpus: unknown setting")
+
+
+async def test_nobody_ends_where_nobody_would_start_it_again() -> None:
+    """
+    A service without a supervisor goes on with the settings that it has.
+    """
+    rt = Runtime("startd")
+    rt.reconfigure(lambda: Settings(pool="another"), SETTINGS)
+    assert not rt.renewed

@@ -196,7 +196,7 @@ class Nemesis:
         return not self._pool.lives
 
     def _stopping(self) -> bool:
-        return any(daemon.status in {"stopping", "stopped"} for daemon in self._pool.state.daemons)
+        return any(daemon.status in {"stopping", "off"} for daemon in self._pool.state.daemons)
 
     async def _whole(self, fault: Fault, outcome: Outcome) -> None:
         if fault.kind == "crash":

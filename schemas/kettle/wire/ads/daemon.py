@@ -1,8 +1,18 @@
 """Ads that are more than a map: what a schedd asks for, and what a startd keeps private."""
 
+import re
+from typing import Final
+
 import msgspec
 
 from kettle.wire.ads.types import Ad
+
+_NO_NAME: Final = re.compile(r"\W", re.ASCII)
+
+
+def prefix_of(daemon: str) -> str:
+    """`SCHEDD_AP1_2` for `schedd.ap1#2`: with what its attributes begin in the ad of its master."""
+    return _NO_NAME.sub("_", daemon).upper()
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):

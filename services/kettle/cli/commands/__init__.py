@@ -28,6 +28,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "classad": "try out expressions, convert and match ads",
     },
     "for those who run a pool": {
+        "on": "switch daemons of a host on",
+        "off": "switch them off",
+        "restart": "end them and start them again",
+        "reconfig": "have them read their settings again",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
         "log": "read, prove and repair the event log",

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.cli.jobs import number
+from kettle.cli.masters import show_masters
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Cell, Screen, plain
 from kettle.cli.spans import counted, run_time, size
@@ -24,6 +25,7 @@ What the pool consists of and does: the services of this machine's pool, the mac
 examples:
   kettle status
   kettle status --slots             every slot, dynamic ones too
+  kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
   kettle status --json
 """
@@ -38,7 +40,7 @@ _STYLES: Final = {
     "starting": "idle",
     "waiting": "bad",
     "stopping": "idle",
-    "stopped": "dim",
+    "off": "dim",
     "left": "dim",
 }
 _SLOT_STYLES: Final = {"claimed": "running", "unclaimed": "", "drained": "idle", "owner": "dim"}
@@ -49,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
+    parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
     parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")
     json_option(parser)
@@ -62,6 +65,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.ads:
         ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=arguments.constraint))
         _show_ads(ads, screen)
+        return 0
+    if arguments.master:
+        ads = with_pool(arguments, lambda pool: pool.ads("DaemonMaster", constraint=arguments.constraint))
+        show_masters(ads, screen)
         return 0
     local = _local(arguments.home)
 

@@ -60,5 +60,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         )
         return 0
     screen.say(f"The pool is {'up' if started.new else 'already up'} in {started.home}.")
+    if off := [daemon.name for daemon in started.state.daemons if daemon.status == "off"]:
+        screen.note(f"Switched off is: {', '.join(off)}.  Switch it on with: kettle on.")
     screen.note("Send it jobs with: kettle submit FILE.  Stop it with: kettle down.")
     return 0

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from kettle.master.domain.child import How
+
 DAEMON_LIST: Final = ("collector", "negotiator", "schedd", "shadow", "startd", "accounting", "gateway")
 """HTCondor's name for what a master runs; here a pool of one machine."""
 
@@ -71,6 +73,13 @@ def shards(daemons: Sequence[str]) -> dict[str, tuple[str, ...]]:
         name = f"schedd.{instance.name or 'schedd'}" if role == "schedd" else role
         owned.setdefault(role, {})[name] = None
     return {role: tuple(names) for role, names in owned.items()}
+
+
+def manner(daemon: str, how: How) -> How:
+    """
+    How a service ends: only a startd has jobs to wait for, every other one has done its part when these have ended.
+    """
+    return "graceful" if how == "peaceful" and role_of(daemon) != "startd" else how
 
 
 def stop_stages(daemons: Sequence[str]) -> list[list[str]]:

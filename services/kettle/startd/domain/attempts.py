@@ -67,8 +67,8 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
         return None
     if claim.ending:
         return NOT_FOUND, f"the claim is ending: {claim.ending}"
-    if machine.trouble:
-        return UNHEALTHY, machine.trouble
+    if machine.trouble or machine.draining:
+        return UNHEALTHY, machine.trouble or "the machine is draining"
     if claim.attempt is not None:
         code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
         return code, f"job {claim.attempt.job} is not gone from the claim yet"

@@ -1,0 +1,156 @@
+"""
+Administrators at work on a pool that runs jobs.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from pathlib import Path
+
+from kettle.client import Client, select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.jobs import JobId
+
+from .evidence import Evidence
+from .test_basic import ended, until
+
+WITHIN_S = 60.0
+COMPLETED = {0: ("completed", 0, None)}
+
+
+async def switched_to(pool: ThrowawayPool, name: str, status: str) -> None:
+    """
+    Wait until a daemon has a status.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while pool.daemon(name).status != status:
+            await asyncio.sleep(0.02)
+
+
+async def held_up(pool: ThrowawayPool, gate: Path) -> int:
+    """
+    A job that runs, and ends when somebody writes to the gate; its cluster.
+    """
+    os.mkfifo(gate)
+    gate.chmod(0o666)
+    script = gate.with_suffix(".sh")
+    script.write_text(f"#!/bin/sh\ntrap '' TERM\nread line < {gate}\n")
+    script.chmod(0o755)
+    submitted = await pool.client.submit(f"executable = {script}\nqueue\n", cwd=pool.home.parent)
+    await until(pool.client, submitted.cluster, "running")
+    return submitted.cluster
+
+
+async def open_up(gate: Path) -> None:
+    await asyncio.to_thread(gate.write_text, "go\n")
+
+
+async def attempts(client: Client, cluster: int) -> tuple[int, int]:
+    """
+    How often the only job of a cluster was assigned, and how often it was vacated.
+    """
+    counts = Counter(type(each.event).__name__ for each in await client.events(JobId(cluster, 0)))
+    return counts["JobAssigned"], counts["JobVacated"]
+
+
+async def test_the_masters_ad_tells_of_each_daemon(tmp_path: Path, template: Path) -> None:
+    """
+    A daemon that died is counted in the ad, which the collector has soon, and `kettle status --master` shows it.
+    """
+    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
+        killed = pool.kill("negotiator")
+        await pool.restarted("negotiator", after=killed)
+        async with asyncio.timeout(WITHIN_S):
+            while not (ads := await pool.client.ads("DaemonMaster", constraint="NEGOTIATOR_Restarts == 1")):
+                await asyncio.sleep(0.05)
+        [ad] = ads
+        assert ("DaemonMaster", os.getuid(), pool.state.pid) == (ad["MyType"], ad["RealUid"], ad["MasterPid"])
+        assert ad["NEGOTIATOR_LastExit"] == "signal 9"
+        assert pool.pid("schedd") == ad["SCHEDD_Pid"]
+        assert int(pool.daemon("schedd").since) == ad["SCHEDD_StartTime"]
+        status, said, _ = await pool.kettle("status", "--master")
+        assert status == 0
+        [row] = [line for line in said.splitlines() if "negotiator" in line]
+        assert ["negotiator", "Running", str(pool.pid("negotiator"))] == row.split()[:3]
+        assert "signal 9" in row
+
+
+async def test_a_peaceful_end_lets_the_job_end(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+    """
+    A startd that is switched off peacefully takes no further job and ends when the running one has; on, it takes the next.
+    """
+    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
+        first = await held_up(pool, evidence.directory / "gate")
+        off = asyncio.create_task(pool.kettle("off", "--daemon", "startd", "--peaceful", within_s=WITHIN_S))
+        await switched_to(pool, "startd", "stopping")
+        second = (await pool.client.submit("executable = /bin/true\nqueue\n")).cluster
+        await open_up(evidence.directory / "gate")
+        assert COMPLETED == await ended(pool.client, first)
+        assert (0, "The startd is off.\n", "") == await off
+        assert (1, 0) == await attempts(pool.client, first)
+        await until(pool.client, second, "idle")
+        status, _, trouble = await pool.kettle("on", "--daemon", "startd", within_s=WITHIN_S)
+        assert status == 0, trouble
+        assert COMPLETED == await ended(pool.client, second)
+    assert [] == pool.left
+
+
+async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+    """
+    A startd that is switched off fast ends even a job that ignores SIGTERM, and the job waits for another machine.
+    """
+    settings = {"startd": {"shutdown_kill_timeout": 1000.0, "kill_timeout": 1000.0}}
+    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool:
+        cluster = await held_up(pool, evidence.directory / "gate")
+        assert pool.sandboxes
+        off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=WITHIN_S)
+        assert (0, "The startd is off.\n", "") == off
+        assert not [line for line in pool.processes() if "gate.sh" in line]
+        await until(pool.client, cluster, "idle")
+    assert [] == pool.left
+
+
+async def test_settings_change_under_a_running_job(
+    tmp_path: Path, template: Path, evidence: Evidence
+) -> None:
+    """
+    `kettle reconfig` gives the startd its new settings while its job goes on and ends as if nothing had been.
+    """
+    # A busy machine may take seconds to start a startd; that is not what this test is about.
+    settings = {"schedd": {"lease": 60.0}, "startd": {"adoption_patience": 30.0}}
+    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool:
+        cluster = await held_up(pool, evidence.directory / "gate")
+        startd, schedd = pool.pid("startd"), pool.pid("schedd")
+        file = pool.home / "kettle.toml"
+        file.write_text(file.read_text().replace("[startd]\n", '[startd]\nattributes = { Rack = "r7" }\n'))
+        status, said, trouble = await pool.kettle("reconfig", within_s=WITHIN_S)
+        assert status == 0, trouble
+        assert "The startd is running with its new settings." in said
+        assert "The schedd: nothing to do, unchanged." in said
+        assert pool.pid("startd") not in {0, startd}
+        assert schedd == pool.pid("schedd")
+        async with asyncio.timeout(WITHIN_S):
+            while not await pool.client.ads("Machine", constraint='Rack == "r7"'):
+                await asyncio.sleep(0.05)
+        await open_up(evidence.directory / "gate")
+        assert COMPLETED == await ended(pool.client, cluster)
+        assert (1, 0) == await attempts(pool.client, cluster)
+    assert [] == pool.left
+
+
+async def test_a_restarted_pool_goes_on_with_its_queue(tmp_path: Path, template: Path) -> None:
+    """
+    `kettle restart` takes master, servers and services through an end and a start, and the queue is what it was.
+    """
+    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
+        waiting = (await pool.client.submit("executable = /bin/true\nrequirements = false\nqueue\n")).cluster
+        before = pool.state
+        status, _, trouble = await pool.kettle("restart", within_s=WITHIN_S)
+        assert status == 0, trouble
+        assert before.pid == pool.state.pid
+        assert before.started < pool.state.started
+        async with Client.connect(home=pool.home) as client:
+            assert [waiting] == [ad["ClusterId"] for ad in await client.jobs(select(waiting))]
+            after = (await client.submit("executable = /bin/true\nqueue\n")).cluster
+            assert COMPLETED == await ended(client, after)
+    assert [] == pool.left
