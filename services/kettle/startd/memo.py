@@ -22,11 +22,9 @@ class Memo:
         Read what a former startd has left.
         """
         self._path = path
-        try:
-            self.left: Final = set(path.read_text(encoding="utf-8").splitlines())
-            """Names that a former startd published and did not take back."""
-        except FileNotFoundError:
-            self.left = set()
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        self.left: Final = set(text.splitlines())
+        """Names that a former startd published and did not take back."""
         self._noted = set(self.left)
 
     def note(self, names: Iterable[str]) -> None:

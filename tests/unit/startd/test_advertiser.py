@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.bus.memory import MemoryBus, MemoryServer
+from kettle.bus.memory import MemoryBus
+from kettle.bus.memory_server import MemoryServer
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.domain.claim import Gone
 from kettle.startd.domain.layout import SlotType, lay_out
