@@ -22,7 +22,8 @@ class Memo:
         Read what a former startd has left.
         """
         self._path = path
-        self.left: Final = set(path.read_text(encoding="utf-8").splitlines() if path.exists() else ())
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        self.left: Final = set(text.splitlines())
         """Names that a former startd published and did not take back."""
         self._noted = set(self.left)
 

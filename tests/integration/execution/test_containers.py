@@ -19,7 +19,7 @@ from kettle.startd.wiring import running
 from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Ad, Scalar
+from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
 from kettle.wire.work import Exited, Failed, Started
 
@@ -40,8 +40,15 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def settings(settings: StartdSettings, runtime: str) -> StartdSettings:
-    return msgspec.structs.replace(settings, container_runtimes=(runtime,), container_images_mib=64)
+def settings(settings: StartdSettings, runtime: str, directory: Path) -> StartdSettings:
+    (directory / "node").touch()
+    return msgspec.structs.replace(
+        settings,
+        container_runtimes=(runtime,),
+        container_images_mib=64,
+        machine_resources={"gpus": ["GPU-a"]},
+        container_devices=[str(directory / "node")],
+    )
 
 
 @pytest.fixture
@@ -339,6 +346,25 @@ async def test_images_of_layers(submitter: SubmitSide, directory: Path, kind: st
     exited = await submitter.run(wanted)
 
     assert b"layered\nred /usr/bin\n" == output(exited)
+
+
+@ONE
+@pytest.mark.parametrize(("asked", "said"), [(Expr("1 - 1"), b""), (1, b"GPU-a\n")])
+async def test_device_files_are_for_those_who_have_a_gpu(
+    submitter: SubmitSide, image: Path, directory: Path, asked: Scalar, said: bytes
+) -> None:
+    """
+    Not for those whose request, whatever it looks like, is none.
+    """
+    text = f"test -e {directory}/node && echo $_CONDOR_AssignedGPUs; true"
+    wants = inside(image, text, RequestGPUs=asked)
+
+    exited = await submitter.final(
+        await submitter.start(wants, claim=await submitter.claim(RequestGPUs=asked))
+    )
+
+    assert isinstance(exited, Exited), exited
+    assert said == (output(exited) or b"")
 
 
 async def test_a_job_chooses_where_its_sandbox_is_and_its_network(submitter: SubmitSide, image: Path) -> None:
