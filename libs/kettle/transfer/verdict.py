@@ -135,8 +135,9 @@ def _compared(
     A plugin that says that all went well is not believed further than can be seen.
     """
     by_url = {result.url: result for result in answer}
+    by_path = {result.path: result for result in answer if not result.url}
     for move in moves:
-        result, file = by_url.get(move.url), direction.file(move)
+        result, file = by_url.get(move.url) or by_path.get(move.path), direction.file(move)
         if result is None:
             return _silent(f"{file}: {who} ended with success and said nothing of it", plugin, direction)
         if not result.success:

@@ -6,6 +6,7 @@ What evicted jobs left for their next run, one directory for each job, below the
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,7 @@ from kettle.wire.jobs import JobId
 from kettle.wire.work import OutputFile
 
 _PART: Final = ".part"
+_JOB: Final = re.compile(r"[0-9]+\.[0-9]+")
 
 
 class Spool:
@@ -79,4 +81,5 @@ class Spool:
         """
         if not self._directory.is_dir():
             return []
-        return [JobId.parse(path.name) for path in self._directory.iterdir()]
+        names = (path.name for path in self._directory.iterdir())
+        return [JobId.parse(name) for name in names if _JOB.fullmatch(name)]

@@ -477,3 +477,36 @@ def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
         assert process.stdout is not None
         assert b"up\n" == process.stdout.readline()
         yield process
+
+
+@ONE
+async def test_files_come_and_go_by_url(submitter: SubmitSide, image: Path, directory: Path) -> None:
+    """
+    Plugins run outside of the container, on the sandbox that is inside.
+    """
+    place = directory / "place"
+    place.mkdir()
+    place.chmod(0o777)
+    (place / "given").write_text("by url\n")
+    ad = inside(
+        image,
+        "cat given; echo result > made",
+        TransferInput=f"file://{place}/given",
+        OutputDestination=f"file://{place}/results",
+    )
+    exited = await submitter.run(ad)
+
+    assert b"by url\n" == output(exited)
+    assert "result\n" == (place / "results/made").read_text()
+
+
+@ONE
+async def test_no_container_where_the_files_are(submitter: SubmitSide, image: Path) -> None:
+    """
+    A shared file system is not in the container: code 14, with a sentence.
+    """
+    failed = await submitter.run(inside(image, "true", ShouldTransferFiles="NO", Iwd="/tmp"))
+
+    assert isinstance(failed, Failed)
+    assert (True, 14) == (failed.hold, failed.code)
+    assert "does not see" in failed.reason

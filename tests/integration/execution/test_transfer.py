@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kettle.execution.linux import parent_of
 from kettle.startd.plugins import find_plugins, plugin_attributes
 from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
@@ -26,12 +27,16 @@ JOB_HELD_BY_SCHEDD = 1022
 
 
 @pytest.fixture
-def settings(settings: StartdSettings, directory: Path) -> StartdSettings:
+def settings(settings: StartdSettings, directory: Path, request: pytest.FixtureRequest) -> StartdSettings:
     """
-    The machine has a plugin of its owner, for `good://`.
+    The machine has a plugin of its owner, for `good://`; its parameter is whom jobs run as.
     """
-    plugin = install(directory)
-    return msgspec.structs.replace(settings, transfer_plugins=[str(plugin)], transfer_plugin_lifetime=3.0)
+    return msgspec.structs.replace(
+        settings,
+        transfer_plugins=[str(install(directory))],
+        transfer_plugin_lifetime=3.0,
+        job_account=getattr(request, "param", "auto"),
+    )
 
 
 @pytest.fixture
@@ -86,6 +91,7 @@ def web() -> Generator[_Web]:
         thread.join()
 
 
+@pytest.mark.parametrize("settings", ["auto", "own"], indirect=True)
 async def test_input_files_come_by_url(submitter: SubmitSide, files: Path, web: _Web) -> None:
     """
     From the web, from the machine and by the owner's plugin, into the sandbox, as the job's own files.
@@ -174,6 +180,30 @@ async def test_a_job_is_ended_while_its_files_are_fetched(submitter: SubmitSide,
 
     assert isinstance(failed, Failed)
     assert (False, JOB_HELD_BY_SCHEDD) == (failed.hold, failed.code)
+
+
+@pytest.mark.parametrize("settings", ["auto", "own"], indirect=True)
+async def test_a_starter_that_dies_leaves_no_plugin(
+    submitter: SubmitSide, pool: WorkerPool, files: Path
+) -> None:
+    """
+    The startd ends what it has left, says that the attempt failed, and removes the sandbox.
+    """
+    activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
+    await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
+    (plugin,) = pool.processes(f"{pool.home}/good_plugin")
+    mover = parent_of(plugin)
+    assert mover is not None
+    starter = parent_of(mover)
+    assert starter is not None
+    os.kill(starter, signal.SIGKILL)
+    failed = await submitter.final(activation)
+
+    assert isinstance(failed, Failed)
+    assert (False, 1007) == (failed.hold, failed.code)
+    assert [] == pool.processes(f"{pool.home}/good_plugin")
+    assert not Path(f"/proc/{mover}").exists()
+    await pool.until(lambda: not list(pool.execute.glob("dir_*")))
 
 
 async def test_a_job_brings_its_own_plugin(submitter: SubmitSide, files: Path) -> None:

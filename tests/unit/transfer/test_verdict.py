@@ -28,6 +28,7 @@ def codes(fault: Fault | None) -> tuple[bool, int, int] | None:
 
 CASES = [
     ("done", SITE, DOWN, Ran(answer=[fine()]), 5, None, ""),
+    ("by name", SITE, DOWN, Ran(answer=[fine(url="")]), 5, None, ""),
     ("sent", SITE, UP, Ran(answer=[fine()]), 5, None, ""),
     ("exit code", SITE, DOWN, Ran(status=3 << 8), None, (True, 13, 768), "exited with 3"),
     ("exit code out", SITE, UP, Ran(status=1 << 8), 5, (True, 12, 256), "sending f to foo://host/a/f"),
