@@ -13,7 +13,7 @@ def test_a_group_is_frozen_where_the_kernel_can(tmp_path: Path) -> None:
     With one word to the kernel, in whatever kind of group there is such a word.
     """
     for kind in ("v2", "tracking"):
-        layout = CgroupLayout(parent=str(tmp_path), origin=str(tmp_path), kind=kind)  # type: ignore[arg-type]
+        layout = CgroupLayout(parent=str(tmp_path), origin=str(tmp_path), kind=kind)
         (tmp_path / "can").mkdir(exist_ok=True)
         word = tmp_path / "can" / "cgroup.freeze"
         word.write_text("0")
