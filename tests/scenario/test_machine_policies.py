@@ -38,7 +38,7 @@ OWNERS: Final[dict[str, dict[str, Any]]] = {
         "polling_interval": 0.2,
         "activity_delay": 0.05,
         "want_suspend": "TARGET.Pausing =?= true",
-        "suspend": "TotalJobSuspendTime =?= undefined",
+        "suspend": "TotalJobSuspendTime =?= undefined && time() - JobStart >= 3",
         "continue": "time() - EnteredCurrentActivity >= 2",
         "preempt": "TARGET.Unwanted =?= true && TARGET.NumShadowStarts < 2 && time() - JobStart >= 1",
         "want_hold": "TARGET.Bad =?= true",
@@ -131,7 +131,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
     job = await submit(
         pool,
         f"(setsid sh -c 'while :; do date +%s.%N >> {heir}; sleep 0.05; done' &)\n"
-        f"for i in $(seq 1 100); do date +%s.%N >> {ticks}; sleep 0.05; done\n",
+        f"for i in $(seq 1 150); do date +%s.%N >> {ticks}; sleep 0.05; done\n",
         evidence.work,
         "+Pausing = true\n",
     )
