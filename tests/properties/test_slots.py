@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kettle.classad import parse
 from kettle.startd.domain import attempts, claims, draining, looking
 from kettle.startd.domain.ads import slot_ads
-from kettle.startd.domain.changes import Change, Gone
+from kettle.startd.domain.changes import Change, Gone, Met
 from kettle.startd.domain.claim import Drain, Now, Speed
 from kettle.startd.domain.layout import LayoutError, SlotType, lay_out
 from kettle.startd.domain.machine import Facts, Machine
@@ -230,7 +230,7 @@ class Requests(RuleBasedStateMachine):
             shadow="shadow",
         )
         result, changes = attempts.activate(self.machine, what, self.now)
-        self.apply(changes)
+        self.apply([*changes, Met(claim, 1, 1)])
         assert not (busy is not None and result.code == 0), "two jobs in one slot"
 
     @precondition(lambda self: self.machine.claims)

@@ -46,15 +46,18 @@ class Family:
         """
         Have every process stand still, and return how many there are.
 
-        Without a group that can be frozen each is stopped: one that stands still makes no new ones, so a look that finds
-        none was the last.  Those with rights beyond ours go on.
+        Without a group that can be frozen each is stopped: one that stands still makes no new ones, so it is enough to
+        look until there is none that runs.  A second look has to find none either: one whose parent ended just then may
+        have been passed over by the first.  Those with rights beyond ours go on.
         """
         if self._cgroup is not None and self._cgroup.freeze(frozen=True):
             return len(self._cgroup.pids())
         stopped: set[int] = set()
+        empty = 0
         for _ in range(_MOST_LOOKS):
             found = {*self._members(), *([self.pid] if self.status is None else [])} - stopped
-            if not found:
+            empty = 0 if found else empty + 1
+            if empty == 2:
                 break
             for pid in found:
                 with suppress(ProcessLookupError, PermissionError):

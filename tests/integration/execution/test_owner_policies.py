@@ -44,7 +44,7 @@ def settings(settings: StartdSettings) -> StartdSettings:
         activity_delay=0.01,
         want_suspend=True,
         suspend="TARGET.Pause =?= true && TotalJobSuspendTime =?= undefined",
-        continue_="time() - EnteredCurrentActivity >= 1",
+        continue_="time() - EnteredCurrentActivity >= 2",
         max_job_retirement_time=600,
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from kettle.startd.domain import attempts, claims, draining, looking
 from kettle.startd.domain.ads import question, slot_ad
-from kettle.startd.domain.changes import Begun, Change, Claimed, Closing, Gone, Stopped, Suspended
+from kettle.startd.domain.changes import Begun, Change, Claimed, Closing, Gone, Met, Stopped, Suspended
 from kettle.startd.domain.claim import Attempt, Claim, Drain, Now, Speed, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.policy import DEFAULTS
@@ -65,7 +65,7 @@ def one(*changes: Change) -> Machine:
         changed=4000.0,
     )
     host.apply(Claimed(claim))
-    host.apply(Begun("c1", Attempt(job=JobId(1, 0), attempt=1, sequence=0, began=4900.0, clock=BEGAN)))
+    host.apply(Begun("c1", Attempt(job=JobId(1, 0), attempt=1, sequence=0, began=4900.0, clock=BEGAN, pid=7)))
     for change in changes:
         host.apply(change)
     return host
@@ -170,6 +170,15 @@ def test_a_job_that_is_preempted_can_be_held() -> None:
     attempt = host.claims["c1"].attempt
     assert attempt is not None
     assert Stop(21, "go home", hold=True, subcode=7, at=1100.0) == attempt.stop
+
+
+def test_what_has_no_starter_yet_is_not_suspended() -> None:
+    """
+    It would be continued before it began, and nobody would hear of either.
+    """
+    host = one(Met("c1", 0, 0))
+
+    assert [] == step(host.claims["c1"], Says("WANT_SUSPEND", "SUSPEND"), NOW)
 
 
 def test_a_suspension_is_no_run_time() -> None:

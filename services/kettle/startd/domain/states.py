@@ -70,7 +70,7 @@ def step(claim: Claim, asked: Asked, now: Now) -> list[Change]:
 
 def _busy(claim: Claim, asked: Asked, now: Now) -> list[Change]:
     if asked.holds("WANT_SUSPEND"):
-        return [Suspended(claim.key.claim, now.clock, now.time)] if asked.holds("SUSPEND") else []
+        return _suspend(claim, asked, now)
     return retire(claim, _preempted(asked), asked, now) if asked.holds("PREEMPT") else []
 
 
@@ -83,9 +83,15 @@ def _suspended(claim: Claim, asked: Asked, now: Now) -> list[Change]:
 def _retiring(claim: Claim, asked: Asked, now: Now) -> list[Change]:
     if _retired(claim, asked, now):
         return _preempt(claim, claim.then, asked, now)
-    if asked.holds("WANT_SUSPEND") and asked.holds("SUSPEND"):
-        return [Suspended(claim.key.claim, now.clock, now.time)]
-    return []
+    return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
+
+
+def _suspend(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    """
+    What has no starter yet has no process that could stand still.
+    """
+    there = claim.attempt is not None and claim.attempt.pid
+    return [Suspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
 
 
 def _vacating(claim: Claim, asked: Asked, now: Now) -> list[Change]:
