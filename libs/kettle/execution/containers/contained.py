@@ -6,7 +6,7 @@ import errno
 import os
 import posixpath
 import stat
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from kettle.execution.containers.roots import Mount, furnish, resolve
 from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
 from kettle.execution.process import Program
+from kettle.execution.sandbox import acting_as
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "machine"}),
@@ -127,7 +128,8 @@ class Contained:
         except ContainerError as error:
             raise of_image(self._request, error) from error
         program = _completed(program, image.config, self._sandbox)
-        program = _checked(program, image.root, mounts)
+        with acting_as(self._spec.account):
+            program = _checked(program, image.root, mounts)
         return Box(
             program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network
         )
@@ -241,16 +243,23 @@ def _outside(path: str, image: str, mounts: list[Mount]) -> str:
 
 
 def _head(path: str, outside: str, whose: str) -> bytes:
+    """
+    The first bytes of a program; nothing else is opened: what a device does when it is opened nobody knows.
+    """
     try:
-        fd = os.open(outside, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:  # noqa: PTH123
-            mode = os.fstat(fd).st_mode
+        place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(place).st_mode
             if not stat.S_ISREG(mode) or not mode & 0o111:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return file.read(256)
+            with suppress(PermissionError), open(f"/proc/self/fd/{place}", "rb") as file:  # noqa: PTH123
+                return file.read(256)
+        finally:
+            os.close(place)
     except OSError as error:
         raise ContainerError(
             f"cannot execute {path} in the container{whose}: {error.strerror}",
             code=BAD_PROGRAM,
             subcode=error.errno or 0,
         ) from error
+    return b""  # it can be executed and not be read

@@ -85,8 +85,10 @@ def configuration(box: Box) -> dict[str, Any]:
 def _options(mount: Mount) -> list[str]:
     """
     What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.5 or later).
+
+    Below a file is nothing, and crun fails when it is told to look.
     """
-    each = "" if mount.alone else "r"
+    each = "r" if not mount.alone and os.path.isdir(mount.source) else ""  # noqa: PTH112
     flags = ["nosuid", *([] if mount.device else ["nodev"]), *([] if mount.writable else ["ro"])]
     return [f"{each}bind", *(f"{each}{flag}" for flag in flags)]
 
