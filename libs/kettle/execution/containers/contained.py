@@ -124,7 +124,8 @@ class Contained:
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
         reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
         try:
-            mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
+            wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
+            mounts = furnish(image.root, skeleton, wanted, reader)
         except ContainerError as error:
             raise of_image(self._request, error) from error
         program = _completed(program, image.config, self._sandbox)
@@ -143,20 +144,23 @@ class Contained:
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
         ] if self._request.network == "host" and not machine else []  # fmt: skip
         for number, path in enumerate(self._request.scratch):
-            mounts.append(
-                Mount(source=self._scratch(area, number), destination=path, writable=True, alone=True)
-            )
+            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
         mounts += [bind(text) for text in policy.binds]
         gpus = self._spec.ad.get("RequestGPUs", 0)
         if machine or (gpus and policy.devices):
             mounts.append(Mount(source="/sys", destination="/sys"))
         if gpus:
             mounts += [Mount(source=d, destination=d, writable=True, device=True) for d in policy.devices]
-        mounts.append(
-            Mount(source=self._sandbox, destination=self._request.directory, writable=True, alone=True)
-        )
+        mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
+
+    def _alone(self, mount: Mount) -> Mount:
+        """
+        Nothing of a sandbox takes along what is mounted in it: that is the root of this container.
+        """
+        ours = f"{mount.source}/".startswith(f"{self._sandbox}/")
+        return msgspec.structs.replace(mount, alone=True) if ours else mount
 
     def _scratch(self, area: str, number: int) -> str:
         path = f"{area}/scratch{number}"
