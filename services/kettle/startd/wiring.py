@@ -132,11 +132,11 @@ async def running(
                 # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
+                    tidy_images(containers),
                     nursery.keep(),
                     reporter.repeat(),
                     startd.watch_leases(),
                     startd.watch_disk(),
-                    tidy_images(containers),
                     advertiser.run(),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]
