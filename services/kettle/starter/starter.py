@@ -123,12 +123,7 @@ class Starter:
             pass  # before it had begun
         else:
             self._begin(self._family.pid)
-            handle = os.pidfd_open(self._family.pid)
-            try:
-                self._watch(self._family, handle)
-            finally:
-                os.close(handle)
-            self._family.reap()
+            self._watch(self._family)
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
         """
@@ -155,7 +150,7 @@ class Starter:
         self._prepare(but=self._container.brought())
         program = program_of(self._spec, self._job, path, request.directory)
         with self._container.preparing(program) as builder:
-            self._watch(nobody(self._cgroup), builder.fileno())
+            self._listen(nobody(self._cgroup), builder.fileno())
             self._check()
             box = self._container.prepared(builder)
         return self._container.start(box, self._cgroup, self._check)
@@ -188,9 +183,20 @@ class Starter:
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def _watch(self, family: Family, handle: int) -> None:
+    def _watch(self, family: Family) -> None:
         """
-        Listen and look after the family until `handle` is readable.
+        Returns when the main process has ended and was reaped.
+        """
+        handle = os.pidfd_open(family.pid)
+        try:
+            self._listen(family, handle)
+        finally:
+            os.close(handle)
+        family.reap()
+
+    def _listen(self, family: Family, handle: int) -> None:
+        """
+        Look after the family, and hear what is ordered, until `handle` is readable.
         """
         while not self._round(family, handle, self._timeout_ms()):
             pass
