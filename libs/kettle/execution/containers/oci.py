@@ -100,7 +100,7 @@ def _compare(box: Box, pid: int) -> None:
 
 def _options(mount: Mount) -> list[str]:
     """
-    What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.5 or later).
+    What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.8 or later).
 
     Below a file is nothing, and crun fails when it is told to look.
     """
