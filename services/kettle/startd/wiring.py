@@ -22,7 +22,7 @@ from kettle.runtime.lifeline import VARIABLE
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
-from kettle.startd.containers import find_containers, tidy_images
+from kettle.startd.containers import find_containers
 from kettle.startd.domain.machine import Machine
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
@@ -142,12 +142,12 @@ async def running(
                 # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
+                    tidy_images(containers),
                     nursery.keep(),
                     reporter.repeat(),
                     startd.watch_leases(),
                     startd.watch_disk(),
                     startd.overseer.run(),
-                    tidy_images(containers),
                     advertiser.run(),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]

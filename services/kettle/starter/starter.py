@@ -102,6 +102,8 @@ class Starter:
         self._measure_at = boottime() + _FIRST_MEASURE_S
         self._limits: list[tuple[float, Ending]] = []
         self._suspended = False
+        self._still_at_once = False
+        """It is to stand still as soon as it runs: what prepares it would stand still with a group that is frozen before."""
         self._stillness: Report | None = None
         """What was last said about suspension: said again and again, because a report that is not final may be lost."""
         self._sequence = order.spec.sequence
@@ -140,8 +142,8 @@ class Starter:
         except _EndedError:
             pass  # before it had begun
         else:
-            self._begin(self._family.pid)
-            self._watch_process(self._family)
+            self._begin(self._family)
+            self._watch(self._family)
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
         """
@@ -168,7 +170,7 @@ class Starter:
         self._prepare(but=self._container.brought())
         program = program_of(self._spec, self._job, path, request.directory)
         with self._container.preparing(program) as builder:
-            self._watch(nobody(self._cgroup), builder.fileno())
+            self._listen(nobody(self._cgroup), builder.fileno())
             self._check()
             box = self._container.prepared(builder)
         return self._container.start(box, self._cgroup, self._check)
@@ -208,7 +210,7 @@ class Starter:
         mover = Mover(self._spec, self._job, moves, upload=upload, cgroup=self._cgroup)
         family = Family(mover.pid, self._cgroup)
         try:
-            self._watch_process(family)
+            self._watch(family)
             if self._ending is not None:
                 raise TransferError(self._ending.reason, hold=False, code=self._ending.code, subcode=0)
             mover.outcome()
@@ -216,27 +218,29 @@ class Starter:
             family.extinguish()
             mover.close()
 
-    def _begin(self, pid: int) -> None:
+    def _begin(self, family: Family) -> None:
         self._limits = limits(self._job, self._spec.began, boottime())
-        self._started = self._report(Started(pid=pid, at=time.time()))
+        self._started = self._report(Started(pid=family.pid, at=time.time()))
         self._line.say(Said(self._started))
+        if self._still_at_once:
+            self._suspend(family)
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def _watch_process(self, family: Family) -> None:
+    def _watch(self, family: Family) -> None:
         """
-        The same until its first process has ended.
+        Returns when the main process has ended and was reaped.
         """
         handle = os.pidfd_open(family.pid)
         try:
-            self._watch(family, handle)
+            self._listen(family, handle)
         finally:
             os.close(handle)
         family.reap()
 
-    def _watch(self, family: Family, handle: int) -> None:
+    def _listen(self, family: Family, handle: int) -> None:
         """
-        Listen and look after the family until `handle` is readable.
+        Look after the family, and hear what is ordered, until `handle` is readable.
         """
         while not self._round(family, handle, self._timeout_ms()):
             pass
@@ -285,6 +289,9 @@ class Starter:
     def _suspend(self, family: Family) -> None:
         if self._ending is not None:
             return
+        if self._started is None:
+            self._still_at_once = True
+            return
         if not self._suspended:
             self._suspended = True
             processes = family.suspend()
@@ -292,6 +299,7 @@ class Starter:
         self._repeat()
 
     def _resume(self, family: Family) -> None:
+        self._still_at_once = False
         if self._suspended:
             self._suspended = False
             family.resume()

@@ -15,7 +15,6 @@ import pytest
 
 from kettle.startd import landlord
 from kettle.startd.settings import StartdSettings
-from kettle.startd.wiring import running
 from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
@@ -91,62 +90,6 @@ async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image
     assert b"result\n" == output(exited, "made")
 
 
-@pytest.fixture
-def shared(directory: Path) -> Generator[Path]:
-    """
-    A directory that everybody may write, and another file system mounted below it.
-    """
-    path = directory / "shared"
-    (path / "below").mkdir(parents=True)
-    path.chmod(0o777)
-    if os.geteuid() == 0:
-        subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", path / "below"], check=True)
-    try:
-        yield path
-    finally:
-        if os.geteuid() == 0:
-            subprocess.run(["/bin/umount", path / "below"], check=True)
-
-
-async def test_what_is_bound_read_only_is_so_on_every_way(
-    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path
-) -> None:
-    """
-    Directly, in file systems below it, and through the container's root as it is seen in the sandbox; /proc is there once.
-    """
-    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/site", f"{shared}:/open:rw"])
-    ways = "/site /site/below /srv/.container/root/site /srv/.container/root/site/below"
-    text = (
-        f"for way in {ways}; do touch $way/$$ 2>/dev/null && echo $way; done; "
-        "ls /srv/.container/root/proc /srv/.container/root/site; touch /open/written"
-    )
-    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
-    async with other.startd() as startd:
-        exited = await pool.submitter.run(inside(image, text))
-        await startd.drain()
-
-    assert b"/srv/.container/root/proc:\n\n/srv/.container/root/site:\n" == output(exited)
-    assert ["below", "written"] == sorted(path.name for path in shared.iterdir())
-
-
-@ONE
-async def test_the_jobs_environment_is_for_the_inside_only(
-    submitter: SubmitSide, image: Path, directory: Path
-) -> None:
-    """
-    Variables that tell a loader what to do reach the job, and nothing that runs outside of its container.
-    """
-    traces = directory / "traces"
-    traces.mkdir()
-    traces.chmod(0o777)
-
-    ad = inside(image, "echo $LD_DEBUG", Environment=f"LD_DEBUG=files LD_DEBUG_OUTPUT={traces}/x")
-    exited = await submitter.run(ad)
-
-    assert b"files\n" == output(exited)
-    assert [] == list(traces.iterdir())
-
-
 @pytest.mark.parametrize(
     ("text", "code", "number"),
     [
@@ -169,22 +112,6 @@ async def test_the_end_of_a_job_is_told_as_it_was(
 
     assert isinstance(exited, Exited), exited
     assert (code, number) == (exited.exit_code, exited.exit_signal)
-
-
-async def test_the_soft_signal_reaches_the_job(submitter: SubmitSide, image: Path) -> None:
-    """
-    The job's own signal comes first, and what the job then says is its end; nothing around it dies before it.
-    """
-    text = "trap 'echo bye > /tmp/said; sleep 0.2; cat /tmp/said >&2; exit 0' USR1; touch up; while :; do sleep 0.05; done"
-    activation = await submitter.start(inside(image, text, KillSig="SIGUSR1"))
-    await submitter.hear(activation, lambda report: isinstance(report.body, Started))
-
-    order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
-    await submitter.shadow.call(DEACTIVATE, submitter.startd, Deactivate(attempts=[order]))
-
-    failed = await submitter.final(activation)
-    assert isinstance(failed, Failed)
-    assert (False, 1023, "removed") == (failed.hold, failed.code, failed.reason)
 
 
 async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSide, image: Path) -> None:

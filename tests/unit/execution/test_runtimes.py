@@ -31,7 +31,8 @@ BOX = Box(
     area="/sandbox/.container",
     skeleton="/sandbox/.container/root",
     mounts=[
-        Mount(source="/images/k/root/bin", destination="/bin"),
+        Mount(source="/usr", destination="/bin"),
+        Mount(source="/etc/passwd", destination="/file"),
         Mount(source="/sandbox", destination="/srv", writable=True, alone=True),
         Mount(source="/dev/nvidia0", destination="/dev/nvidia0", writable=True, device=True),
     ],
@@ -45,7 +46,7 @@ def test_what_bubblewrap_is_told() -> None:
     """
     told = (
         "--unshare-user --unshare-ipc --unshare-uts --new-session --cap-drop ALL --unshare-net"
-        " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /images/k/root/bin /bin"
+        " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /usr /bin --ro-bind /etc/passwd /file"
         " --bind /sandbox /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
         " --clearenv --setenv A b c"
     )
@@ -68,7 +69,8 @@ def test_what_runc_is_told() -> None:
     assert {
         "/bin": ["rbind", "rnosuid", "rnodev", "rro"],
         "/srv": ["bind", "nosuid", "nodev"],
-        "/dev/nvidia0": ["rbind", "rnosuid"],
+        "/file": ["bind", "nosuid", "nodev", "ro"],
+        "/dev/nvidia0": ["bind", "nosuid"],
     } == {each["destination"]: each["options"] for each in told["mounts"] if each["type"] == "bind"}
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import posixpath
 import stat
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
 from kettle.execution.nvidia import nodes
 from kettle.execution.process import Program
+from kettle.execution.sandbox import acting_as
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "machine"}),
@@ -124,11 +125,13 @@ class Contained:
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
         reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
         try:
-            mounts = furnish(image.root, skeleton, self._wanted(policy, area), reader)
+            wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
+            mounts = furnish(image.root, skeleton, wanted, reader)
         except ContainerError as error:
             raise of_image(self._request, error) from error
         program = _completed(program, image.config, self._sandbox)
-        program = _checked(program, image.root, mounts)
+        with acting_as(self._spec.account):
+            program = _checked(program, image.root, mounts)
         return Box(
             program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network
         )
@@ -142,19 +145,22 @@ class Contained:
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
         ] if self._request.network == "host" and not machine else []  # fmt: skip
         for number, path in enumerate(self._request.scratch):
-            mounts.append(
-                Mount(source=self._scratch(area, number), destination=path, writable=True, alone=True)
-            )
+            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
         mounts += [bind(text) for text in policy.binds]
         devices = nodes(policy.devices, self._spec.devices.get("GPUs", []))
         if machine or devices:
             mounts.append(Mount(source="/sys", destination="/sys"))
         mounts += [Mount(source=path, destination=path, writable=True, device=True) for path in devices]
-        mounts.append(
-            Mount(source=self._sandbox, destination=self._request.directory, writable=True, alone=True)
-        )
+        mounts.append(Mount(source=self._sandbox, destination=self._request.directory, writable=True))
         last = {mount.destination: mount for mount in mounts}
         return sorted(last.values(), key=lambda mount: mount.destination.count("/"))
+
+    def _alone(self, mount: Mount) -> Mount:
+        """
+        Nothing of a sandbox takes along what is mounted in it: that is the root of this container.
+        """
+        ours = f"{mount.source}/".startswith(f"{self._sandbox}/")
+        return msgspec.structs.replace(mount, alone=True) if ours else mount
 
     def _scratch(self, area: str, number: int) -> str:
         path = f"{area}/scratch{number}"
@@ -241,16 +247,23 @@ def _outside(path: str, image: str, mounts: list[Mount]) -> str:
 
 
 def _head(path: str, outside: str, whose: str) -> bytes:
+    """
+    The first bytes of a program; nothing else is opened: what a device does when it is opened nobody knows.
+    """
     try:
-        fd = os.open(outside, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:  # noqa: PTH123
-            mode = os.fstat(fd).st_mode
+        place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
+        try:
+            mode = os.fstat(place).st_mode
             if not stat.S_ISREG(mode) or not mode & 0o111:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            return file.read(256)
+            with suppress(PermissionError), open(f"/proc/self/fd/{place}", "rb") as file:  # noqa: PTH123
+                return file.read(256)
+        finally:
+            os.close(place)
     except OSError as error:
         raise ContainerError(
             f"cannot execute {path} in the container{whose}: {error.strerror}",
             code=BAD_PROGRAM,
             subcode=error.errno or 0,
         ) from error
+    return b""  # it can be executed and not be read

@@ -82,11 +82,29 @@ def configuration(box: Box) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _compare(box: Box, pid: int) -> None:
+    """
+    Whether the container of a process has what was looked at: its runtime follows paths with rights that the job has not.
+
+    Raises:
+        ContainerError: a link or another directory was put there meanwhile.
+    """
+    for mount in box.mounts:
+        if mount.identity is not None:
+            about = os.stat(f"/proc/{pid}/root{mount.destination}", follow_symlinks=False)  # noqa: PTH116 - short
+            if (about.st_dev, about.st_ino) != mount.identity:
+                raise ContainerError(
+                    f"{mount.source} of the image was exchanged while its container was made"
+                )
+
+
 def _options(mount: Mount) -> list[str]:
     """
-    What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.5 or later).
+    What holds for a mount holds for all that is mounted below it (Linux 5.12, runc 1.1, crun 1.8 or later).
+
+    Below a file is nothing, and crun fails when it is told to look.
     """
-    each = "" if mount.alone else "r"
+    each = "r" if not mount.alone and os.path.isdir(mount.source) else ""  # noqa: PTH112
     flags = ["nosuid", *([] if mount.device else ["nodev"]), *([] if mount.writable else ["ro"])]
     return [f"{each}bind", *(f"{each}{flag}" for flag in flags)]
 
@@ -114,6 +132,7 @@ class Oci:
         with open(pid_file, encoding="ascii") as file:  # noqa: PTH123
             pid = int(file.read())
         try:
+            _compare(box, pid)
             if cgroup is not None:
                 cgroup.take(pid)
             check()

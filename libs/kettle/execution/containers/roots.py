@@ -41,6 +41,8 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     device: bool = False
     alone: bool = False
     """Without what is mounted below it: a sandbox has its container's root in it, which must not be seen a second time."""
+    identity: tuple[int, int] | None = None
+    """Device and inode of the source when it was looked at, where somebody else may exchange it meanwhile."""
     optional: bool = False
     """Left out where the image has no place for it."""
 
@@ -179,12 +181,17 @@ def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
             continue
         if entry.is_symlink():
             yield _Place(name=name, link=os.readlink(entry.path))  # noqa: PTH115 - strings
-        elif not all(os.path.lexists(posixpath.join(image, point)) for point in inner):
+            continue
+        if not all(os.path.lexists(posixpath.join(image, point)) for point in inner):
             yield _Place(name=name)
             yield from _lay(image, name, points)
-        elif stat.S_ISDIR(mode := entry.stat(follow_symlinks=False).st_mode) or stat.S_ISREG(mode):
-            mount = Mount(source=entry.path, destination="/" + name)
-            yield _Place(name=name, mount=mount, directory=stat.S_ISDIR(mode))
+            continue
+        about = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(about.st_mode) or stat.S_ISREG(about.st_mode):
+            # Only root changes what is in /, and an automatic mount there is seen when it is mounted.
+            identity = (about.st_dev, about.st_ino) if directory != "/" else None
+            mount = Mount(source=entry.path, destination="/" + name, identity=identity)
+            yield _Place(name=name, mount=mount, directory=stat.S_ISDIR(about.st_mode))
 
 
 def _point(place: str, *, directory: bool) -> None:

@@ -1,0 +1,168 @@
+"""
+What a container keeps apart: the machine from a job that would get out of it, and what its owner allows.
+"""
+
+import os
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kettle.startd.settings import StartdSettings
+from kettle.startd.wiring import running
+from kettle.testing.submit_side import SubmitSide, output, script
+from kettle.testing.worker import WorkerPool
+from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle.wire.work import Failed
+
+from . import test_containers
+from .test_containers import ONE, inside
+
+runtime, settings, image, submitter = (
+    test_containers.runtime,
+    test_containers.settings,
+    test_containers.image,
+    test_containers.submitter,
+)
+"""Fixtures: jobs in containers by each runtime."""
+
+
+@pytest.fixture
+def shared(directory: Path) -> Generator[Path]:
+    """
+    A directory that everybody may write, and another file system mounted below it.
+    """
+    path = directory / "shared"
+    (path / "below").mkdir(parents=True)
+    path.chmod(0o777)
+    if os.geteuid() == 0:
+        subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", path / "below"], check=True)
+    try:
+        yield path
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["/bin/umount", path / "below"], check=True)
+
+
+async def test_what_is_bound_read_only_is_so_on_every_way(
+    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path
+) -> None:
+    """
+    Directly, in file systems below it, and through the container's root as it is seen in the sandbox; /proc is there once.
+    """
+    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/site", f"{shared}:/open:rw"])
+    ways = "/site /site/below /srv/.container/root/site /srv/.container/root/site/below"
+    text = (
+        f"for way in {ways}; do touch $way/$$ 2>/dev/null && echo $way; done; "
+        "ls /srv/.container/root/proc /srv/.container/root/site; touch /open/written"
+    )
+    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
+    async with other.startd() as startd:
+        exited = await pool.submitter.run(inside(image, text))
+        await startd.drain()
+
+    assert b"/srv/.container/root/proc:\n\n/srv/.container/root/site:\n" == output(exited)
+    assert ["below", "written"] == sorted(path.name for path in shared.iterdir())
+
+
+@ONE
+async def test_the_jobs_environment_is_for_the_inside_only(
+    submitter: SubmitSide, image: Path, directory: Path
+) -> None:
+    """
+    Variables that tell a loader what to do reach the job, and nothing that runs outside of its container.
+    """
+    traces = directory / "traces"
+    traces.mkdir()
+    traces.chmod(0o777)
+
+    ad = inside(image, "echo $LD_DEBUG", Environment=f"LD_DEBUG=files LD_DEBUG_OUTPUT={traces}/x")
+    exited = await submitter.run(ad)
+
+    assert b"files\n" == output(exited)
+    assert [] == list(traces.iterdir())
+
+
+async def test_the_soft_signal_reaches_the_job(
+    settings: StartdSettings, pool: WorkerPool, image: Path, shared: Path
+) -> None:
+    """
+    The job's own signal comes first, and the job has time for its last words; nothing around it dies before it.
+    """
+    text = (
+        "trap 'sleep 0.2; echo bye > /open/said; exit 0' USR1; touch /open/up; while :; do sleep 0.05; done"
+    )
+    owner = msgspec.structs.replace(settings, container_bind=[f"{shared}:/open:rw"])
+    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
+    async with other.startd() as startd:
+        activation = await pool.submitter.start(inside(image, text, KillSig="SIGUSR1"))
+        await pool.until((shared / "up").exists)
+
+        order = Deactivation(key=activation.key, job=activation.job, attempt=1, code=1023, reason="removed")
+        await pool.submitter.shadow.call(DEACTIVATE, pool.submitter.startd, Deactivate(attempts=[order]))
+
+        failed = await pool.submitter.final(activation)
+        await startd.drain()
+    assert isinstance(failed, Failed)
+    assert (False, 1023, "removed") == (failed.hold, failed.code, failed.reason)
+    assert "bye\n" == (shared / "said").read_text()
+
+
+async def test_the_owners_word_counts(settings: StartdSettings, pool: WorkerPool) -> None:
+    """
+    A plain job runs in a container, with the machine's files read-only and without a network, where the owner says so.
+    """
+    owner = msgspec.structs.replace(settings, container_always=True, container_network="none")
+    other = WorkerPool(pool.server, pool.submitter, pool.home, lambda bus: running(bus, owner))
+    text = (
+        "pwd; tail -n +3 /proc/net/dev | cut -d: -f1; touch /etc/x /usr/x 2>/dev/null || echo closed; ls /tmp"
+    )
+    async with other.startd() as startd:
+        activation = await pool.submitter.start(script(text))
+        exited = await pool.submitter.final(activation)
+        await startd.drain()
+
+    lines = [line.strip() for line in (output(exited) or b"").decode().splitlines()]
+    assert lines[0].startswith(str(pool.execute))
+    assert ["lo", "closed"] == lines[1:3]
+    assert lines[3:] in ([], [pool.home.name])  # the way to the sandbox
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_no_device_is_opened_to_see_whether_it_is_a_program(
+    submitter: SubmitSide, image: Path, directory: Path
+) -> None:
+    """
+    A pipe stands for it: who opens one for reading lets its writer go on.  Hold code 6.
+    """
+    os.mkfifo(directory / "image" / "bin" / "pipe", 0o777)
+
+    failed = await submitter.run(inside(image, "true", Cmd="/bin/pipe"))
+
+    assert isinstance(failed, Failed)
+    assert (True, 6, 13) == (failed.hold, failed.code, failed.subcode)
+    with pytest.raises(OSError, match="No such device or address"):  # it has no reader, and had none
+        os.open(directory / "image" / "bin" / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_a_closed_directory_of_the_machine_stays_closed(
+    submitter: SubmitSide, image: Path, directory: Path
+) -> None:
+    """
+    An image that is a directory of the machine shows what the job's account may see, wherever things are mounted in it.
+    """
+    home = image / "home" / "alice"
+    (home / "papers").mkdir(parents=True)
+    (home / "papers" / "thesis").write_text("s")
+    home.chmod(0o700)
+    (image / "file").touch()
+    look = "cat /home/alice/papers/thesis || echo closed"
+
+    assert b"closed\n" == output(await submitter.run(inside(image, look)))
+    for way in ({"ContainerTargetDir": "/home/alice/x"}, {"MountUnderScratch": "/home/alice/x"}):
+        failed = await submitter.run(inside(image, look, **way))
+        assert isinstance(failed, Failed)
+        assert (True, 35, 13) == (failed.hold, failed.code, failed.subcode)

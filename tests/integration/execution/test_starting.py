@@ -1,0 +1,133 @@
+"""
+Runtimes by themselves: what is decided between a container that is ready and a job that runs.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kettle.execution.containers.box import Box, Runtime
+from kettle.execution.containers.contained import runtime_of
+from kettle.execution.containers.policy import ContainerError, Found
+from kettle.execution.containers.roots import Mount, furnish
+from kettle.execution.linux import become_subreaper, descendants_of
+from kettle.execution.process import Program
+from kettle.testing.images import busybox_root, missing
+
+RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> Runtime:
+    name = str(request.param)
+    program, package = RUNTIMES[name]
+    if why := missing(program, package):
+        pytest.skip(why)
+    if name != "bubblewrap" and os.geteuid() != 0:
+        pytest.skip(f"{name} takes a startd that is root")
+    return runtime_of(Found(name, shutil.which(program, path="/usr/sbin:/usr/bin:/bin") or ""))
+
+
+@pytest.fixture
+def box(directory: Path) -> Box:
+    """
+    A job that leaves a file, if it runs.
+    """
+    image, area = busybox_root(directory / "image"), directory / "sandbox" / ".container"
+    area.mkdir(parents=True)
+    sandbox = Mount(source=str(area.parent), destination="/srv", writable=True, alone=True)
+    mounts = furnish(str(image), str(area / "root"), [sandbox])
+    program = Program(
+        path="/bin/touch", arguments=["ran"], environment={"PATH": "/bin"}, directory="/srv",
+        stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
+    )  # fmt: skip
+    return Box(program=program, area=str(area), skeleton=str(area / "root"), mounts=mounts)
+
+
+def apart(work: Callable[[], bool]) -> bool:
+    """
+    What `work` says in a process of its own, which is the parent of all orphans; false if any process is left of it.
+    """
+    child = os.fork()
+    if child == 0:
+        well = False
+        try:
+            become_subreaper()
+            well = work() and not living()
+        finally:
+            os._exit(0 if well else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def living() -> list[int]:
+    """
+    Processes below us; those that have ended are collected.
+    """
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return []
+        time.sleep(0.01)
+    return descendants_of(os.getpid())
+
+
+def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime, box: Box) -> None:
+    """
+    And nothing is left of its container; one that is not refused runs.
+    """
+
+    def refuse() -> None:
+        raise TimeoutError
+
+    def refused() -> bool:
+        try:
+            runtime.start(box, None, refuse)
+        except TimeoutError:
+            return True
+        return False
+
+    def run() -> bool:
+        shutil.rmtree(f"{box.area}/state", ignore_errors=True)
+        return os.waitpid(runtime.start(box, None, lambda: None), 0)[1] == 0
+
+    ran = Path(box.area).parent / "ran"
+    assert apart(refused)
+    assert not ran.exists()
+    assert apart(run)
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others follow paths with the job's own rights")
+def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, directory: Path) -> None:
+    """
+    Between the look at an image and the mount by root its owner may put a link there.
+    """
+    if type(runtime).__name__ == "Bubblewrap":
+        pytest.skip("it follows paths with the job's own rights")
+    (directory / "secret").mkdir()
+    (directory / "image" / "etc").rename(directory / "image" / "old")
+    (directory / "image" / "etc").symlink_to(directory / "secret")
+
+    def noticed() -> bool:
+        try:
+            runtime.start(box, None, lambda: None)
+        except ContainerError as error:
+            return error.code == 35 and "exchanged" in str(error)
+        return False
+
+    assert apart(noticed)
+    assert not (Path(box.area).parent / "ran").exists()
+
+
+def test_what_was_looked_at_is_remembered(box: Box) -> None:
+    """
+    For every directory of the image, and for nothing that is ours.
+    """
+    assert {"/bin", "/etc", "/tmp", "/usr"} == {each.destination for each in box.mounts if each.identity}
