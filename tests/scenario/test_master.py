@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from kettle.client import Client, select
+from kettle.pool import processes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.jobs import JobId
 
@@ -136,6 +137,24 @@ async def test_settings_change_under_a_running_job(
         assert COMPLETED == await ended(pool.client, cluster)
         assert (1, 0) == await attempts(pool.client, cluster)
     assert [] == pool.left
+
+
+async def test_down_is_stronger_than_a_peaceful_restart(
+    tmp_path: Path, template: Path, evidence: Evidence
+) -> None:
+    """
+    A host that waits for its jobs to restart goes down when it is told to, and does not come back.
+    """
+    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
+        await held_up(pool, evidence.directory / "gate")
+        status, _, trouble = await pool.kettle("restart", "--peaceful", "--no-wait", within_s=WITHIN_S)
+        assert status == 0, trouble
+        await switched_to(pool, "startd", "stopping")
+        master = pool.state.pid
+        await pool.stop()
+        assert not pool.lives
+        assert not processes.start_ticks(master)
+        assert [] == pool.left
 
 
 async def test_a_restarted_pool_goes_on_with_its_queue(tmp_path: Path, template: Path) -> None:

@@ -4,6 +4,7 @@ What `on`, `off`, `restart` and `reconfig` have in common: they tell a host's ma
 
 import argparse
 import asyncio
+import logging
 import math
 import sys
 import time
@@ -109,6 +110,8 @@ async def _until_so(
     """
     Look until all that was begun is so; what is not in time.
     """
+    # The bus may be away for a while, and says so each time: that is what a restart is.
+    logging.getLogger("kettle.bus").setLevel(logging.CRITICAL)
     patience = arguments.timeout if arguments.timeout is not None else 120.0
     if arguments.timeout is None and request.how == "peaceful":
         patience = math.inf

@@ -148,7 +148,7 @@ class Desk:
             keeper = self._daemons.keeper(name)
             ran = keeper.wanted and keeper.state.status in {"starting", "running", "standby"}
             keeper.on()
-            answers.append(Switched(daemon=name, outcome="nothing" if ran else "begun"))
+            answers.append(_begun(name, unless="it is on" if ran else ""))
         return answers
 
     async def _off(self, names: Sequence[str], how: How) -> list[Switched]:
@@ -158,9 +158,7 @@ class Desk:
         task = self._start(self._end(names, how), "switch off")
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
-        return [
-            Switched(daemon=name, outcome="nothing" if states[name] == "off" else "begun") for name in names
-        ]
+        return [_begun(name, unless="it is off" if states[name] == "off" else "") for name in names]
 
     async def _end(self, names: Sequence[str], how: How) -> None:
         for stage in stop_stages(names):
@@ -229,6 +227,10 @@ class Desk:
 
     def _start(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[Any]":
         return self._tasks.create_task(work, name=name)
+
+
+def _begun(name: str, *, unless: str) -> Switched:
+    return Switched(daemon=name, outcome="nothing" if unless else "begun", why=unless)
 
 
 def _report(daemon: DaemonState) -> wire.DaemonReport:

@@ -191,7 +191,7 @@ class Office:
     def _load(self) -> MasterSettings:
         if self.loaded is SETTINGS:
             return SETTINGS
-        raise SettingsError("kettle.toml: [master] nmae: unknown setting")
+        raise SettingsError("kettle.toml: [master] colour: unknown setting")
 
     async def ask(
         self, action: ControlAction, *names: str, how: How = "graceful", id_: str = ""
@@ -313,7 +313,7 @@ async def test_what_each_makes_of_its_settings_is_told(tmp_path: Path) -> None:
         it.daemons.keeper("schedd").heard({"X_KETTLE_SETTINGS": "refused: kettle.toml: no"})
         it.daemons.keeper("startd").heard({"X_KETTLE_SETTINGS": "unchanged"})
         assert [
-            ("master", "refused", "kettle.toml: [master] nmae: unknown setting"),
+            ("master", "refused", "kettle.toml: [master] colour: unknown setting"),
             ("schedd", "refused", "kettle.toml: no"),
             ("startd", "nothing", "unchanged"),
         ] == [(one.daemon, one.outcome, one.why) for one in (await asked).switched]
