@@ -22,7 +22,7 @@ from kettle.runtime.lifeline import VARIABLE
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
-from kettle.startd.containers import find_containers
+from kettle.startd.containers import find_containers, tidy_images
 from kettle.startd.domain.machine import Machine
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
