@@ -26,6 +26,7 @@ from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
 from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
+from kettle.starter.stillness import Stillness
 from kettle.starter.verdict import (
     Ending,
     after_collecting,
@@ -43,13 +44,11 @@ from kettle.transfer.plugin import Move
 from kettle.wire.events.job import Usage
 from kettle.wire.work import (
     Body,
-    Continued,
     Exited,
     Failed,
     Measured,
     Report,
     Started,
-    Suspended,
     Trouble,
 )
 
@@ -101,11 +100,7 @@ class Starter:
         self._monitor_at = boottime() + order.spec.monitor_interval
         self._measure_at = boottime() + _FIRST_MEASURE_S
         self._limits: list[tuple[float, Ending]] = []
-        self._suspended = False
-        self._still_at_once = False
-        """It is to stand still as soon as it runs: what prepares it would stand still with a group that is frozen before."""
-        self._stillness: Report | None = None
-        """What was last said about suspension: said again and again, because a report that is not final may be lost."""
+        self._stillness = Stillness(self._report)
         self._sequence = order.spec.sequence
 
     def run(self) -> None:
@@ -222,8 +217,8 @@ class Starter:
         self._limits = limits(self._job, self._spec.began, boottime())
         self._started = self._report(Started(pid=family.pid, at=time.time()))
         self._line.say(Said(self._started))
-        if self._still_at_once:
-            self._suspend(family)
+        self._stillness.begin(family)
+        self._repeat()
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
@@ -280,35 +275,18 @@ class Starter:
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
                     self._end(family, ending, hard=hard)
                 case Suspend():
-                    self._suspend(family)
+                    if self._ending is None:
+                        self._stillness.suspend(family)
+                    self._repeat()
                 case Continue():
-                    self._resume(family)
+                    self._stillness.resume(family)
+                    self._repeat()
                 case Run():
                     pass  # said twice is said once
 
-    def _suspend(self, family: Family) -> None:
-        if self._ending is not None:
-            return
-        if self._started is None:
-            self._still_at_once = True
-            return
-        if not self._suspended:
-            self._suspended = True
-            processes = family.suspend()
-            self._stillness = self._report(Suspended(at=time.time(), processes=processes))
-        self._repeat()
-
-    def _resume(self, family: Family) -> None:
-        self._still_at_once = False
-        if self._suspended:
-            self._suspended = False
-            family.resume()
-            self._stillness = self._report(Continued(at=time.time()))
-        self._repeat()
-
     def _repeat(self) -> None:
-        if self._stillness is not None:
-            self._line.say(Said(self._stillness))
+        if (said := self._stillness.said) is not None:
+            self._line.say(Said(said))
 
     def _tick(self, family: Family) -> None:
         now = boottime()
@@ -358,9 +336,7 @@ class Starter:
         elif first:
             self._hard_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
             family.signal(self._job.kill_signal(ending.code))
-            if self._suspended:  # else it would not hear of it
-                self._suspended = False
-                family.resume()
+            self._stillness.lift(family)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
         """
