@@ -10,6 +10,11 @@ from typing import Final
 from kettle.wire.ads import Ad, Expr, Scalar
 
 NULL_DEVICE: Final = "/dev/null"
+JOB_REMOVED: Final = 1023
+SCHEDD_VACATE: Final = 1022
+"""With this a schedd ends an attempt whose job was held."""
+FIRST_VACATE: Final = 1000
+"""From here on codes mean that the job runs again."""
 
 
 class JobAd:
@@ -78,10 +83,10 @@ class JobAd:
 
     def kill_signal(self, code: int) -> int:
         """
-        The soft kill signal for an end with this VacateReasonCode.
+        The soft kill signal for an end with this VacateReasonCode, or HoldReasonCode (below 1000).
         """
-        names = {1023: ("RemoveKillSig", "KillSig"), 1000: ("HoldKillSig", "KillSig")}
-        for name in names.get(code, ("KillSig",)):
+        own = "RemoveKillSig" if code == JOB_REMOVED else "HoldKillSig" if _held(code) else "KillSig"
+        for name in (own, "KillSig"):
             if number := _signal(self._values.get(name.lower())):
                 return number
         return signal.SIGTERM
@@ -96,6 +101,10 @@ class JobAd:
             if (value := self.number(name)) is not None
         ]
         return max(0.0, min(limit, *asked)) if asked else limit
+
+
+def _held(code: int) -> bool:
+    return code < FIRST_VACATE or code == SCHEDD_VACATE
 
 
 def _signal(value: Scalar | None) -> int:

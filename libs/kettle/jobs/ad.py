@@ -93,7 +93,8 @@ _MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
 """A submitter's guess, until they are measured."""
 
 _REFUSED: Final = frozenset(
-    name.lower() for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate")
+    name.lower()
+    for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate", "Managed")
 )
 LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED))
 """The attributes that `apply` may set, change or take away; it leaves all others as they were submitted."""
@@ -281,7 +282,11 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     if event.exited:
         exited(ad, event.exit_code, event.exit_signal)
     _ended(ad, event.usage, at_us)
-    reason: Ad = {"VacateReason": event.reason, "VacateReasonCode": event.code, "VacateReasonSubCode": 0}
+    reason: Ad = {
+        "VacateReason": event.reason,
+        "VacateReasonCode": event.code,
+        "VacateReasonSubCode": event.subcode,
+    }
     if status == Status.HELD:
         reason = {f"Vacate{name.removeprefix('Hold')}": ad[name] for name in _HOLD}
     elif status == Status.REMOVED:

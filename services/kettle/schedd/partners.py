@@ -3,13 +3,17 @@
 import math
 from typing import Final, assert_never
 
+import msgspec
+
 from kettle.bus.ports import RefusedError
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.job import Begin, Command, Continue, End, Finish, Hold, Suspend, decide
+from kettle.schedd.domain.job_policy import POLICY_UNDEFINED, SYSTEM_POLICY
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.policies import Policies
 from kettle.schedd.shadows import Shadows, fitting
+from kettle.schedd.turns import Turn
 from kettle.wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -35,7 +39,6 @@ BAD_REQUEST: Final = 1026
 """VacateReasonCode ActivationRefusedBadRequest: no machine will like the job better."""
 REFUSED_ACTIVATION: Final = frozenset(range(1027, 1037))
 FAILED_TO_CREATE_PROCESS: Final = 6
-SYSTEM_POLICY: Final = 26
 _LARGEST: Final = 1e15
 
 
@@ -73,8 +76,9 @@ class Partners:
         """Record what happened to attempts, and give the freed claims their next jobs in the same frame."""
         _only("shadow", caller)
         next_jobs: list[JobId] = []
-        known = True
+        known, turn = True, Turn()
         for report in request.reports:
+            await turn.pause()
             if isinstance(report.news, Used):
                 self._measured(report, report.news)
                 continue
@@ -104,6 +108,8 @@ class Partners:
         command = command_of(report)
         if isinstance(command, Finish):
             command = self._policies.at_exit(report.job, command)
+        elif isinstance(command, End) and (subcode := self._shadows.subcode(report.job, command.code)):
+            command = msgspec.structs.replace(command, subcode=subcode)
         events = decide(entry.job, command)
         if not events:
             return False
@@ -162,6 +168,15 @@ def command_of(report: AttemptReport) -> Command:
             return Suspend(report.attempt, report.claim, processes, _sane(news.at))
         case Continued():
             return Continue(report.attempt, report.claim, _sane(news.at))
+        case Finished(exit_code=None, exit_signal=None):
+            return End(
+                attempt=report.attempt,
+                claim=report.claim,
+                code=POLICY_UNDEFINED,
+                reason="The job ended, and nobody knows how",
+                hold=True,
+                usage=_sane_usage(news.usage),
+            )
         case Finished():
             return Finish(
                 attempt=report.attempt,

@@ -7,7 +7,6 @@ The schedd alone writes, so it alone decides: whoever looks after an attempt may
 import asyncio
 import time
 from collections.abc import Iterator
-from typing import Final
 
 from kettle.jobs import Status, exited, in_use
 from kettle.schedd.domain import job_policy
@@ -17,10 +16,9 @@ from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.turns import Turn
+from kettle.wire.ads import Ad, Scalar
 from kettle.wire.jobs import JobId
-
-SLICE_S: Final = 0.005
-"""Seconds of evaluating before somebody else gets a turn."""
 
 
 class Policies:
@@ -37,9 +35,12 @@ class Policies:
 
     async def run(self) -> None:
         """Look at all jobs, again and again; for ever."""
-        while True:
-            spent = await self.look()
+        spent = 0.0
+        while (
+            True
+        ):  # waits first: of jobs that ran on without a schedd, their shadows tell what became of them
             await asyncio.sleep(self.pause(spent))
+            spent = await self.look()
 
     def pause(self, spent: float) -> float:
         """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
@@ -49,36 +50,37 @@ class Policies:
 
     async def look(self) -> float:
         """Look once at each job that has a policy; seconds that were spent on it."""
-        spent, began = 0.0, time.perf_counter()
+        spent, turn = 0.0, Turn()
         fired: list[tuple[JobId, Verdict]] = []
         for job, verdict in self._verdicts():
             if verdict is not None:
                 fired.append((job, verdict))
-            if (used := time.perf_counter() - began) >= SLICE_S:
-                spent += used
+            if turn.over:
+                spent += turn.used
                 await self._carry_out(fired)
-                fired = []
-                began = time.perf_counter()
-        spent += time.perf_counter() - began
+                fired, turn = [], Turn()
+        spent += turn.used
         await self._carry_out(fired)
         return spent
 
     def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
         """What is to become of each job; those that nothing is to be said about come too, so that time can be kept."""
+        by_system = self._system.concerned
         for number in list(self._queue.clusters):
             cluster = self._queue.clusters.get(number)
-            if cluster is None or (self._system.empty and not cluster.periodic):
+            if cluster is None or not (concerned := by_system | cluster.periodic):
                 yield JobId(number, 0), None
                 continue
             ads = self._queue.ads_of(number)
             for proc in range(cluster.size):
                 job = JobId(number, proc)
                 entry = self._queue.jobs.get(job)
-                status = _status(entry.job) if entry is not None else None
-                if status is None:
+                status = None if entry is None else _status(entry.job)
+                if entry is None or status is None or status not in concerned:
                     yield job, None
                 else:
-                    yield job, job_policy.decide(ads(job), status, int(time.time()), self._system)
+                    ad = _as_seen(ads(job), entry.job)
+                    yield job, job_policy.decide(ad, status, int(time.time()), self._system)
 
     async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
         """Record first, while the queue is as it was looked at; have attempts ended when that is committed."""
@@ -96,12 +98,12 @@ class Policies:
         )
         for job, verdict in fired:
             entry = self._queue.jobs.get(job)
-            if entry is None or entry.job.attempt != attempts[job]:
-                continue  # it has gone on meanwhile
-            if verdict.action == "vacate":
-                self._shadows.vacate(job, verdict.code, verdict.reason)
-            else:
+            if entry is None or not entry.job.claim or entry.job.attempt != attempts[job]:
+                continue  # nothing is to be ended (any more)
+            if verdict.action != "vacate":
                 self._shadows.stop(job)
+            elif entry.job.status == "running":
+                self._shadows.vacate(job, verdict)
 
     # -- at the end of an attempt -------------------------------------------------------------------------------------
 
@@ -111,13 +113,16 @@ class Policies:
         concerned = cluster.at_exit or self._system.hold
         if (
             not concerned
-            or state.status != "running"
+            or state.status == "removed"
             or (finish.attempt, finish.claim) != (state.attempt, state.claim)
         ):
             return finish
-        ad = self._queue.ad(job) | in_use(finish.usage)
+        # A hold or a release that came while it ran does not take its exit from it; and it exited when it says so, not
+        # when we hear of it.
+        ad = _as_seen(self._queue.ad(job), state) | in_use(finish.usage) | {"JobStatus": int(Status.RUNNING)}
         exited(ad, finish.exit_code, finish.exit_signal)
-        verdict = job_policy.decide(ad, Status.RUNNING, int(time.time()), self._system, exited=True)
+        at = _between(ad.get("ShadowBday"), finish.at, time.time())
+        verdict = job_policy.decide(ad, Status.RUNNING, int(at), self._system, exited=True)
         if verdict is None or verdict.action not in {"hold", "requeue"}:
             return finish
         return End(
@@ -141,6 +146,19 @@ def _status(job: Job) -> Status | None:
     if job.claim:
         return None
     return {"idle": Status.IDLE, "held": Status.HELD}.get(job.status)
+
+
+def _as_seen(ad: Ad, job: Job) -> Ad:
+    """The ad without what is only known of an attempt before the present one."""
+    if not job.began:
+        ad.pop("JobCurrentStartExecutingDate", None)
+    return ad
+
+
+def _between(start: Scalar | None, told: float, now: float) -> float:
+    """A worker's time, as far as it can be true; now if it told none."""
+    begun = start if isinstance(start, int | float) else 0.0
+    return min(max(told, begun), now) if told else now
 
 
 def _command(verdict: Verdict) -> Command:

@@ -16,6 +16,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
+from kettle.schedd.domain.job_policy import Verdict
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
@@ -75,8 +76,8 @@ class Shadows:
         self._interval = interval
         self._seen: dict[str, float] = {}
         self._keeper: dict[JobId, str] = {}
-        self._vacating: dict[JobId, Stop] = {}
-        """What policies want ended.  It is not recorded before it has happened: whoever comes after us decides anew."""
+        self._vacating: dict[JobId, tuple[Stop, int]] = {}
+        """What policies want ended, and with what subcode.  It is not recorded before it has happened: whoever comes after us decides anew."""
         self._outboxes: dict[str, Outbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -116,11 +117,19 @@ class Shadows:
             outbox.filled.set()
         return assignment
 
-    def vacate(self, job: JobId, code: int, reason: str) -> None:
-        """Have the live attempt of a running job ended; `code` is a VacateReasonCode."""
+    def vacate(self, job: JobId, why: Verdict) -> None:
+        """Have the live attempt of a running job ended; what was wanted first counts."""
         attempt = self._queue.jobs[job].job.attempt
-        self._vacating.setdefault(job, Stop(job=job, attempt=attempt, code=code, reason=reason))
+        ordered = self._vacating.get(job)
+        if ordered is None or ordered[0].attempt != attempt:
+            order = Stop(job=job, attempt=attempt, code=why.code, reason=why.reason)
+            self._vacating[job] = (order, why.subcode)
         self.stop(job)
+
+    def subcode(self, job: JobId, code: int) -> int:
+        """The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does."""
+        order, subcode = self._vacating.get(job, (None, 0))
+        return subcode if order is not None and order.code == code else 0
 
     def stop(self, job: JobId) -> None:
         """Have the live attempt of a held, removed or vacated job ended."""
@@ -183,7 +192,7 @@ class Shadows:
                 reason = "the job was held and released"
                 return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
             case _:
-                order = self._vacating.get(job)
+                order, _ = self._vacating.get(job, (None, 0))
                 return order if order is not None and order.attempt == state.attempt else None
 
     def _alive(self, shadow: str) -> bool:

@@ -86,7 +86,7 @@ class Starter:
         self._suspended = False
         self._stillness: Report | None = None
         """What was last said about suspension: said again and again, because a report that is not final may be lost."""
-        self._limits = limits(self._job, order.spec.began)
+        self._limits: list[tuple[float, Ending]] = []
         self._sequence = order.spec.sequence
 
     def run(self) -> None:
@@ -157,6 +157,7 @@ class Starter:
             self._cgroup.make(memory_mib=self._spec.memory)
 
     def _begin(self, pid: int) -> None:
+        self._limits = limits(self._job, self._spec.began, boottime())
         self._started = self._report(Started(pid=pid, at=time.time()))
         self._line.say(Said(self._started))
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kettle.execution.containers.policy import ContainerError
-from kettle.execution.jobad import JobAd
+from kettle.execution.jobad import FIRST_VACATE, JobAd
 from kettle.execution.outputs import TooManyResultsError
 from kettle.execution.process import LaunchError, Step
 from kettle.jobs.durations import exceeded
@@ -24,9 +24,6 @@ _BUSY: Final = frozenset({11, 12, 26})
 
 _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 """What the names of input files lead to, on every machine."""
-
-_FIRST_VACATE: Final = 1000
-"""From here on codes mean that the job runs again."""
 
 _REASON_CHARS: Final = 1000
 
@@ -62,7 +59,7 @@ def after_container(error: ContainerError) -> Ending:
     """
     The job's container cannot be had: the image's fault, or the machine's.
     """
-    return Ending(hold=error.code < _FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
+    return Ending(hold=error.code < FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
 
 
 def after_preparing(error: OSError) -> Ending:
@@ -132,14 +129,19 @@ def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
     return Ending(hold=True, code=34, subcode=104, reason=reason)
 
 
-def limits(job: JobAd, began: float) -> list[tuple[float, Ending]]:
+def limits(job: JobAd, began: float, executing: float) -> list[tuple[float, Ending]]:
     """
-    When the job has run for too long by its own word, and what follows.
+    When the job has run for too long by its own word, and what follows; the first that is due counts.
+
+    All of it counts from the activation, `began`; its execution from when its program was started.
     """
     found: list[tuple[float, Ending]] = []
-    for name, code, what in (("AllowedExecuteDuration", 47, "execute"), ("AllowedJobDuration", 46, "job")):
+    for name, since, code, what in (
+        ("AllowedJobDuration", began, 46, "job"),
+        ("AllowedExecuteDuration", executing, 47, "execute"),
+    ):
         seconds = job.number(name)
         if seconds is not None and math.isfinite(seconds):
             reason = exceeded(what, int(seconds))
-            found.append((began + seconds, Ending(hold=True, code=code, reason=reason)))
+            found.append((since + seconds, Ending(hold=True, code=code, reason=reason)))
     return found

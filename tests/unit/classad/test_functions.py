@@ -274,6 +274,24 @@ def test_patterns_count_as_steps() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "strcat(" + ", ".join(["text"] * 500) + ")",
+        'join("", ' + ", ".join(["text"] * 500) + ")",
+        "join(text, {0, 1, 2})",
+    ],
+)
+def test_text_that_is_put_together_counts_as_steps(expression: str) -> None:
+    """
+    A short expression takes no hundred megabytes: it ends with its budget before it has them.
+    """
+    ad = ClassAd({"text": "a" * 1_000_000})
+    assert isinstance(evaluate(parse("strcat(text, text)"), ad), str)
+    with pytest.raises(EvaluationFailed):
+        evaluate(parse(expression), ad, context=Context(max_steps=20_000))
+
+
 def test_an_octet_beyond_ascii_has_no_other_case() -> None:
     """
     Patterns see octets: halves of characters must not be taken for letters.

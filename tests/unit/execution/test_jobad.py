@@ -23,9 +23,11 @@ def test_the_signal_depends_on_the_reason() -> None:
     """
     Removal and hold have signals of their own, SIGTERM is the last resort.
     """
-    job = JobAd({"KillSig": 10, "RemoveKillSig": "INT"})
+    job = JobAd({"KillSig": 10, "RemoveKillSig": "INT", "HoldKillSig": "HUP"})
 
-    assert (signal.SIGINT, 10) == (job.kill_signal(1023), job.kill_signal(1000))
+    assert [signal.SIGINT, 10, 10] == [job.kill_signal(code) for code in (1023, 1000, 1014)]
+    assert [signal.SIGHUP] * 3 == [job.kill_signal(code) for code in (1022, 3, 34)]
+    assert 10 == JobAd({"KillSig": 10}).kill_signal(1022)
     assert signal.SIGTERM == JobAd({"KillSig": "nonsense"}).kill_signal(0)
 
 

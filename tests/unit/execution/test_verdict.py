@@ -15,7 +15,16 @@ def test_a_duration_that_is_none_is_no_limit(seconds: float) -> None:
     """
     A starter waits for moments, and these are none.
     """
-    assert [] == limits(JobAd({"AllowedExecuteDuration": seconds}), 1.0)
+    assert [] == limits(JobAd({"AllowedExecuteDuration": seconds}), 1.0, 1.0)
+
+
+def test_a_job_runs_from_when_its_program_was_started() -> None:
+    """
+    What went before, a large image perhaps, counts for the job's duration alone.
+    """
+    found = limits(JobAd({"AllowedExecuteDuration": 60, "AllowedJobDuration": 90}), 5.0, 50.0)
+
+    assert [(95.0, 46), (110.0, 47)] == [(at, ending.code) for at, ending in found]
 
 
 def test_every_reason_can_be_said_on_the_wire() -> None:

@@ -53,9 +53,10 @@ def verdict(ad: Ad, status: Status, system: SystemPolicy = NONE, **how: Any) -> 
         ({**RUN, **OWN, "AllowedExecuteDuration": 90}, RUNNING, ALL, ("vacate", 1000)),
         ({**RUN, "TimerRemove": 1}, RUNNING, ALL, ("vacate", 1001)),
         ({**RUN, **OWN, "AllowedJobDuration": 1}, IDLE, NONE, ("hold", 3)),
-        # an attempt that has not begun to execute, and one whose last checkpoint is not so old
+        # an attempt that has not begun to execute, one by a clock that is behind, one with a checkpoint in between
         ({"ShadowBday": NOW - 100, "AllowedExecuteDuration": 1}, RUNNING, NONE, None),
-        ({**RUN, "JobCurrentStartExecutingDate": NOW - 101, "AllowedExecuteDuration": 1}, RUNNING, NONE, None),
+        ({**RUN, "JobCurrentStartExecutingDate": NOW - 999, "AllowedExecuteDuration": 100}, RUNNING, NONE, None),
+        ({**RUN, "JobCurrentStartExecutingDate": NOW - 999, "AllowedExecuteDuration": 99}, RUNNING, NONE, ("hold", 47)),
         ({**RUN, "TransferOutFinished": NOW - 10, "AllowedExecuteDuration": 10}, RUNNING, NONE, None),
         ({**RUN, "TransferOutFinished": NOW - 11, "AllowedExecuteDuration": 10}, RUNNING, NONE, ("hold", 47)),
         # 2: the timer
@@ -83,7 +84,6 @@ def verdict(ad: Ad, status: Status, system: SystemPolicy = NONE, **how: Any) -> 
         ({}, HELD, SystemPolicy(remove=TRUE), ("remove", 0)),
         # what is never looked at
         (OWN, REMOVED, ALL, None),
-        ({**OWN, "Managed": "External"}, IDLE, ALL, None),
         ({**OWN, "HoldReasonCode": 16}, HELD, ALL, None),
         ({"OnExitHold": True, "OnExitRemove": False}, RUNNING, NONE, None),
     ],
@@ -224,20 +224,31 @@ def test_a_reason_is_something_that_can_be_recorded() -> None:
 @pytest.mark.parametrize(
     ("ad", "looked_at", "looked_at_at_exit"),
     [
-        ({"Cmd": "x"}, False, False),
-        ({"PeriodicHold": False, "OnExitHold": False}, False, False),
-        ({"periodicremove": Expr("x")}, True, True),
-        ({"PeriodicRelease": True}, True, False),
-        ({"OnExitRemove": False}, False, True),
-        ({"TimerRemove": 5}, True, True),
+        ({"Cmd": "x"}, set[Status](), False),
+        ({"PeriodicHold": False, "OnExitHold": False}, set[Status](), False),
+        ({"periodicremove": Expr("x")}, {IDLE, RUNNING, HELD}, True),
+        ({"PeriodicRelease": True}, {HELD}, False),
+        ({"AllowedExecuteDuration": 5}, {RUNNING}, True),
+        ({"PeriodicVacate": True, "PeriodicHold": True}, {IDLE, RUNNING}, True),
+        ({"OnExitRemove": False}, set[Status](), True),
+        ({"TimerRemove": 5}, {IDLE, RUNNING, HELD}, True),
     ],
 )
-def test_jobs_without_a_policy_cost_nothing(ad: Ad, looked_at: bool, looked_at_at_exit: bool) -> None:
-    """Whether a job is looked at is known from its attributes."""
-    assert (looked_at, looked_at_at_exit) == (periodic(ad), at_exit(ad))
+def test_jobs_without_a_policy_cost_nothing(ad: Ad, looked_at: set[Status], looked_at_at_exit: bool) -> None:
+    """When a job is looked at is known from its attributes."""
+    assert looked_at == set(periodic(ad))
+    assert looked_at_at_exit == at_exit(ad)
     assert looked_at_at_exit == at_exit(
         [name for name, value in ad.items() if value is not False or looked_at_at_exit]
     )
+
+
+def test_a_rule_has_a_subcode_only_where_one_is_recorded() -> None:
+    """What would have no effect is refused."""
+    rule = (SystemRule(expression="true", subcode="7"),)
+    for kind in ("release", "remove"):
+        with pytest.raises(ValueError, match="has no subcode"):
+            msgspec.convert({kind: msgspec.to_builtins(rule)}, SystemPolicy)
 
 
 @pytest.mark.parametrize("field", ["expression", "reason", "subcode"])
@@ -252,15 +263,16 @@ values: st.SearchStrategy[Scalar] = st.one_of(
     st.booleans(),
     st.integers(-3, 3),
     st.integers(NOW - 3, NOW + 3),
-    st.floats(-2, 2),
-    st.sampled_from(["", "External", "true", "\0"]),
+    st.floats(),
+    st.sampled_from([2**31, -(2**31), 2**62]),
+    st.sampled_from(["", "true", "\0"]),
     st.sampled_from(
         ["undefined", "error", "1/0", "NumHolds > 1", "PeriodicHold", "time()", "{}", "[ a = 1 ]"]
     ).map(Expr),
 )
 names = st.sampled_from([
     "AllowedExecuteDuration", "AllowedJobDuration", "ExitBySignal", "ExitCode", "ExitSignal", "HoldReasonCode",
-    "JobCurrentStartExecutingDate", "Managed", "NumHolds", "OnExitHold", "OnExitHoldReason", "OnExitRemove",
+    "JobCurrentStartExecutingDate", "NumHolds", "OnExitHold", "OnExitHoldReason", "OnExitHoldSubCode", "OnExitRemove",
     "PeriodicHold", "PeriodicHoldReason", "PeriodicHoldSubCode", "PeriodicRelease", "PeriodicRemove",
     "PeriodicVacate", "ShadowBday", "TimerRemove", "TransferOutFinished",
 ])  # fmt: skip
@@ -284,7 +296,7 @@ MAY_BE = {
 }
 
 
-@given(st.dictionaries(names, values), st.sampled_from(list(Status)), systems)
+@given(st.dictionaries(names, values), st.sampled_from(list(MAY_BE)), systems)
 def test_any_ad_has_one_answer(ad: Ad, status: Status, system: SystemPolicy) -> None:
     """
     Whatever is in an ad: there is at most one verdict, always the same, one that the status allows, and none on a removed
@@ -293,9 +305,10 @@ def test_any_ad_has_one_answer(ad: Ad, status: Status, system: SystemPolicy) -> 
     found = decide(ad, status, NOW, system)
     assert found == decide(dict(ad), status, NOW, system)
     assert found is None or found.action in MAY_BE[status]
+    assert found is None or abs(found.subcode) < 2**31
     if found is not None and found.action == "hold":
         assert found.code in {3, 5, 26, 46, 47}
-    if not periodic(ad) and system.empty:
+    if status not in periodic(ad) | system.concerned | {COMPLETED}:
         assert found is None
 
 
@@ -306,5 +319,5 @@ def test_any_exit_has_one_answer(ad: Ad, system: SystemPolicy) -> None:
     assert found == decide(dict(ad), RUNNING, NOW, system, exited=True)
     assert found is None or found.action in {"hold", "remove", "requeue"}
     known = {**ad, "ExitBySignal": False, "ExitCode": 0}
-    if not at_exit(known) and system.empty:
+    if not at_exit(known) and not system.concerned:
         assert decide(known, RUNNING, NOW, system, exited=True) is None

@@ -23,7 +23,17 @@ from kettle.classad.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kettle.classad.evaluation import Evaluation
     from kettle.classad.scope import Scope
+
+_CHARS_PER_STEP: Final = 64
+"""What texts are put together of counts as work, before it is done: else a short expression takes all memory."""
+
+
+def _charge(state: Evaluation, part: str) -> str:
+    if len(part) >= _CHARS_PER_STEP:
+        state.spend(len(part) // _CHARS_PER_STEP)
+    return part
 
 
 def _strcat(arguments: Sequence[Node], scope: Scope) -> Value:
@@ -33,7 +43,7 @@ def _strcat(arguments: Sequence[Node], scope: Scope) -> Value:
         part = to_string(scope.evaluate(argument))
         if isinstance(part, Exceptional):
             return part
-        parts.append(part)
+        parts.append(_charge(scope.state, part))
     return joined(parts)
 
 
@@ -54,12 +64,13 @@ def _join(arguments: Sequence[Value], scope: Scope) -> Value:
     glue = to_string(separator)
     if glue is ERROR:
         return ERROR
-    return _joined(glue, items)
+    return _joined(glue, items, scope)
 
 
-def _joined(glue: str | Exceptional, items: Iterable[Value]) -> Value:
+def _joined(glue: str | Exceptional, items: Iterable[Value], scope: Scope) -> Value:
     """Undefined if something is and nothing but the separator has a value."""
-    text, seen, undefined = "", False, isinstance(glue, Exceptional)
+    parts: list[str] = []
+    seen, undefined = False, isinstance(glue, Exceptional)
     glue = "" if isinstance(glue, Exceptional) else glue
     for item in items:
         part = to_string(item)
@@ -69,8 +80,10 @@ def _joined(glue: str | Exceptional, items: Iterable[Value]) -> Value:
             undefined = True
             continue
         seen = True
-        text += (glue if text else "") + part
-    return UNDEFINED if undefined and not seen else joined([text])
+        if parts or part:
+            parts += [_charge(scope.state, glue), part] if parts else [part]
+            _charge(scope.state, part)
+    return UNDEFINED if undefined and not seen else joined(parts)
 
 
 def _changing_case(change: Callable[[bytes], bytes], plainly: Callable[[str], str]) -> Function:

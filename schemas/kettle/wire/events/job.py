@@ -61,7 +61,8 @@ class JobContinued(Event, frozen=True, tag="job.continued/1"):
 
 class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     """
-    The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode.
+    The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode, or HoldReasonCode (below 1000)
+    where what ended it holds the job.
 
     If its program had run to its end, and a policy of the job did not let it leave the queue, one of `exit_code` and
     `exit_signal` is set.
@@ -75,6 +76,7 @@ class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     exit_signal: int | None = None
     at: float = 0.0
     """When the process exited by itself, on the worker's clock, seconds since the epoch; 0 if it did not."""
+    subcode: int = 0
 
     @property
     def exited(self) -> bool:

@@ -121,7 +121,11 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """The attempt is over without a result: by the worker's word, or because its lease ran out on both sides."""
+    """
+    The attempt is over without a result: by the worker's word, or because its lease ran out on both sides.
+
+    `code` and `subcode` are those of the hold if the job is to be held, else of the eviction.
+    """
 
     attempt: int
     claim: str
@@ -164,9 +168,6 @@ Command = Assign | Heard | Hold | Release | Remove
 
 _STAYS = frozenset({0, 1, 16})
 """HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
-
-JOB_VACATED_BY_HOLD = 1000
-"""VacateReasonCode JobPolicyVacate: how the end of an attempt is recorded whose job was meant to be held."""
 
 
 def decide(job: Job, command: Command) -> list[JobEvent]:
@@ -224,11 +225,11 @@ def _hear(job: Job, command: Heard) -> list[JobEvent]:
 
 
 def _end(job: Job, command: End) -> list[JobEvent]:
-    hold = command.hold and job.status == "running"
-    code = JOB_VACATED_BY_HOLD if command.hold else command.code
+    hold = command.hold and job.status in {"running", "idle"}  # idle: held and released while it ran
     vacated = JobVacated(
         attempt=command.attempt,
-        code=code,
+        code=command.code,
+        subcode=command.subcode,
         reason=command.reason,
         usage=command.usage,
         exit_code=command.exit_code,

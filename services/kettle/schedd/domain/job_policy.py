@@ -14,7 +14,7 @@ and error never fire.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -45,17 +45,29 @@ JOB_POLICY_VACATE: Final = 1000
 SYSTEM_POLICY_VACATE: Final = 1001
 SHOULD_REQUEUE: Final = 1005
 
+_SUBCODES: Final = 1 << 31
 _REASON_CHARS: Final = 1000
 """Of a reason: it is recorded for ever."""
 
 Action = Literal["hold", "release", "remove", "vacate", "requeue"]
 Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
 
-_PERIODIC: Final = frozenset({
-    "allowedexecuteduration", "allowedjobduration", "periodichold", "periodicrelease", "periodicremove",
-    "periodicvacate", "timerremove",
-})  # fmt: skip
-_AT_EXIT: Final = _PERIODIC - {"periodicvacate", "periodicrelease"} | {"onexithold", "onexitremove"}
+_LIVE: Final = frozenset({Status.IDLE, Status.RUNNING})
+_ANY: Final = _LIVE | {Status.HELD}
+_PERIODIC: Final[Mapping[str, frozenset[Status]]] = {
+    "allowedexecuteduration": frozenset({Status.RUNNING}),
+    "allowedjobduration": frozenset({Status.RUNNING}),
+    "periodicvacate": frozenset({Status.RUNNING}),
+    "timerremove": _ANY,
+    "periodichold": _LIVE,
+    "periodicrelease": frozenset({Status.HELD}),
+    "periodicremove": _ANY,
+}
+"""What a policy of the job's own is called, and what the job must be for it to fire."""
+_AT_EXIT: Final = frozenset(_PERIODIC) - {"periodicvacate", "periodicrelease"} | {
+    "onexithold",
+    "onexitremove",
+}
 
 _FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
 """The one fires just then, and for the other it is no time."""
@@ -81,7 +93,7 @@ class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: str = ""
     """A string: why, instead of the sentence that shows the expression."""
     subcode: str = ""
-    """An integer: HoldReasonSubCode."""
+    """An integer: HoldReasonSubCode or VacateReasonSubCode."""
 
     def __post_init__(self) -> None:
         for field in ("expression", "reason", "subcode"):
@@ -102,37 +114,52 @@ class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
     vacate: tuple[SystemRule, ...] = ()
     max_releases: int = -1
 
+    def __post_init__(self) -> None:
+        """Each kind in the order in which its rules are tried."""
+        for kind in ("hold", "release", "remove", "vacate"):
+            rules = tuple(sorted(getattr(self, kind), key=lambda rule: not rule.name))
+            msgspec.structs.force_setattr(self, kind, rules)
+        if any(rule.subcode for rule in (*self.release, *self.remove)):
+            raise ValueError("a rule that releases or removes has no subcode")
+
     @property
-    def empty(self) -> bool:
-        """Whether there is no rule."""
-        return not (self.hold or self.release or self.remove or self.vacate)
+    def concerned(self) -> frozenset[Status]:
+        """The statuses in which a rule may fire."""
+        rules = ((self.hold, "periodichold"), (self.release, "periodicrelease"),
+                 (self.remove, "periodicremove"), (self.vacate, "periodicvacate"))  # fmt: skip
+        return frozenset[Status]().union(*(_PERIODIC[name] for given, name in rules if given))
 
-    def rules(self, kind: Periodic) -> list[SystemRule]:
+    def rules(self, kind: Periodic) -> tuple[SystemRule, ...]:
         """The rules of one kind, in the order in which they are tried."""
-        found = {"Hold": self.hold, "Release": self.release, "Remove": self.remove, "Vacate": self.vacate}[
-            kind
-        ]
-        return sorted(found, key=lambda rule: not rule.name)
+        match kind:
+            case "Hold":
+                return self.hold
+            case "Release":
+                return self.release
+            case "Remove":
+                return self.remove
+            case "Vacate":
+                return self.vacate
 
 
-def periodic(attributes: Mapping[str, Scalar] | list[str]) -> bool:
-    """Whether jobs with these attributes have a policy of their own that is looked at now and then."""
-    return _mentions(attributes, _PERIODIC)
+def periodic(attributes: Mapping[str, Scalar] | list[str]) -> frozenset[Status]:
+    """The statuses in which jobs with these attributes are looked at now and then for a policy of their own."""
+    return frozenset[Status]().union(*(_PERIODIC.get(name, ()) for name in _stated(attributes)))
 
 
 def at_exit(attributes: Mapping[str, Scalar] | list[str]) -> bool:
     """Whether jobs with these attributes have a policy of their own that is looked at when they exit."""
-    return _mentions(attributes, _AT_EXIT)
+    return not _AT_EXIT.isdisjoint(_stated(attributes))
 
 
-def _mentions(attributes: Mapping[str, Scalar] | list[str], names: frozenset[str]) -> bool:
-    """Of most a literal false is as good as none."""
+def _stated(attributes: Mapping[str, Scalar] | list[str]) -> Iterator[str]:
+    """Of most policies a literal false is as good as none."""
     if isinstance(attributes, list):
-        return any(name.lower() in names for name in attributes)
-    return any(
-        (key := name.lower()) in names and (value is not False or key in _FALSE_COUNTS)
-        for name, value in attributes.items()
-    )
+        yield from map(str.lower, attributes)
+        return
+    for name, value in attributes.items():
+        if value is not False or name.lower() in _FALSE_COUNTS:
+            yield name.lower()
 
 
 def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False) -> Verdict | None:
@@ -166,9 +193,8 @@ class _Case:
 
     @property
     def exempt(self) -> bool:
-        """Whether somebody else looks after it: who manages it, or who sends its input."""
-        spooling = self.status == Status.HELD and self.integer("HoldReasonCode") == SPOOLING_INPUT
-        return not self.exited and (spooling or self.value("Managed") == "External")
+        """Whether it waits for its input: whoever sends that looks after it."""
+        return self.status == Status.HELD and self.integer("HoldReasonCode") == SPOOLING_INPUT
 
     def value(self, name: str) -> Value | None:
         """What an attribute evaluates to; None if there is none, or it takes too long."""
@@ -205,7 +231,7 @@ class _Case:
             action=action,
             reason=_reason(said, usual),
             code=code,
-            subcode=self.integer(f"{name}SubCode") or 0,
+            subcode=_subcode(self.value(f"{name}SubCode")),
         )
 
     def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
@@ -219,7 +245,7 @@ class _Case:
                 action=action,
                 reason=_reason(self.evaluated(rule.reason) if rule.reason else None, usual),
                 code=code,
-                subcode=(_integer(self.evaluated(rule.subcode)) or 0) if rule.subcode else 0,
+                subcode=_subcode(self.evaluated(rule.subcode)) if rule.subcode else 0,
             )
         return None
 
@@ -232,10 +258,10 @@ def _durations(case: _Case) -> Verdict | None:
     if allowed is not None and case.now - begun >= allowed:
         return Verdict(action="hold", reason=exceeded("job", allowed), code=JOB_DURATION)
     allowed = case.integer("AllowedExecuteDuration")
-    executing = case.integer("JobCurrentStartExecutingDate")
-    if allowed is None or executing is None or executing < begun:
+    executing = case.integer("JobCurrentStartExecutingDate")  # of this attempt, by the worker's clock
+    if allowed is None or executing is None:
         return None
-    since = max(executing, case.integer("TransferOutFinished") or 0)
+    since = max(executing, begun, case.integer("TransferOutFinished") or 0)
     if case.now - since > allowed:
         return Verdict(action="hold", reason=exceeded("execute", allowed), code=EXECUTE_DURATION)
     return None
@@ -316,6 +342,12 @@ def _integer(value: Value | None) -> int | None:
         return int(value)
     except (OverflowError, ValueError):  # infinite, or no number
         return None
+
+
+def _subcode(value: Value | None) -> int:
+    """What can be recorded as one; anything else is none."""
+    number = _integer(value) or 0
+    return number if abs(number) < _SUBCODES else 0
 
 
 def _reason(said: Value | None, usual: str) -> str:

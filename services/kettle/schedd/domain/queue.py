@@ -10,8 +10,8 @@ from typing import Final, get_args
 
 import msgspec
 
+from kettle.jobs import Status, fold_base, in_use, job_ad
 from kettle.jobs import apply as apply_to_ad
-from kettle.jobs import fold_base, in_use, job_ad
 from kettle.jobs.ad import job_ads
 from kettle.schedd.domain import job_policy
 from kettle.schedd.domain.autocluster import Autoclusters
@@ -58,8 +58,8 @@ class Cluster(msgspec.Struct):
     base: Callable[[int], Ad]
     """By number of the job, what the fold of its events needs of its ad."""
     left: int = 0
-    periodic: bool = False
-    """Whether its jobs have a policy of their own that is looked at now and then."""
+    periodic: frozenset[Status] = frozenset()
+    """The statuses in which its jobs are looked at now and then for a policy of their own."""
     at_exit: bool = False
     """Whether they have one that is looked at when they exit."""
 
@@ -228,7 +228,7 @@ class Queue:
             autoclusters,
             fold_base(event),
             left,
-            periodic=job_policy.periodic(event.ad) or job_policy.periodic(event.columns),
+            periodic=job_policy.periodic(event.ad) | job_policy.periodic(event.columns),
             at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
         )
         self.clusters[event.cluster] = cluster
