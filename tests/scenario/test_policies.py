@@ -80,7 +80,7 @@ async def logged(path: Path, enough: Callable[[list[Any]], bool]) -> list[Any]:
     """
     async with asyncio.timeout(WITHIN_S):
         while True:
-            events = parse(path.read_text())
+            events = parse(path.read_text()) if path.exists() else []
             if enough(events):
                 return events
             await asyncio.sleep(0.05)
