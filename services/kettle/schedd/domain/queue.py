@@ -39,7 +39,7 @@ from kettle.wire.events import (
 )
 from kettle.wire.jobs import JobId
 
-JOB_EVENTS: Final = get_args(JobEvent)
+JOB_EVENTS: Final[tuple[type[JobEvent], ...]] = get_args(JobEvent)
 
 
 class Entry(msgspec.Struct, frozen=True):
