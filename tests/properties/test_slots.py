@@ -322,6 +322,8 @@ class Requests(RuleBasedStateMachine):
 
     @rule()
     def ask_for_all_that_is_left(self) -> None:
+        if self.machine.conditions.get("START_NOW") is False:
+            return
         for slot in self.machine.facts.slots:
             if self.machine.shut or slot.number in self.machine.owned:
                 continue
