@@ -231,7 +231,7 @@ async def test_a_drained_machine_finishes_its_job_and_takes_no_other(
     await happened(pool.client, running, JobStarted)
     machine = str((await slot(pool.client, lambda _: True))["Machine"])
 
-    request = await pool.client.drain(machine, reason="new disks")
+    request = await pool.client.hosts.drain(machine, reason="new disks")
     seen = await slot(pool.client, lambda ad: ad["Draining"] is True)
     assert ("Drained", "Retiring", False, request, "new disks") == tuple(
         seen[name] for name in ("State", "Activity", "Requirements", "DrainingRequestId", "DrainReason")
@@ -239,12 +239,12 @@ async def test_a_drained_machine_finishes_its_job_and_takes_no_other(
     assert '{ "Retiring" }' == seen["ChildActivity"].expr  # type: ignore[union-attr]  # a list in the ad
     waiting = await submit(pool, "exit 0\n", evidence.work)
     with pytest.raises(CommandRefusedError, match="already"):
-        await pool.client.drain(machine)
+        await pool.client.hosts.drain(machine)
     go.touch()
     _, completed = await happened(pool.client, running, JobCompleted)
     assert (1, 0) == (completed.attempt, completed.exit_code)
     await slot(pool.client, lambda ad: ad["Activity"] == "Idle")
-    await pool.client.cancel_drain(machine, request)
+    await pool.client.hosts.cancel_drain(machine, request)
     cancelled = (await slot(pool.client, lambda ad: ad["State"] == "Unclaimed"))["EnteredCurrentState"]
     assert isinstance(cancelled, int)
 
@@ -252,7 +252,7 @@ async def test_a_drained_machine_finishes_its_job_and_takes_no_other(
     assert at >= cancelled
     await happened(pool.client, waiting, JobCompleted)
     with pytest.raises(CommandRefusedError, match="not being drained"):
-        await pool.client.cancel_drain(machine)
+        await pool.client.hosts.cancel_drain(machine)
 
 
 async def test_a_quick_drain_vacates_and_the_machine_comes_back(

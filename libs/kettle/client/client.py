@@ -4,12 +4,11 @@ The asynchronous client: a person's jobs in one pool.
 
 import asyncio
 import os
-import socket
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,16 +17,16 @@ from kettle.client import published, watching
 from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.feed import Feed
+from kettle.client.hosts import Hosts
 from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
 from kettle.client.progress import Progress, id_of
 from kettle.client.published import Published, Wanted
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands import accounting, collector, master, negotiator, schedd, startd
+from kettle.wire.commands import accounting, collector, negotiator, schedd
 from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
 from kettle.wire.commands.collector import QueryAds
-from kettle.wire.commands.master import Control, Controlled, Daemons, QueryDaemons
 from kettle.wire.commands.negotiator import Verdict, Why
 from kettle.wire.commands.schedd import (
     Act,
@@ -42,7 +41,6 @@ from kettle.wire.commands.schedd import (
     Submit,
     Submitted,
 )
-from kettle.wire.commands.startd import CancelDrain, Drain
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.identity import user
 from kettle.wire.jobs import JobId
@@ -50,9 +48,6 @@ from kettle.wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.submit import Submission
-
-Speed = Literal["graceful", "quick", "fast"]
-"""How a machine is drained."""
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
@@ -98,6 +93,7 @@ class Client:
         self._written: Position | None = None
         self.waiting: Waiting | None = None
         """Told when a command takes longer than one notices, and why: for a person at a terminal."""
+        self.hosts: Final = Hosts(bus, pool, patience=patience, waiting=lambda: self.waiting)
 
     @classmethod
     @asynccontextmanager
@@ -337,37 +333,6 @@ class Client:
             return WhyReport(job=job, explanation=explanation, trouble=str(error))
         return WhyReport(job=job, explanation=explanation, verdict=verdict)
 
-    async def drain(
-        self,
-        machine: str,
-        *,
-        speed: Speed = "graceful",
-        reason: str = "",
-        check: str = "",
-        start: str = "",
-        resume: bool = False,
-    ) -> str:
-        """
-        Empty a machine, as its administrator; the id of the request.
-
-        `graceful` lets jobs have their retirement time, `quick` only their time to end, `fast` kills them. `check` has to
-        be true of all its slots; `start` says what may begin meanwhile; with `resume` the empty machine takes work again.
-        """
-        request = Drain(
-            id=uuid.uuid4().hex, speed=speed, reason=reason, check=check, start=start, resume=resume
-        )
-        await ask(self._bus, startd.DRAIN, machine, request, patience=self._patience, waiting=self.waiting)
-        return request.id
-
-    async def cancel_drain(self, machine: str, request: str = "") -> None:
-        """
-        Have a machine take work again; with `request` only if it is that one which drains it.
-        """
-        cancel = CancelDrain(request=request)
-        await ask(
-            self._bus, startd.CANCEL_DRAIN, machine, cancel, patience=self._patience, waiting=self.waiting
-        )
-
     async def ads(
         self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()
     ) -> list[Ad]:
@@ -378,18 +343,6 @@ class Client:
         return (
             await ask(self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience)
         ).ads
-
-    async def control(self, request: Control, *, host: str = "") -> Controlled:
-        """
-        Switch daemons of a host, by the name of its master (default: this host's); for administrators alone.
-        """
-        return await self._ask_master(master.CONTROL, host, request)
-
-    async def daemons(self, *, host: str = "") -> Daemons:
-        """
-        How the daemons of a host are, by its master's own word; for administrators alone.
-        """
-        return await self._ask_master(master.QUERY_DAEMONS, host, QueryDaemons())
 
     async def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
         """
@@ -462,10 +415,6 @@ class Client:
                 return found
             left = limit - len(found) if limit else 0
             request = msgspec.structs.replace(request, after=answer.more, limit=left)
-
-    async def _ask_master(self, endpoint: Endpoint[Req, Rep], host: str, request: Req) -> Rep:
-        name = host or self.pool.master or socket.gethostname()
-        return await ask(self._bus, endpoint, name, request, patience=self._patience, waiting=self.waiting)
 
     async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         return await ask(

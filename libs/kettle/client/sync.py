@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kettle.client.asking import PATIENCE_S
-from kettle.client.client import Client, Speed, WhyReport
+from kettle.client.client import Client, WhyReport
+from kettle.client.hosts import Speed
 from kettle.client.pool_file import PoolFile
 from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent
@@ -200,19 +201,19 @@ class SyncClient:
         resume: bool = False,
     ) -> str:
         """
-        See `Client.drain`.
+        See `Hosts.drain`.
         """
         return self._run(
-            self._connected.drain(
+            self._connected.hosts.drain(
                 machine, speed=speed, reason=reason, check=check, start=start, resume=resume
             )
         )
 
     def cancel_drain(self, machine: str, request: str = "") -> None:
         """
-        See `Client.cancel_drain`.
+        See `Hosts.cancel_drain`.
         """
-        self._run(self._connected.cancel_drain(machine, request))
+        self._run(self._connected.hosts.cancel_drain(machine, request))
 
     @property
     def _connected(self) -> Client:

@@ -87,8 +87,8 @@ def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction
 async def _control(arguments: argparse.Namespace, screen: Screen, request: Control) -> int:
     async with Client.connect(home=arguments.home, patience=arguments.patience) as pool:
         pool.waiting = screen.note
-        before = await pool.daemons(host=arguments.host)
-        answer = await pool.control(request, host=arguments.host)
+        before = await pool.hosts.daemons(host=arguments.host)
+        answer = await pool.hosts.control(request, host=arguments.host)
     for one in answer.switched:
         _tell(one, screen)
     begun = {one.daemon for one in answer.switched if one.outcome == "begun"}
@@ -134,7 +134,7 @@ async def _look(arguments: argparse.Namespace) -> Daemons | None:
     """
     try:
         async with Client.connect(home=arguments.home, patience=_LOOK_PATIENCE_S) as pool:
-            return await pool.daemons(host=arguments.host)
+            return await pool.hosts.daemons(host=arguments.host)
     except ClientError:
         return None
 

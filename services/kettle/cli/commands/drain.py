@@ -9,7 +9,7 @@ from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import Client
-from kettle.client.client import Speed
+from kettle.client.hosts import Speed
 
 HELP: Final = """\
 Empty a machine, so that it can be looked after: it takes no new jobs, and those that run are ended.  Who may do this are
@@ -73,10 +73,10 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     async def work(pool: Client) -> tuple[str, str]:
         machine = await _machine(pool, arguments.machine)
         if arguments.cancel:
-            await pool.cancel_drain(machine, arguments.request_id)
+            await pool.hosts.cancel_drain(machine, arguments.request_id)
             return machine, ""
         speed: Speed = arguments.speed or "graceful"
-        request = await pool.drain(
+        request = await pool.hosts.drain(
             machine,
             speed=speed,
             reason=arguments.reason,
