@@ -36,9 +36,8 @@ class Policies:
     async def run(self) -> None:
         """Look at all jobs, again and again; for ever."""
         spent = 0.0
-        while (
-            True
-        ):  # waits first: of jobs that ran on without a schedd, their shadows tell what became of them
+        while True:
+            # It waits first: of jobs that ran on without a schedd, their shadows tell what became of them.
             await asyncio.sleep(self.pause(spent))
             spent = await self.look()
 

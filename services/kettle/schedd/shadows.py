@@ -77,7 +77,11 @@ class Shadows:
         self._seen: dict[str, float] = {}
         self._keeper: dict[JobId, str] = {}
         self._vacating: dict[JobId, tuple[Stop, int]] = {}
-        """What policies want ended, and with what subcode.  It is not recorded before it has happened: whoever comes after us decides anew."""
+        """
+        What policies want ended, and with what subcode.
+
+        It is not recorded before it has happened: whoever comes after us decides anew.
+        """
         self._outboxes: dict[str, Outbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
