@@ -56,9 +56,11 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
     """
     async with pool.startd() as startd:
         submitter = pool.submitter
+        lease = 4.0
         running = await submitter.start(
-            script("sleep 1.9; echo done"), claim=await submitter.claim(lease=1.5)
+            script(f"sleep {lease + 0.4}; echo done"), claim=await submitter.claim(lease=lease)
         )
+        first = boottime() + lease
         idle = await submitter.claim()
         await submitter.hear(running, lambda report: isinstance(report.body, Started))
         disk.full = True
@@ -66,13 +68,14 @@ async def test_a_full_disk_stops_what_is_new_only(pool: WorkerPool, disk: Disk) 
         refused = await submitter.request_keys([ClaimKey("new", "s")])
         not_begun = await submitter.activate(submitter.activation(idle, job_ad(Cmd="/bin/true")))
         claims = [running.key, idle]
-        await asyncio.sleep(0.8)  # so long that the job ends between the first lease and the renewed one
+        await asyncio.sleep(1)  # the renewed lease has to end well after the first one, and after the job
         alive = await submitter.schedd.call(
             ALIVE, submitter.startd, Alive(schedd=SCHEDD, claims=claims, deadline=boottime() + 60)
         )
         again = await submitter.activate(running)
         ended = await submitter.final(running)
 
+        assert boottime() > first
         assert ([], []) == (refused.granted, alive.unknown)
         assert "the disk is full" in refused.reason
         assert (1036, 0) == (not_begun.code, again.code)
