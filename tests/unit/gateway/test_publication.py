@@ -180,6 +180,8 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.-.cluster.submitted",
         "kettle.p.tail.alice.12.0.job.assigned",
         "kettle.p.tail.alice.12.0.job.started",
+        "kettle.p.tail.alice.12.0.job.suspended",
+        "kettle.p.tail.alice.12.0.job.continued",
         "kettle.p.tail.alice.12.0.job.vacated",
         "kettle.p.tail.alice.12.0.job.held",
         "kettle.p.tail.alice.12.0.job.released",
