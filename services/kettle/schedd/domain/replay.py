@@ -130,7 +130,8 @@ def _kind(tag: str) -> _Kind:
 
 
 def _read(story: _Story) -> tuple[Job, list[tuple[JobEvent, int]]]:
-    job, happened = FRESH.job, []
+    job = FRESH.job
+    happened: list[tuple[JobEvent, int]] = []
     for data, at in story:
         event = events.decode(data)
         if not isinstance(event, JOB_EVENTS):
