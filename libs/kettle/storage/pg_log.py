@@ -12,7 +12,7 @@ import asyncpg
 from kettle.eventsourcing.log import Answered, FencedError, LogError, Row, Tenure
 from kettle.storage.database import Connection, Database
 from kettle.storage.migrate import migrate
-from kettle.storage.pieces import FRAME, POSITION, Archives, EventRow, NoArchives
+from kettle.storage.pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.queries import QUERIES
 from kettle.storage.reading import PAGE_ROWS, ShardKey, events, stream_of
 from kettle.wire.frames import Entry, Frame
@@ -133,15 +133,17 @@ class PgLog:
         if tenure is None:
             return
         last = tenure.frame if until is None else min(until, tenure.frame)
-        unfinished: list[EventRow] = []
+        unfinished: Stretch | None = None
         key = await self._key(shard)
-        async for rows in events(self.database, self._archives, key, after=after, until=last):
-            for row in rows:
-                if unfinished and unfinished[0][FRAME] != row[FRAME]:
+        async for page in events(self.database, self._archives, key, after=after, until=last):
+            for stretch in page:
+                if unfinished is not None and unfinished.frame == stretch.frame:
+                    unfinished.entries.extend(stretch.entries)
+                    continue
+                if unfinished is not None:
                     yield _frame(shard, unfinished)
-                    unfinished = []
-                unfinished.append(row)
-        if unfinished:
+                unfinished = stretch
+        if unfinished is not None:
             yield _frame(shard, unfinished)
 
     async def stream(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
@@ -151,7 +153,7 @@ class PgLog:
         if await self.tenure(shard) is None:
             return []
         rows = await stream_of(self.database, self._archives, await self._key(shard), stream)
-        return [(_frame(shard, [row]), row[POSITION]) for row in rows]
+        return [_single(shard, row) for row in rows]
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
         """
@@ -239,16 +241,15 @@ def _tenure(row: asyncpg.Record) -> Tenure:
     )
 
 
-def _frame(shard: str, rows: Sequence[EventRow]) -> Frame:
-    number, position, epoch, _, at, *_ = rows[0]
-    return Frame(
-        shard,
-        epoch,
-        number,
-        position,
-        (at - _EPOCH) // _MICROSECOND,
-        [Entry(stream, ver, kind, data, meta) for _, _, _, ver, _, stream, kind, data, meta in rows],
-    )
+def _frame(shard: str, whole: Stretch) -> Frame:
+    at = (whole.at - _EPOCH) // _MICROSECOND
+    return Frame(shard, whole.epoch, whole.frame, whole.position, at, whole.entries)
+
+
+def _single(shard: str, row: EventRow) -> tuple[Frame, int]:
+    number, position, epoch, version, at, stream, kind, data, meta = row
+    entry = Entry(stream, version, kind, data, meta)
+    return _frame(shard, Stretch(number, epoch, at, position, [entry])), position
 
 
 class PgWorkingSet:

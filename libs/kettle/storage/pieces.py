@@ -4,15 +4,37 @@ Pieces of a shard's events that are no longer in the database, and the port thro
 
 import datetime as dt
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import asyncpg
 import msgspec
 
 from kettle.eventsourcing.log import LogError
+from kettle.wire.frames import Entry
 
 EventRow: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 """One event as the query `read` gives it: frame, pos, epoch, ver, at, stream, type, data, meta."""
+
+
+class Stretch(NamedTuple):
+    """
+    Events of one frame that follow each other without a gap: all of them, or those that one page holds.
+    """
+
+    frame: int
+    epoch: int
+    at: dt.datetime
+    position: int
+    """Of the first."""
+    entries: list[Entry]
+
+    @property
+    def end(self) -> int:
+        """
+        The position behind the last.
+        """
+        return self.position + len(self.entries)
+
 
 FRAME: Final = 0
 POSITION: Final = 1

@@ -5,19 +5,20 @@ A piece may be dropped from the table between two pages. A reader knows which po
 notices, and looks for the piece in the archive: the transaction that dropped it has put it there.
 """
 
-import datetime as dt
-from collections.abc import AsyncIterator, Iterable, Sequence
-from itertools import repeat
+from collections.abc import AsyncIterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import msgspec
 
 from kettle.eventsourcing.log import LogError
 from kettle.storage.database import Database
-from kettle.storage.pieces import FRAME, POSITION, VERSION, Archives, EventRow, Piece, piece_of
+from kettle.storage.pieces import FRAME, POSITION, VERSION, Archives, EventRow, Piece, Stretch, piece_of
 from kettle.storage.queries import QUERIES
+from kettle.wire.frames import Entry
 
-PAGE_ROWS: Final = 1_000
+PAGE_ROWS: Final = 4_000
 PAGE_BYTES: Final = 8 * 1024 * 1024
 """About so much of the events themselves is read at once, and at least one event: submissions may be large."""
 
@@ -45,7 +46,7 @@ async def pieces(database: Database, shard: ShardKey, *, position: int = 0, fram
 
 async def events(
     database: Database, archives: Archives, shard: ShardKey, *, after: int, until: int
-) -> AsyncIterator[Sequence[EventRow]]:
+) -> AsyncIterator[Sequence[Stretch]]:
     """
     All events of the frames with `after < number <= until`, in order, some at a time.
 
@@ -55,48 +56,58 @@ async def events(
     place = _Place(shard, after)
     while place.frame < until or place.may_go_on:
         at = (place.frame, place.position or _BEYOND)
-        rows = await _page(database, shard, at, until)
-        if not place.is_followed_by(rows, until):
+        page = await _page(database, shard, at, until)
+        if not place.is_followed_by(page, until):
             gone = await _next(database, place)
             if gone is not None and gone.first_frame <= until:
                 was = place.position
                 async for rows in archives.events(gone, after=at, until=until):
-                    place.move(rows)
-                    yield rows
+                    page = _stretches(shard, rows)
+                    place.move(page)
+                    yield page
                 if place.position == was:
                     raise LogError(f"{gone} has nothing after {place}: the archive is not what it was")
                 continue
-            if not place.is_complete(rows, until):
+            if not place.is_complete(page, until):
                 raise LogError(
                     f"{shard.name}: what follows {place} is neither in the database nor in its archive; "
                     f"`kettle log check` tells how much is missing"
                 )
-        if not rows:
+        if not page:
             return
-        place.move(rows)
-        yield rows
+        place.move(page)
+        yield page
 
 
-async def _page(database: Database, shard: ShardKey, at: tuple[int, int], until: int) -> Sequence[EventRow]:
-    frames = await database.run(
-        lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS, PAGE_BYTES)
-    )
-    return [
-        row
-        for frame, epoch, when, positions, *rest in frames
-        for row in _rows(repeat(frame), repeat(epoch), repeat(when), positions, *rest)
-    ]
+async def _page(database: Database, shard: ShardKey, at: tuple[int, int], until: int) -> list[Stretch]:
+    rows = await database.run(lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS, PAGE_BYTES))
+    page: list[Stretch] = []
+    for frame, epoch, when, first, last, *columns in rows:
+        page.append(_whole(shard, Stretch(frame, epoch, when, first, list(map(Entry, *columns))), last))
+    return page
 
 
-def _rows(
-    frames: Iterable[int],
-    epochs: Iterable[int],
-    times: Iterable[dt.datetime],
-    positions: Iterable[int],
-    versions: Iterable[int],
-    *rest: Iterable[str | bytes],
-) -> Iterable[EventRow]:
-    return zip(frames, positions, epochs, versions, times, *rest, strict=False)
+def _stretches(shard: ShardKey, rows: Sequence[EventRow]) -> list[Stretch]:
+    """
+    Rows of an archived piece by their frames.
+    """
+    page: list[Stretch] = []
+    for _, group in groupby(rows, key=itemgetter(FRAME)):
+        of_frame = list(group)
+        frame, position, epoch, _, at, *_ = of_frame[0]
+        entries = [Entry(stream, ver, kind, data, meta) for *_, ver, _, stream, kind, data, meta in of_frame]
+        stretch = Stretch(frame, epoch, at, position, entries)
+        page.append(_whole(shard, stretch, of_frame[-1][POSITION]))
+    return page
+
+
+def _whole(shard: ShardKey, stretch: Stretch, last: int) -> Stretch:
+    if stretch.end != last + 1:
+        raise LogError(
+            f"{shard.name}: {len(stretch.entries)} events of frame {stretch.frame}, at positions {stretch.position} to "
+            f"{last}, are not without a gap; `kettle log check` tells more"
+        )
+    return stretch
 
 
 async def _next(database: Database, place: "_Place") -> Piece | None:
@@ -130,39 +141,39 @@ class _Place:
         """
         return self.position is not None
 
-    def move(self, rows: Sequence[EventRow]) -> None:
+    def move(self, page: Sequence[Stretch]) -> None:
         """
-        Go behind rows, which must be what comes next.
+        Go behind a page, which must be what comes next.
         """
-        first, last = rows[0], rows[-1]
-        if not self._continues(first) or last[POSITION] - first[POSITION] != len(rows) - 1:
-            raise LogError(
-                f"{self.shard.name}: {len(rows)} events at positions {first[POSITION]} to {last[POSITION]} "
-                f"do not follow {self} without a gap; `kettle log check` tells more"
-            )
-        self.frame, self.position = last[FRAME], last[POSITION]
+        for stretch in page:
+            if not self._continues(stretch):
+                raise LogError(
+                    f"{self.shard.name}: {len(stretch.entries)} events at positions {stretch.position} to "
+                    f"{stretch.end - 1} do not follow {self} without a gap; `kettle log check` tells more"
+                )
+            self.frame, self.position = stretch.frame, stretch.end - 1
 
-    def is_followed_by(self, rows: Sequence[EventRow], until: int) -> bool:
+    def is_followed_by(self, page: Sequence[Stretch], until: int) -> bool:
         """
         Whether a page of the table is certainly what comes next, so that no piece was dropped in between.
         """
         size = self.shard.piece_events
-        if not rows:
+        if not page:
             return self.frame >= until and (self.position is None or (self.position + 1) % size != 0)
-        if self.position is None and rows[0][POSITION] % size == 0:
+        if self.position is None and page[0].position % size == 0:
             return False  # the frame may have begun in a piece that is gone
-        return self._continues(rows[0])
+        return self._continues(page[0])
 
-    def is_complete(self, rows: Sequence[EventRow], until: int) -> bool:
+    def is_complete(self, page: Sequence[Stretch], until: int) -> bool:
         """
         The same when it is known that no archived piece holds the next event.
         """
-        return self._continues(rows[0]) if rows else self.frame >= until
+        return self._continues(page[0]) if page else self.frame >= until
 
-    def _continues(self, row: EventRow) -> bool:
+    def _continues(self, stretch: Stretch) -> bool:
         if self.position is None:
-            return bool(row[FRAME] == self.frame + 1)
-        return bool(row[POSITION] == self.position + 1)
+            return stretch.frame == self.frame + 1
+        return stretch.position == self.position + 1
 
 
 async def stream_of(database: Database, archives: Archives, shard: ShardKey, stream: str) -> list[EventRow]:

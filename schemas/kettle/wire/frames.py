@@ -8,7 +8,7 @@ equals the one on the bus and the two can be compared by hash.
 import msgspec
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One recorded event. `data` is the msgpack of a tagged event, `meta` of a map (trace context), or empty."""
 
     stream: str

@@ -3,7 +3,7 @@ What a reader of the log holds at once, whatever people submit.
 """
 
 from kettle.storage import PgLog
-from kettle.storage.pieces import FRAME, NoArchives
+from kettle.storage.pieces import NoArchives
 from kettle.storage.reading import PAGE_BYTES, ShardKey, events
 from kettle.wire.frames import Entry, Frame
 
@@ -26,7 +26,7 @@ async def test_a_page_of_large_events_is_bounded(dsn: str) -> None:
         assert row is not None
         shard = ShardKey(row["id"], "large", row["piece_events"])
         pages = [
-            [int(one[FRAME]) for one in page]
+            [one.frame for one in page]
             async for page in events(log.database, NoArchives(), shard, after=0, until=COUNT)
         ]
     assert [[1, 2], [3, 4], [5]] == pages
