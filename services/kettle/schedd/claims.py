@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
@@ -79,11 +79,14 @@ class Claims:
 
     # -- getting ------------------------------------------------------------------------------------------------------
 
-    def matched(self, match: MatchedSlot) -> None:
-        """Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet."""
+    def matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
+        """
+        Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet.
+
+        `refused` is called with the reason if not all of them are granted.
+        """
         key = (match.submitter, match.autocluster)
-        runnable = self._queue.demand.get(match.submitter, {}).get(match.autocluster, ())
-        count = min(match.count, len(runnable) - self.asked[key])
+        count = min(match.count, self._queue.runnable(*key) - self.asked[key])
         job = self._queue.next_job(match.submitter, match.autocluster)
         if count > 0 and job is not None:
             self.asked[key] += count
@@ -98,13 +101,16 @@ class Claims:
                 claims=[self._secrets.key(claim) for claim in claims],
                 lease=self._settings.lease,
             )
-            self._tasks.create_task(self._request(match, request), name=f"claims on {match.slot}")
+            request_ = self._request(match, request, refused)
+            self._tasks.create_task(request_, name=f"claims on {match.slot}")
 
     def _mint(self) -> str:
         self._minted += 1
         return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
 
-    async def _request(self, match: MatchedSlot, request: RequestClaims) -> None:
+    async def _request(
+        self, match: MatchedSlot, request: RequestClaims, refused: Callable[[str], None] | None
+    ) -> None:
         claims = [key.claim for key in request.claims]
         try:
             decided = await self._ask(match.startd, request)
@@ -114,6 +120,8 @@ class Claims:
             if not self.asked[key]:
                 del self.asked[key]
             self._asking.difference_update(claims)
+        if refused is not None and (decided is None or len(decided.granted) < len(claims)):
+            refused((decided.reason if decided is not None else "") or "the startd does not answer")
         if decided is None:
             return
         now = time.monotonic()
@@ -177,6 +185,9 @@ class Claims:
             return None
         if held.job is not None:
             return held.job
+        if held.at_home:
+            self.end(claim, "each job that runs where it was submitted has a claim of its own")
+            return None
         if time.time() - held.at / 1e6 > self._settings.claim_worklife:
             self.end(claim, "the claim has served its time, and others shall have their turn")
             return None

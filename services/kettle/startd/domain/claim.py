@@ -10,6 +10,7 @@ import msgspec
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.execution.attempt import AttemptId
 from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import LOCAL
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -120,6 +121,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         Whether `key` is the right to use this claim.
         """
         return hmac.compare_digest(self.key.secret.encode(), key.secret.encode())
+
+    @property
+    def local(self) -> bool:
+        """
+        Whether its jobs run here because they were submitted here: the machine's policy and draining are not about them.
+        """
+        return self.parent == LOCAL
 
     @property
     def preempting(self) -> bool:

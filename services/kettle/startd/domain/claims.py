@@ -5,8 +5,6 @@ what changes.
 Law of the startd: it looks at the machine, at the jobs that run and at the job that asks; at nothing else.
 """
 
-import hmac
-
 import msgspec
 
 from kettle.classad import ClassAd, matches, rank
@@ -17,7 +15,7 @@ from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Renewed
 from kettle.startd.domain.claim import Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.resources import Resources, requested, sizes
-from kettle.startd.domain.slots import Slot
+from kettle.startd.domain.slots import LOCAL, Slot
 from kettle.wire.commands.startd import (
     Alive,
     AliveReply,
@@ -70,12 +68,10 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     The new claim, or why there is none.
     """
     slot = machine.facts.slot(command.slot)
-    if slot is None or not hmac.compare_digest(command.capability.encode(), machine.capability.encode()):
+    if slot is None or not machine.proves_match(slot, command.capability):
         return "the match is out of date"
-    if machine.trouble:
-        return machine.trouble
-    if machine.shut:
-        return "the machine is draining"
+    if shut := machine.shut_for(local=slot.number == LOCAL):
+        return shut
     if slot.number in machine.owned:
         return "the machine's owner has it for himself (IS_OWNER)"
     if not 0 < command.lease < LONGEST_LEASE:

@@ -49,7 +49,7 @@ def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
         raise DrainRefused(f"the machine is being drained already ({known.speed}, request {known.id})")
     if check and (name := _unfit(machine, check, now)):
         raise DrainRefused(f"the slot {name} does not meet the check {check}; nothing was drained")
-    staying = list(machine.claims) if known is None else known.staying
+    staying = [claim.key.claim for claim in machine.shared] if known is None else known.staying
     wish = msgspec.structs.replace(wish, staying=staying, at=now.time)
     return [Draining(wish), *_end(machine, wish, _present(machine, wish), now)]
 
@@ -76,8 +76,8 @@ def proceed(machine: Machine, now: Now) -> list[Change]:
     drain = machine.drain
     if drain is None or _present(machine, drain):
         return []
-    if machine.claims:
-        late = [claim for claim in machine.claims.values() if not claim.ending]
+    if machine.shared:
+        late = [claim for claim in machine.shared if not claim.ending]
         return _end(machine, drain, late, now)
     return [Drained(now.time)] if drain.resume else []
 

@@ -2,6 +2,7 @@
 The machine: what it is, and the fold of everything that happened to its claims.
 """
 
+import hmac
 from collections.abc import Iterable
 
 import msgspec
@@ -20,7 +21,7 @@ from kettle.startd.domain.claim import Claim, Drain
 from kettle.startd.domain.folding import OfClaim, after
 from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
-from kettle.startd.domain.slots import Device, Slot
+from kettle.startd.domain.slots import LOCAL, Device, Slot
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -36,13 +37,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     total: Resources
     detected: Resources
     slots: tuple[Slot, ...]
+    local: Slot | None = None
+    """The slot of jobs that run where they were submitted; None: there is no access point here."""
     devices: dict[str, dict[str, Device]] = {}
     """What may be given away and has an id: by tag, then by id."""
     offline: dict[str, list[str]] = {}
     """Ids that are there and not given away (OFFLINE_MACHINE_RESOURCE_<tag>)."""
     carving: Carving = Carving()
     policy: Policy = Policy()
-    """What the owner of the machine allows."""
+    """What the owner of the machine allows the pool's jobs."""
+    local_policy: Policy = Policy()
+    """What local jobs are subject to; how many there are is for their schedd to say."""
     weight: str = "Cpus"
     """The SLOT_WEIGHT expression."""
     attributes: Ad = {}
@@ -54,20 +59,22 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """
         Name of a slot.
         """
-        return f"slot{number}@{self.name}"
+        return f"local@{self.name}" if number == LOCAL else f"slot{number}@{self.name}"
 
     def name_of(self, claim: Claim) -> str:
         """
         Name of the slot that a claim has.
         """
+        slot, _, _ = self.slot_name(claim.parent).partition("@")
         carved = "" if claim.whole else f"_{claim.slot}"
-        return f"slot{claim.parent}{carved}@{self.name}"
+        return f"{slot}{carved}@{self.name}"
 
     def slot(self, name: str) -> Slot | None:
         """
         The slot of that name, if the machine is divided so.
         """
-        return next((slot for slot in self.slots if self.slot_name(slot.number) == name), None)
+        slots = self.slots if self.local is None else (*self.slots, self.local)
+        return next((slot for slot in slots if self.slot_name(slot.number) == name), None)
 
 
 class Machine:
@@ -75,12 +82,14 @@ class Machine:
     All claims.  `apply` is the only way to change them, and is total: what was recorded has happened.
     """
 
-    def __init__(self, facts: Facts, *, capability: str) -> None:
+    def __init__(self, facts: Facts, *, capability: str, local_capability: str = "") -> None:
         """
-        `capability` is the secret that proves a match; it lives as long as this startd.
+        `capability` is the secret that proves a match, `local_capability` the one that proves that a schedd is this
+        machine's own; they live as long as this startd.
         """
         self.facts = facts
         self.capability = capability
+        self.local_capability = local_capability
         self.claims: dict[str, Claim] = {}
         self.stopping = False
         """The startd is being stopped."""
@@ -119,6 +128,35 @@ class Machine:
         """
         return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
 
+    @property
+    def shared(self) -> list[Claim]:
+        """
+        The claims on what is shared out to the pool.
+        """
+        return [claim for claim in self.claims.values() if not claim.local]
+
+    def proves_match(self, slot: Slot, capability: str) -> bool:
+        """
+        Whether this is the secret of those who may claim a slot.
+        """
+        own = self.local_capability if slot.number == LOCAL else self.capability
+        return bool(own) and hmac.compare_digest(capability.encode(), own.encode())
+
+    def shut_for(self, *, local: bool) -> str:
+        """
+        Why nothing may begin, in the local slot or elsewhere; empty: it may.  Draining is for the pool's jobs.
+        """
+        if self.trouble:
+            return self.trouble
+        shut = self.stopping if local else self.shut
+        return "the machine is draining" if shut else ""
+
+    def policy_of(self, claim: Claim) -> Policy:
+        """
+        What the jobs on a claim are subject to.
+        """
+        return self.facts.local_policy if claim.local else self.facts.policy
+
     def claims_on(self, slot: Slot) -> list[Claim]:
         """
         Claims that have this slot or a part of it.
@@ -152,6 +190,8 @@ class Machine:
         What no claim has of a slot.
         """
         left = slot.total
+        if slot.number == LOCAL:
+            return left
         for claim in self.claims_on(slot):
             left -= claim.resources
         left = left.within(self._unclaimed())
@@ -160,7 +200,7 @@ class Machine:
 
     def _unclaimed(self) -> Resources:
         left = self.facts.total
-        for claim in self.claims.values():
+        for claim in self.shared:
             left -= claim.resources
         return left
 
@@ -249,7 +289,7 @@ class Machine:
         """
         A machine that can be changed independently: to try what would be if.
         """
-        twin = Machine(self.facts, capability=self.capability)
+        twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
         twin.claims, twin.drain, twin.trouble = dict(self.claims), self.drain, self.trouble
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
