@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.classad import ClassAd, matches
 from kettle.schedd.domain import policy
@@ -41,6 +43,8 @@ _log: Final = logging.getLogger(__name__)
 RECONNECT_FAILED: Final = 1008
 CLAIM_NOT_FOUND: Final = 1034
 _TRIES: Final = 3
+_ROOM_S: Final = 1.0
+"""Between two looks whether a slot is free whose job has to make room for a better one."""
 _MANY: Final = 64
 """Autoclusters that are put in order for each claim that becomes free."""
 
@@ -114,6 +118,8 @@ class Claims:
         claims = [key.claim for key in request.claims]
         try:
             decided = await self._ask(match.startd, request)
+            while decided is not None and decided.waiting:
+                decided = await self._ask_again(match, request, decided)
         finally:
             key = (match.submitter, match.autocluster)
             self.asked[key] -= len(claims)
@@ -132,6 +138,20 @@ class Claims:
         if decided.reason:
             _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
         await self._granted(match, decided.granted)
+
+    async def _ask_again(
+        self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided
+    ) -> ClaimsDecided | None:
+        """
+        After a while: the claims have to wait for a job that makes room. If theirs are gone meanwhile, they are given back.
+        """
+        await asyncio.sleep(min(_ROOM_S, self._settings.lease / 4))
+        key = (match.submitter, match.autocluster)
+        spare = self.asked[key] - self._queue.runnable(*key)
+        if spare >= len(decided.waiting):
+            await self._give_back(match.startd, decided.waiting, "no job is left for the claim")
+            return msgspec.structs.replace(decided, waiting=[])
+        return await self._ask(match.startd, request)
 
     async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | None:
         """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""

@@ -47,6 +47,8 @@ class ClaimsDecided(msgspec.Struct, frozen=True, kw_only=True):
     clock: float
     """The worker's monotonic clock when it answered, seconds: leases are counted on it."""
     reason: str = ""
+    waiting: list[str] = []
+    """Claims that will have the slot when the job that has it is gone: ask again, which renews them too."""
 
 
 class Alive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -117,8 +117,20 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "RemoteScheddName": claim.schedd,
         "ClientMachine": claim.schedd,
         **(_running(attempt) if attempt is not None else {}),
+        **_preempted(machine.waiting.get(claim.key.claim)),
     }
     return _weighed(facts, claim.resources, ad)
+
+
+def _preempted(heir: Claim | None) -> Ad:
+    if heir is None:
+        return {}
+    return {
+        "PreemptingUser": heir.submitter,
+        "PreemptingOwner": heir.submitter,
+        "PreemptingAccountingGroup": heir.submitter,
+        "PreemptingRank": heir.rank,
+    }
 
 
 def _running(attempt: Attempt) -> Ad:

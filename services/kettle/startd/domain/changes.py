@@ -126,9 +126,18 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
     """Seconds since the epoch."""
 
 
+class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+    """
+    A claim is to have the slot of another one as soon as that is gone.
+    """
+
+    current: str
+    claim: Claim
+
+
 class Gone(msgspec.Struct, frozen=True, tag="gone"):
     """
-    The claim is over; its resources are free.
+    The claim is over; its resources are free, or those of the claim that waits for them.
     """
 
     claim: str
@@ -163,6 +172,7 @@ Change = (
     | Remembered
     | Closing
     | Reopened
+    | Waiting
     | Gone
     | Draining
     | Drained

@@ -16,7 +16,7 @@ import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate, is_true, parse
 from kettle.startd.domain.ads import question, slot_ads
-from kettle.startd.domain.changes import Change, Drained, Draining, Reopened
+from kettle.startd.domain.changes import Change, Drained, Draining, Gone, Reopened
 from kettle.startd.domain.claim import Claim, Drain, Now, Speed, Stop
 from kettle.startd.domain.claims import end_claim
 from kettle.startd.domain.machine import Machine
@@ -51,7 +51,8 @@ def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
         raise DrainRefused(f"the slot {name} does not meet the check {check}; nothing was drained")
     staying = [claim.key.claim for claim in machine.shared] if known is None else known.staying
     wish = msgspec.structs.replace(wish, staying=staying, at=now.time)
-    return [Draining(wish), *_end(machine, wish, _present(machine, wish), now)]
+    waiting = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    return [Draining(wish), *waiting, *_end(machine, wish, _present(machine, wish), now)]
 
 
 def _unfit(machine: Machine, check: str, now: Now) -> str:

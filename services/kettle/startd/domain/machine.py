@@ -16,6 +16,7 @@ from kettle.startd.domain.changes import (
     Over,
     Remembered,
     Renewed,
+    Waiting,
 )
 from kettle.startd.domain.claim import Claim, Drain
 from kettle.startd.domain.folding import OfClaim, after
@@ -91,6 +92,8 @@ class Machine:
         self.capability = capability
         self.local_capability = local_capability
         self.claims: dict[str, Claim] = {}
+        self.waiting: dict[str, Claim] = {}
+        """Claims that have no slot yet, by the name of the claim that makes room for them."""
         self.stopping = False
         """The startd is being stopped."""
         self.drain: Drain | None = None
@@ -230,6 +233,12 @@ class Machine:
         claim = self.claims.get(key.claim)
         return claim if claim is not None and claim.proves(key) else None
 
+    def waits(self, key: ClaimKey) -> Claim | None:
+        """
+        The claim that waits for a slot, if there is one and `key` is the right to use it.
+        """
+        return next((c for c in self.waiting.values() if c.key.claim == key.claim and c.proves(key)), None)
+
     def of_schedd(self, schedd: str) -> Iterable[Claim]:
         """
         Its claims.
@@ -240,7 +249,8 @@ class Machine:
         """
         When the next lease ends; claims that are being ended already do not count.
         """
-        return min((claim.deadline for claim in self.claims.values() if not claim.preempting), default=None)
+        live = [claim.deadline for claim in self.claims.values() if not claim.preempting]
+        return min((*live, *(claim.deadline for claim in self.waiting.values())), default=None)
 
     def apply(self, change: Change) -> None:
         """
@@ -251,19 +261,33 @@ class Machine:
                 self.claims[claim.key.claim] = claim
             case Renewed(claims=names, deadline=deadline):
                 for claim in [self.claims[name] for name in names if name in self.claims]:
-                    renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
-                    self.claims[claim.key.claim] = renewed
+                    self.claims[claim.key.claim] = _renewed(claim, deadline)
+                for name, claim in [each for each in self.waiting.items() if each[1].key.claim in names]:
+                    self.waiting[name] = _renewed(claim, deadline)
+            case Waiting(current=name, claim=claim):
+                self.waiting[name] = claim
             case Remembered(claim=name, done=done):
                 self._remember(name, done)
             case Gone(claim=name):
                 self.claims.pop(name, None)
                 self._done.pop(name, None)
+                self._inherit(name)
             case Draining(drain=drain):
                 self.drain, self.changed = drain, drain.at
             case Drained(at=at):
                 self.drain, self.changed = None, at
             case _:
                 self._apply_to_claim(change)
+
+    def _inherit(self, gone: str) -> None:
+        """
+        Who waited for a claim that is gone has its slot now; one that is gone itself waits no more.
+        """
+        heir = self.waiting.pop(gone, None)
+        if heir is not None:
+            self.claims[heir.key.claim] = heir
+        for name in [name for name, claim in self.waiting.items() if claim.key.claim == gone]:
+            del self.waiting[name]
 
     def _apply_to_claim(self, change: OfClaim) -> None:
         claim = self.claims.get(change.claim)
@@ -283,14 +307,16 @@ class Machine:
         """
         done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
         drain = [Draining(self.drain)] if self.drain is not None else []
-        return [*(Claimed(claim) for claim in self.claims.values()), *done, *drain]
+        waiting = [Waiting(name, claim) for name, claim in self.waiting.items()]
+        return [*(Claimed(claim) for claim in self.claims.values()), *waiting, *done, *drain]
 
     def copy(self) -> "Machine":
         """
         A machine that can be changed independently: to try what would be if.
         """
         twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
-        twin.claims, twin.drain, twin.trouble = dict(self.claims), self.drain, self.trouble
+        twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
+        twin.drain, twin.trouble = self.drain, self.trouble
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
 
@@ -311,3 +337,7 @@ class Machine:
         return (job, attempt) in self._done.get(claim, ()) or (
             running is not None and (running.job, running.attempt) == (job, attempt)
         )
+
+
+def _renewed(claim: Claim, deadline: float) -> Claim:
+    return msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
