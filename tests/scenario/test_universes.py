@@ -24,6 +24,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "start_local_universe": "TotalLocalJobsRunning < 2",
         "start_scheduler_universe": "TARGET.Allowed =?= true",
         "local_jobs_interval": 0.5,
+        "lease": 30.0,
         "periodic_expr_interval": 0.5,
     },
 }

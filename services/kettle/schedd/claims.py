@@ -49,6 +49,22 @@ _MANY: Final = 64
 """Autoclusters that are put in order for each claim that becomes free."""
 
 
+class Swap(msgspec.Struct, frozen=True):
+    """A job for which others make room, and who waits to hear whether they do."""
+
+    job: JobId
+    answered: "asyncio.Future[str]"
+
+    def answer(self, decided: ClaimsDecided | None) -> None:
+        """Tell what the startd said."""
+        if self.answered.done():
+            return  # who asked waits no more
+        if decided is None:
+            self.answered.set_result("it does not answer")
+        else:
+            self.answered.set_result("" if decided.granted or decided.waiting else decided.reason)
+
+
 class Claims:
     """All claims of this schedd, and the conversations with startds about them."""
 
@@ -112,12 +128,54 @@ class Claims:
         self._minted += 1
         return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
 
+    async def swap(self, job: JobId, claims: list[str]) -> str:
+        """
+        Ask the startd of some claims to have them make room for a job; why it does not, or empty.
+
+        When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
+        """
+        granted = self._queue.claims[claims[0]].granted
+        key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
+        if self._queue.runnable(*key) <= self.asked[key]:
+            return "all jobs like it are about to run already"
+        new = self._mint()
+        self.asked[key] += 1
+        self._asking.add(new)
+        request = RequestClaims(
+            schedd=self._queue.schedd,
+            slot=granted.slot,
+            capability="",
+            submitter=submitter,
+            job=self._queue.ad(job),
+            claims=[self._secrets.key(new)],
+            lease=self._settings.lease,
+            instead_of=[self._secrets.key(claim) for claim in claims],
+        )
+        match = MatchedSlot(
+            submitter=submitter,
+            autocluster=autocluster,
+            count=1,
+            slot=granted.slot,
+            startd=granted.startd,
+            capability="",
+        )
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
+        return await answered
+
     async def _request(
-        self, match: MatchedSlot, request: RequestClaims, refused: Callable[[str], None] | None
+        self,
+        match: MatchedSlot,
+        request: RequestClaims,
+        refused: Callable[[str], None] | None = None,
+        *,
+        swap: Swap | None = None,
     ) -> None:
         claims = [key.claim for key in request.claims]
         try:
             decided = await self._ask(match.startd, request)
+            if swap is not None:
+                swap.answer(decided)
             while decided is not None and decided.waiting:
                 decided = await self._ask_again(match, request, decided)
         finally:
@@ -137,7 +195,7 @@ class Claims:
         self._leases.hear(match.startd, decided.clock, now)
         if decided.reason:
             _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
-        await self._granted(match, decided.granted)
+        await self._granted(match, decided.granted, first=swap.job if swap is not None else None)
 
     async def _ask_again(
         self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided
@@ -168,11 +226,20 @@ class Claims:
         self._owe(startd, [key.claim for key in request.claims])  # perhaps it granted them
         return None
 
-    async def _granted(self, match: MatchedSlot, granted: Iterable[GrantedClaim]) -> None:
+    async def _granted(
+        self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, first: JobId | None
+    ) -> None:
+        """Record claims with their jobs: `first` if it may still run, then those whose turn it is."""
         unused: list[str] = []
         jobs: list[JobId] = []
         for grant in granted:
             job = self._queue.next_job(match.submitter, match.autocluster)
+            if (
+                first is not None
+                and (entry := self._queue.jobs.get(first)) is not None
+                and entry.job.runnable
+            ):
+                job = first
             if job is None:
                 unused.append(grant.claim)
                 continue

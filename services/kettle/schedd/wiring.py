@@ -21,6 +21,7 @@ from kettle.schedd.policies import Policies
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.swaps import Swaps
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands import schedd as commands
 from kettle.wire.identity import Identity
@@ -119,6 +120,7 @@ def _answers(
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
+        Served(commands.RUN_NOW, _as_owner(Swaps(ledger.queue, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
         Served(commands.EXPLAIN, _as_owner(people.explain)),

@@ -30,6 +30,8 @@ class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     claims: list[ClaimKey]
     lease: float
     """Seconds a claim outlives its last renewal, on the worker's clock."""
+    instead_of: list[ClaimKey] = []
+    """Claims of the schedd's own that make room, at once: what they have together is for the one claim that is asked for."""
 
 
 class GrantedClaim(msgspec.Struct, frozen=True, kw_only=True):

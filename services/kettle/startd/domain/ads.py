@@ -117,7 +117,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "RemoteScheddName": claim.schedd,
         "ClientMachine": claim.schedd,
         **(_running(attempt) if attempt is not None else {}),
-        **_preempted(machine.waiting.get(claim.key.claim)),
+        **_preempted(machine.waits_for(claim)),
     }
     return _weighed(facts, claim.resources, ad)
 

@@ -128,16 +128,15 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
 
 class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
     """
-    A claim is to have the slot of another one as soon as that is gone.
+    A claim is to have what others have as soon as they are gone.
     """
 
-    current: str
     claim: Claim
 
 
 class Gone(msgspec.Struct, frozen=True, tag="gone"):
     """
-    The claim is over; its resources are free, or those of the claim that waits for them.
+    The claim is over; its resources are free, or pass to the claim that waits for them.
     """
 
     claim: str

@@ -115,6 +115,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """It has the slot `parent` as a whole."""
     devices: dict[str, list[str]] = {}
     """Ids of custom resources that are assigned to it, by tag."""
+    after: list[str] = []
+    """Claims for whose resources it waits; it has those of the others already, and no slot before it has all."""
 
     def proves(self, key: ClaimKey) -> bool:
         """

@@ -45,10 +45,13 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
     reason = ""
     left = machine.copy()
     for key in command.claims:
-        if more := _preempt(left, command, key, now):
-            changes += more
-            for change in more:
-                left.apply(change)
+        more = _make_room(left, command, key, now)
+        if isinstance(more, str):
+            reason = more
+            continue
+        changes += more
+        for change in more:
+            left.apply(change)
         if left.waits(key) is not None:
             waiting.append(key.claim)
             continue
@@ -64,17 +67,20 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
     return ClaimsDecided(granted=granted, clock=now.clock, reason=reason, waiting=waiting), changes
 
 
-def _preempt(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> list[Change]:
+def _make_room(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> list[Change] | str:
     """
-    What follows for a claim that waits, or is to wait, for a slot that another one has; nothing if it cannot.
+    What follows for a claim that waits, or is to wait, for what others have, or why it cannot; nothing for all others.
     """
     if (known := machine.waits(key)) is not None:
         return [Renewed([key.claim], now.clock + known.lease)]
-    current = preempting.occupant(machine, command.slot)
-    if current is None or key.claim in machine.claims:
+    if key.claim in machine.claims:
         return []
-    heir = preempting.wait(machine, current, command, key, now)
-    return [] if isinstance(heir, str) else preempting.make_room(machine, current, heir, now)
+    if command.instead_of:
+        return preempting.swap(machine, command, key, now)
+    slot, current = machine.facts.slot(command.slot), preempting.occupant(machine, command.slot)
+    if current is None or (slot is not None and machine.proves_match(slot, command.capability)):
+        return []
+    return preempting.outrank(machine, current, command, key, now)
 
 
 def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
@@ -92,10 +98,6 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     The new claim, or why there is none.
     """
     slot = machine.facts.slot(command.slot)
-    current = preempting.occupant(machine, command.slot)
-    if current is not None and (slot is None or not machine.proves_match(slot, command.capability)):
-        why = preempting.wait(machine, current, command, key, now)
-        return why if isinstance(why, str) else "the slot is claimed"
     if slot is None or not machine.proves_match(slot, command.capability):
         return "the match is out of date"
     if shut := machine.shut_for(local=slot.number == LOCAL):

@@ -20,10 +20,13 @@ from kettle.startd.domain.changes import Change, Drained, Draining, Gone, Reopen
 from kettle.startd.domain.claim import Claim, Drain, Now, Speed, Stop
 from kettle.startd.domain.claims import end_claim
 from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.preempting import PREEMPTING_RANK
 from kettle.startd.domain.states import retire
 
 DRAINING: Final = 1014
 """VacateReasonCode StartdDraining."""
+_CALLED_OFF: Final = frozenset({DRAINING, PREEMPTING_RANK})
+"""Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it."""
 _ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
 
 
@@ -100,7 +103,7 @@ def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
         *(
             Reopened(claim.key.claim, now.time)
             for claim in machine.claims.values()
-            if claim.then is not None and claim.then.code == DRAINING and not claim.preempting
+            if claim.then is not None and claim.then.code in _CALLED_OFF and not claim.preempting
         ),
     ]
 

@@ -19,7 +19,7 @@ from kettle.startd.domain.changes import (
     Waiting,
 )
 from kettle.startd.domain.claim import Claim, Drain
-from kettle.startd.domain.folding import OfClaim, after
+from kettle.startd.domain.folding import OfClaim, after, inherited
 from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
 from kettle.startd.domain.slots import LOCAL, Device, Slot
@@ -93,7 +93,7 @@ class Machine:
         self.local_capability = local_capability
         self.claims: dict[str, Claim] = {}
         self.waiting: dict[str, Claim] = {}
-        """Claims that have no slot yet, by the name of the claim that makes room for them."""
+        """Claims that have no slot yet, because others have to make room for them."""
         self.stopping = False
         """The startd is being stopped."""
         self.drain: Drain | None = None
@@ -166,6 +166,12 @@ class Machine:
         """
         return [claim for claim in self.claims.values() if claim.parent == slot.number]
 
+    def _waiting_on(self, slot: Slot) -> list[Claim]:
+        """
+        Claims that have a part of this slot already, and wait for more of it.
+        """
+        return [claim for claim in self.waiting.values() if claim.parent == slot.number]
+
     def open_to_claims(self, slot: Slot) -> bool:
         """
         Whether any claim could be made on it now: not if one has all of it.
@@ -195,7 +201,7 @@ class Machine:
         left = slot.total
         if slot.number == LOCAL:
             return left
-        for claim in self.claims_on(slot):
+        for claim in (*self.claims_on(slot), *self._waiting_on(slot)):
             left -= claim.resources
         left = left.within(self._unclaimed())
         counts = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
@@ -203,7 +209,7 @@ class Machine:
 
     def _unclaimed(self) -> Resources:
         left = self.facts.total
-        for claim in self.shared:
+        for claim in (*self.shared, *self.waiting.values()):
             left -= claim.resources
         return left
 
@@ -213,7 +219,7 @@ class Machine:
         """
         used = {
             (tag, each)
-            for claim in self.claims.values()
+            for claim in (*self.claims.values(), *self.waiting.values())
             for tag, ids in claim.devices.items()
             for each in ids
         }
@@ -223,7 +229,7 @@ class Machine:
         """
         The lowest number that no claim has.
         """
-        taken = {claim.slot for claim in self.claims.values()}
+        taken = {claim.slot for claim in (*self.claims.values(), *self.waiting.values())}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def proven(self, key: ClaimKey) -> Claim | None:
@@ -237,7 +243,8 @@ class Machine:
         """
         The claim that waits for a slot, if there is one and `key` is the right to use it.
         """
-        return next((c for c in self.waiting.values() if c.key.claim == key.claim and c.proves(key)), None)
+        claim = self.waiting.get(key.claim)
+        return claim if claim is not None and claim.proves(key) else None
 
     def of_schedd(self, schedd: str) -> Iterable[Claim]:
         """
@@ -260,18 +267,16 @@ class Machine:
             case Claimed(claim=claim):
                 self.claims[claim.key.claim] = claim
             case Renewed(claims=names, deadline=deadline):
-                for claim in [self.claims[name] for name in names if name in self.claims]:
-                    self.claims[claim.key.claim] = _renewed(claim, deadline)
-                for name, claim in [each for each in self.waiting.items() if each[1].key.claim in names]:
-                    self.waiting[name] = _renewed(claim, deadline)
-            case Waiting(current=name, claim=claim):
-                self.waiting[name] = claim
+                for among in (self.claims, self.waiting):
+                    for claim in [among[name] for name in names if name in among]:
+                        renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
+                        among[claim.key.claim] = renewed
+            case Waiting(claim=claim):
+                self.waiting[claim.key.claim] = claim
             case Remembered(claim=name, done=done):
                 self._remember(name, done)
             case Gone(claim=name):
-                self.claims.pop(name, None)
-                self._done.pop(name, None)
-                self._inherit(name)
+                self._forget(name)
             case Draining(drain=drain):
                 self.drain, self.changed = drain, drain.at
             case Drained(at=at):
@@ -279,15 +284,25 @@ class Machine:
             case _:
                 self._apply_to_claim(change)
 
-    def _inherit(self, gone: str) -> None:
+    def _forget(self, name: str) -> None:
         """
-        Who waited for a claim that is gone has its slot now; one that is gone itself waits no more.
+        Who waited for a claim that is gone has what it had; and the slot, if it waits for no other.
         """
-        heir = self.waiting.pop(gone, None)
-        if heir is not None:
-            self.claims[heir.key.claim] = heir
-        for name in [name for name, claim in self.waiting.items() if claim.key.claim == gone]:
-            del self.waiting[name]
+        gone = self.claims.pop(name, None)
+        self.waiting.pop(name, None)
+        self._done.pop(name, None)
+        if gone is None:
+            return
+        for waiting in [claim for claim in self.waiting.values() if gone.key.claim in claim.after]:
+            heir = inherited(waiting, gone)
+            del self.waiting[heir.key.claim]
+            (self.waiting if heir.after else self.claims)[heir.key.claim] = heir
+
+    def waits_for(self, claim: Claim) -> Claim | None:
+        """
+        The claim for which another one makes room.
+        """
+        return next((heir for heir in self.waiting.values() if claim.key.claim in heir.after), None)
 
     def _apply_to_claim(self, change: OfClaim) -> None:
         claim = self.claims.get(change.claim)
@@ -307,7 +322,7 @@ class Machine:
         """
         done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
         drain = [Draining(self.drain)] if self.drain is not None else []
-        waiting = [Waiting(name, claim) for name, claim in self.waiting.items()]
+        waiting = [Waiting(claim) for claim in self.waiting.values()]
         return [*(Claimed(claim) for claim in self.claims.values()), *waiting, *done, *drain]
 
     def copy(self) -> "Machine":
@@ -337,7 +352,3 @@ class Machine:
         return (job, attempt) in self._done.get(claim, ()) or (
             running is not None and (running.job, running.attempt) == (job, attempt)
         )
-
-
-def _renewed(claim: Claim, deadline: float) -> Claim:
-    return msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
