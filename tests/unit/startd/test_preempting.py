@@ -2,6 +2,7 @@
 RANK preempts: who may, what becomes of the job that has the slot, and who has the slot afterwards.
 """
 
+import msgspec
 import pytest
 
 from kettle.startd.domain import attempts, claims, looking, preempting
@@ -214,3 +215,95 @@ def test_a_machine_without_rank_offers_nothing_to_preempt() -> None:
 
     assert [] == preempting.preemptible(plain)
     assert ["c1"] == [claim.key.claim for claim in preempting.preemptible(host())]
+
+
+def two(*, run: bool = True) -> Machine:
+    """
+    A machine with two claims of one core each, on which jobs run or none yet.
+    """
+    one = machine()
+    claimed(one, KEY, SECOND)
+    if run:
+        activated(one, activation())
+        activated(one, activation(1, key=SECOND))
+        happen(one, [Met("c1", 1, 1), Met("c2", 2, 1)])
+    return one
+
+
+SECOND = ClaimKey("c2", "s2")
+SWAPPED = ClaimKey("c9", "s9")
+
+
+def swap(one: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
+    """
+    Ask for what some claims have together.
+    """
+    command = request(SWAPPED, ad={"RequestCpus": 2, **job}, capability="", slot="slot1_1@host")
+    command = msgspec.structs.replace(command, instead_of=list(keys))
+    reply, changes = claims.request_claims(one, command, NOW)
+    happen(one, changes)
+    return reply
+
+
+def test_a_swap_ends_the_jobs_and_waits_for_all_of_them() -> None:
+    """
+    Both are vacated with 1015; what the first one had is nobody else's while the second one is still there.
+    """
+    one = two()
+
+    assert ["c9"] == swap(one, KEY, SECOND).waiting
+    assert {1015} == {c.attempt.stop.code for c in one.claims.values() if c.attempt and c.attempt.stop}
+    assert {("Preempting", "Vacating")} == {state_of(claim) for claim in one.claims.values()}
+    over(one)
+
+    assert {"c2"} == set(one.claims)
+    assert 2 == one.free(one.facts.slots[0]).cpus
+    assert 3 == one.free_number()
+    happen(one, [Gone("c2")])
+    assert ("Claimed", "Idle") == state_of(one.claims["c9"])
+    assert 2 == one.claims["c9"].resources.cpus
+    assert "slot1_1@host" == one.facts.name_of(one.claims["c9"])
+
+
+def test_idle_claims_are_swapped_at_once() -> None:
+    """
+    There is nothing to wait for.
+    """
+    one = two(run=False)
+
+    assert ["c9"] == [grant.claim for grant in swap(one, KEY, SECOND).granted]
+    assert {"c9"} == set(one.claims)
+
+
+@pytest.mark.parametrize(
+    ("keys", "job", "why"),
+    [
+        ((KEY, ClaimKey("c2", "guessed")), {}, "not there any more"),
+        ((KEY,), {}, "the job requests more than the claim has"),
+        ((KEY, SECOND), {"Requirements": False}, "START of the machine or Requirements"),
+    ],
+)
+def test_a_swap_that_cannot_be_changes_nothing(
+    keys: tuple[ClaimKey, ...], job: dict[str, Scalar], why: str
+) -> None:
+    """
+    A claim that is not one's own, too little, a job that does not match: the jobs go on.
+    """
+    one = two()
+
+    assert why in swap(one, *keys, **job).reason
+    assert {("Claimed", "Busy")} == {state_of(claim) for claim in one.claims.values()}
+
+
+def test_a_swap_that_is_called_off_frees_what_it_had() -> None:
+    """
+    The jobs were told to end, and do; nothing is kept for who does not come.
+    """
+    one = two()
+    swap(one, KEY, SECOND)
+    over(one)
+
+    happen(one, claims.release(one, [SWAPPED], "", NOW))
+
+    assert {} == one.waiting
+    assert 3 == one.free(one.facts.slots[0]).cpus
