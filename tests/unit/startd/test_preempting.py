@@ -12,8 +12,8 @@ from kettle.startd.domain.claim import Drain, Now
 from kettle.startd.domain.draining import begin
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.states import state_of
-from kettle.wire.ads import Scalar
-from kettle.wire.commands.startd import ClaimKey, ClaimsDecided
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.commands.startd import Alive, ClaimKey, ClaimsDecided
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 
@@ -26,11 +26,11 @@ def happen(host: Machine, changes: list[Change]) -> None:
         host.apply(change)
 
 
-def host(*, runs: bool = True, retirement: float = 100.0, **given: Scalar) -> Machine:
+def host(*, runs: bool = True, retirement: float = 100.0) -> Machine:
     """
     A machine that likes jobs as they say, with a claim on which a job runs or none yet.
     """
-    one = machine(**{"RANK": "TARGET.Liking ?: 0", "MaxJobRetirementTime": retirement, **given})
+    one = machine(RANK="TARGET.Liking ?: 0", MaxJobRetirementTime=retirement)
     claimed(one, Liking=1)
     if runs:
         activated(one, activation())
@@ -39,14 +39,19 @@ def host(*, runs: bool = True, retirement: float = 100.0, **given: Scalar) -> Ma
 
 
 def ask(
-    one: Machine, key: ClaimKey = BETTER, *, right: str | None = None, now: Now = NOW, **job: Scalar
+    one: Machine,
+    job: Ad | None = None,
+    *,
+    key: ClaimKey = BETTER,
+    right: str | None = None,
+    now: Now = NOW,
 ) -> ClaimsDecided:
     """
     Ask for the slot that the first claim has.
     """
     current = one.claims.get("c1")
     secret = right if right is not None or current is None else preempting.capability(one, current)
-    command = request(key, ad={"Liking": 2, **job}, capability=secret or "gone", slot="slot1_1@host")
+    command = request(key, ad={"Liking": 2, **(job or {})}, capability=secret or "gone", slot="slot1_1@host")
     reply, changes = claims.request_claims(one, command, now)
     happen(one, changes)
     return reply
@@ -118,8 +123,8 @@ def test_a_job_goes_on_when_the_better_claim_goes_away() -> None:
         assert {} == one.waiting
 
 
-def _renewal(seconds: float) -> claims.Alive:
-    return claims.Alive(schedd="schedd", claims=[KEY], deadline=NOW.clock + seconds)
+def _renewal(seconds: float) -> Alive:
+    return Alive(schedd="schedd", claims=[KEY], deadline=NOW.clock + seconds)
 
 
 def test_asking_again_renews_and_changes_nothing_else() -> None:
@@ -144,13 +149,13 @@ def test_asking_again_renews_and_changes_nothing_else() -> None:
         ({"Requirements": False}, "START of the machine or Requirements of the job"),
     ],
 )
-def test_who_may_not_preempt_is_told_why(job: dict[str, Scalar], why: str) -> None:
+def test_who_may_not_preempt_is_told_why(job: Ad, why: str) -> None:
     """
     RANK has to be greater, the slot large enough, and both sides willing; nothing happens to the job.
     """
     one = host()
 
-    reply = ask(one, **job)
+    reply = ask(one, job)
 
     assert ([], []) == (reply.granted, reply.waiting)
     assert why in reply.reason
@@ -175,7 +180,7 @@ def test_there_is_one_waiting_claim_at_most() -> None:
     one = host()
     ask(one)
 
-    assert "another waits" in ask(one, ClaimKey("c3", "s3"), Liking=9).reason
+    assert "another waits" in ask(one, {"Liking": 9}, key=ClaimKey("c3", "s3")).reason
     assert {"c2"} == set(one.waiting)
 
 
