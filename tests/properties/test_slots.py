@@ -242,8 +242,8 @@ class Requests(RuleBasedStateMachine):
     @rule(data=st.data(), liking=st.integers(0, 3), stale=st.booleans())
     def outrank(self, data: st.DataObject, liking: int, *, stale: bool) -> None:
         current = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
-        self.minted += 1
         key = ClaimKey(f"c{self.minted}", "s")
+        self.minted += 1
         command = RequestClaims(
             schedd="schedd",
             slot=self.machine.facts.name_of(current),
@@ -290,8 +290,8 @@ class Requests(RuleBasedStateMachine):
             st.lists(st.sampled_from(sorted(self.machine.claims)), min_size=1, max_size=3, unique=True)
         )
         currents = [self.machine.claims[name] for name in names]
-        self.minted += 1
         key = ClaimKey(f"c{self.minted}", "s")
+        self.minted += 1
         command = RequestClaims(
             schedd="schedd",
             slot=self.machine.facts.name_of(currents[0]),

@@ -6,6 +6,7 @@ import msgspec
 
 from kettle.startd.domain import claims, draining, looking
 from kettle.startd.domain.ads import slot_ads, startd_ad
+from kettle.startd.domain.changes import Gone
 from kettle.startd.domain.claim import Drain
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.slots import local_slot
@@ -119,4 +120,4 @@ def test_a_startd_that_stops_ends_local_jobs_too() -> None:
     one.stopping = True
 
     assert [] == at_home(one, ClaimKey("later", "s")).granted
-    assert {"home"} == {change.claim for change in claims.shut_down(one, NOW) if hasattr(change, "claim")}
+    assert [Gone("home")] == claims.shut_down(one, NOW)
