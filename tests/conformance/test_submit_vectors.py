@@ -28,8 +28,8 @@ DIFFERENT = {
     "preserve_relative_paths": "the same",
     "output_destination = s3": "accepted: how to prove who one is, is a matter of the site's plugin",
     "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
-    "universe = local": "refused: only the vanilla universe is carried out",
-    "universe = scheduler": "refused: only the vanilla universe is carried out",
+    "universe = local": "it has a sandbox, a lease and a soft kill signal as all jobs have",
+    "universe = scheduler": "it has a sandbox, a lease and a soft kill signal as all jobs have",
 }
 """Parts of descriptions for which a difference is meant, and why."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kettle.classad import parse
-from kettle.startd.domain import attempts, claims, draining, looking
+from kettle.startd.domain import attempts, claims, draining, looking, preempting
 from kettle.startd.domain.ads import slot_ads
 from kettle.startd.domain.changes import Change, Gone, Met
 from kettle.startd.domain.claim import Drain, Now, Speed
@@ -44,6 +44,7 @@ WISHES = ("IS_OWNER", "WANT_SUSPEND", "SUSPEND", "CONTINUE", "PREEMPT", "WANT_VA
 POLICY = Policy(
     {name: f"MY.{name} ?: false" for name in WISHES}
     | {"START": "MY.START_NOW ?: true", "MaxJobRetirementTime": "40", "CLAIM_WORKLIFE": "300"}
+    | {"RANK": "TARGET.Liking ?: 0"}
 )
 """A policy that wants whatever the test says that the machine is like."""
 TOTALS = st.builds(
@@ -117,12 +118,15 @@ def left_of(machine: Machine, slot: Slot) -> Counter[str]:
     """
     What nobody has of a slot, and of the machine, counted in the simplest way.
     """
-    own = sums([claim.resources for claim in machine.claims_on(slot)])
-    everybody = sums([claim.resources for claim in machine.claims.values()])
+    waiting = list(machine.waiting.values())
+    own = sums(
+        [claim.resources for claim in (*machine.claims_on(slot), *waiting) if claim.parent == slot.number]
+    )
+    everybody = sums([claim.resources for claim in (*machine.claims.values(), *waiting)])
     left: Counter[str] = Counter()
     for name, amount in slot.total.named().items():
         left[name] = max(0, min(amount - own[name], machine.facts.total.named()[name] - everybody[name]))
-    used = {each for claim in machine.claims.values() for each in claim.devices.get("GPUs", [])}
+    used = {each for claim in (*machine.claims.values(), *waiting) for each in claim.devices.get("GPUs", [])}
     left["GPUs"] = len(set(slot.devices["GPUs"]) - used)
     return left
 
@@ -150,7 +154,8 @@ class Requests(RuleBasedStateMachine):
     def apply(self, changes: list[Change]) -> None:
         for change in changes:
             if isinstance(change, Gone):
-                assert change.claim in self.machine.claims, "a claim ends that is not there"
+                waiting = {claim.key.claim for claim in self.machine.waiting.values()}
+                assert change.claim in {*self.machine.claims, *waiting}, "a claim ends that is not there"
                 self.ended[change.claim] += 1
             self.machine.apply(change)
 
@@ -234,6 +239,82 @@ class Requests(RuleBasedStateMachine):
         assert not (busy is not None and result.code == 0), "two jobs in one slot"
 
     @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data(), liking=st.integers(0, 3), stale=st.booleans())
+    def outrank(self, data: st.DataObject, liking: int, *, stale: bool) -> None:
+        current = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
+        key = ClaimKey(f"c{self.minted}", "s")
+        self.minted += 1
+        command = RequestClaims(
+            schedd="schedd",
+            slot=self.machine.facts.name_of(current),
+            capability="old" if stale else preempting.capability(self.machine, current),
+            submitter="bob",
+            job={
+                "Requirements": True,
+                "Liking": liking,
+                **{f"Request{name}": amount for name, amount in current.resources.named().items()},
+            },
+            claims=[key],
+            lease=60.0,
+        )
+        may = current in preempting.preemptible(self.machine) and liking > current.rank and not stale
+        was = state_of(current)
+        reply, changes = claims.request_claims(self.machine, command, self.now)
+        self.apply(changes)
+        answered = [*reply.waiting, *(grant.claim for grant in reply.granted)]
+        self.known |= set(answered)
+        assert may or not answered, "somebody preempts who may not"
+        if answered:
+            was_idle = was == ("Claimed", "Idle")
+            assert was_idle == bool(reply.granted), "a slot is given before it is free, or not when it is"
+            heir = self.machine.claims[key.claim] if was_idle else self.machine.waiting[key.claim]
+            assert current.slot == heir.slot
+            if was_idle:
+                assert (current.resources, current.devices) == (heir.resources, heir.devices)
+
+    @precondition(lambda self: self.machine.waiting)
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.machine.waiting)))
+        heir = self.machine.waiting[name]
+        told = {each for each in heir.after if self.machine.claims[each].preempting}
+        self.apply(claims.release(self.machine, [heir.key], "no job is left", self.now))
+        assert name not in self.machine.waiting
+        for each in set(heir.after) - told:
+            assert state_of(self.machine.claims[each])[1] in {"Busy", "Suspended"}
+
+    @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data(), cpus=st.integers(0, 4))
+    def swap(self, data: st.DataObject, cpus: int) -> None:
+        names = data.draw(
+            st.lists(st.sampled_from(sorted(self.machine.claims)), min_size=1, max_size=3, unique=True)
+        )
+        currents = [self.machine.claims[name] for name in names]
+        key = ClaimKey(f"c{self.minted}", "s")
+        self.minted += 1
+        command = RequestClaims(
+            schedd="schedd",
+            slot=self.machine.facts.name_of(currents[0]),
+            capability="",
+            submitter="alice",
+            job={"Requirements": True, "RequestCpus": cpus, "RequestMemory": 0, "RequestDisk": 0},
+            claims=[key],
+            lease=60.0,
+            instead_of=[claim.key for claim in currents],
+        )
+        reply, changes = claims.request_claims(self.machine, command, self.now)
+        self.apply(changes)
+        self.known |= {*reply.waiting, *(grant.claim for grant in reply.granted)}
+        if reply.granted or reply.waiting:
+            assert cpus <= sum(claim.resources.cpus for claim in currents)
+            idle = {claim.key.claim for claim in currents if claim.attempt is None}
+            assert bool(reply.granted) == (idle == set(names))
+            assert idle == set(names) - set(self.machine.claims)
+            for claim in currents:
+                after = self.machine.claims.get(claim.key.claim)
+                assert after is None or state_of(after)[0] == "Preempting" or after.attempt is not None
+
+    @precondition(lambda self: self.machine.claims)
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
         claim = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
@@ -300,6 +381,7 @@ class Requests(RuleBasedStateMachine):
         for change in self.machine.snapshot():
             after.apply(change)
         assert (self.machine.claims, self.machine.drain) == (after.claims, after.drain)
+        assert self.machine.waiting == after.waiting
         self.machine = after
 
     @rule(drift=st.integers(-3000, 3000))
@@ -357,6 +439,7 @@ class Requests(RuleBasedStateMachine):
     @rule()
     def everything_ends(self) -> None:
         keys = [ClaimKey(claim, "s") for claim in self.machine.claims]
+        keys += [claim.key for claim in self.machine.waiting.values()]
         self.apply(claims.release(self.machine, keys, "enough", self.now))
         for claim in list(self.machine.claims.values()):
             assert claim.attempt is not None
@@ -378,7 +461,8 @@ class Requests(RuleBasedStateMachine):
     def nothing_is_given_twice(self) -> None:
         if not hasattr(self, "machine"):
             return
-        ids = [each for claim in self.machine.claims.values() for each in claim.devices.get("GPUs", [])]
+        everybody = [*self.machine.claims.values(), *self.machine.waiting.values()]
+        ids = [each for claim in everybody for each in claim.devices.get("GPUs", [])]
         assert len(set(ids)) == len(ids)
         numbers = [claim.slot for claim in self.machine.claims.values()]
         assert len(set(numbers)) == len(numbers)
@@ -386,8 +470,13 @@ class Requests(RuleBasedStateMachine):
     @invariant()
     def a_claim_ends_once(self) -> None:
         if hasattr(self, "machine"):
-            assert self.known == set(self.machine.claims) | set(self.ended)
-            assert not set(self.machine.claims) & set(self.ended)
+            waiting = {claim.key.claim for claim in self.machine.waiting.values()}
+            assert self.known == set(self.machine.claims) | waiting | set(self.ended)
+            assert not (set(self.machine.claims) | waiting) & set(self.ended)
+            assert not set(self.machine.claims) & waiting
+            assert all(
+                set(claim.after) <= set(self.machine.claims) for claim in self.machine.waiting.values()
+            )
             assert all(times == 1 for times in self.ended.values())
 
     @invariant()

@@ -37,6 +37,7 @@ from kettle.wire.commands.schedd import (
     JobEvents,
     QueryEvents,
     QueryJobs,
+    RunningNow,
     Select,
     Submit,
     Submitted,
@@ -200,6 +201,15 @@ class Client:
         Take jobs out of the queue for ever.
         """
         return await self.act("remove", select, reason)
+
+    async def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> RunningNow:
+        """
+        Run an idle job in the place of running jobs of yours, which go back into the queue.
+
+        Raises:
+            CommandRefusedError: that cannot be, and nothing has changed.
+        """
+        return await self._ask_schedd(schedd.RUN_NOW, schedd.RunNow(job=job, instead_of=list(instead_of)))
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """

@@ -137,6 +137,10 @@ def _matching(
     left = np.flatnonzero(keep)
     theirs = Evaluator(table, target=job, rows=rows[left], overlay=overlay, context=context)
     keep[left] = theirs.holds("requirements")
+    if offer.occupied:
+        left = np.flatnonzero(keep)
+        liking = Evaluator(table, target=job, rows=rows[left], overlay=overlay, context=context)
+        keep[left] = liking.numbers("rank") > table.numbers("CurrentRank")[rows[left]]
     for name in request.varying:
         asked[name] = np.asarray(asked[name])[keep]
     return Candidates(rows[keep], asked, room[keep])

@@ -36,8 +36,10 @@ class Offer:
     The table itself must not change while an offer of it is used.
     """
 
-    def __init__(self, table: Table, rows: Integers) -> None:
+    def __init__(self, table: Table, rows: Integers, *, occupied: bool = False) -> None:
+        """`occupied`: jobs run on all of them, and only one that the slot's Rank likes better may take its place."""
         self.table = table
+        self.occupied = occupied
         self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
         self.custom: dict[str, Integers] = {name: _pieces(table, name) for name in _resources(table)}
         self.partitionable = table.truths("PartitionableSlot")

@@ -16,13 +16,20 @@ from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
-from kettle.submit.lookup import Lookup, flag, is_settled, placed
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.submit.policies import policies
 from kettle.wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
 
-_UNIVERSES: Final = frozenset({"scheduler", "grid", "java", "parallel", "local", "vm", "standard"})
+_NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "parallel", "vm", "standard"})
+_UNIVERSES: Final[Mapping[str, int]] = {
+    "vanilla": 5,
+    "scheduler": 7,
+    "local": 12,
+    **dict.fromkeys(CONTAINERS, 5),
+}
+"""JobUniverse by name."""
 _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
 _SCHEDD_OWNED: Final = frozenset(
     {
@@ -52,14 +59,8 @@ def identity(lookup: Lookup) -> Ad:
     What a person calls the jobs, and how much they matter to that person.
     """
     ad: Ad = {"JobPrio": 0, "JobNotification": 0, "JobSubmitMethod": lookup.site.submit_method}
-    universe = lookup.get("universe")
-    if universe and universe.text.lower() not in {"vanilla", *CONTAINERS}:
-        known = universe.text.lower() in _UNIVERSES
-        universe.refuse(
-            f"the {universe.text} universe is not carried out by this version of Kettle; use vanilla or container"
-            if known
-            else f"there is no universe '{universe.text}'; use vanilla or container"
-        )
+    if universe := lookup.get("universe"):
+        ad["JobUniverse"] = _universe(universe)
     for name, attribute in (
         ("batch_name", "JobBatchName"),
         ("batch_id", "JobBatchId"),
@@ -83,6 +84,18 @@ def identity(lookup: Lookup) -> Ad:
     if isinstance(lease, int) and 0 < lease < 20:
         ad["JobLeaseDuration"] = 20
     return ad
+
+
+def _universe(given: Setting) -> int:
+    name = given.text.lower()
+    if name not in _UNIVERSES:
+        given.refuse(
+            f"the {given.text} universe is not carried out by this version of Kettle; "
+            "use vanilla, container, local or scheduler"
+            if name in _NOT_CARRIED_OUT
+            else f"there is no universe '{given.text}'; use vanilla, container, local or scheduler"
+        )
+    return _UNIVERSES[name]
 
 
 def executable(lookup: Lookup) -> Ad:

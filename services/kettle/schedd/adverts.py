@@ -142,7 +142,7 @@ class Adverts:
             name=submitter,
             schedd=self._queue.schedd,
             idle=tally.get("idle", 0),
-            running=tally.get("running", 0),
+            running=tally.get("running", 0) - self._queue.attended(submitter),
             held=tally.get("held", 0),
             requests=requests,
         )
@@ -172,6 +172,7 @@ class Adverts:
             "TotalHeldJobs": total["held"],
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
+            **self._queue.totals(),
         }
 
     async def withdraw(self) -> None:

@@ -8,8 +8,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+
+import msgspec
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.classad import ClassAd, matches
@@ -41,8 +43,26 @@ _log: Final = logging.getLogger(__name__)
 RECONNECT_FAILED: Final = 1008
 CLAIM_NOT_FOUND: Final = 1034
 _TRIES: Final = 3
+_ROOM_S: Final = 1.0
+"""Between two looks whether a slot is free whose job has to make room for a better one."""
 _MANY: Final = 64
 """Autoclusters that are put in order for each claim that becomes free."""
+
+
+class Swap(msgspec.Struct, frozen=True):
+    """A job for which others make room, and who waits to hear whether they do."""
+
+    job: JobId
+    answered: "asyncio.Future[str]"
+
+    def answer(self, decided: ClaimsDecided | None) -> None:
+        """Tell what the startd said."""
+        if self.answered.done():
+            return  # who asked waits no more
+        if decided is None:
+            self.answered.set_result("it does not answer")
+        else:
+            self.answered.set_result("" if decided.granted or decided.waiting else decided.reason)
 
 
 class Claims:
@@ -79,11 +99,14 @@ class Claims:
 
     # -- getting ------------------------------------------------------------------------------------------------------
 
-    def matched(self, match: MatchedSlot) -> None:
-        """Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet."""
+    def matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
+        """
+        Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet.
+
+        `refused` is called with the reason if not all of them are granted.
+        """
         key = (match.submitter, match.autocluster)
-        runnable = self._queue.demand.get(match.submitter, {}).get(match.autocluster, ())
-        count = min(match.count, len(runnable) - self.asked[key])
+        count = min(match.count, self._queue.runnable(*key) - self.asked[key])
         job = self._queue.next_job(match.submitter, match.autocluster)
         if count > 0 and job is not None:
             self.asked[key] += count
@@ -98,22 +121,71 @@ class Claims:
                 claims=[self._secrets.key(claim) for claim in claims],
                 lease=self._settings.lease,
             )
-            self._tasks.create_task(self._request(match, request), name=f"claims on {match.slot}")
+            request_ = self._request(match, request, refused)
+            self._tasks.create_task(request_, name=f"claims on {match.slot}")
 
     def _mint(self) -> str:
         self._minted += 1
         return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
 
-    async def _request(self, match: MatchedSlot, request: RequestClaims) -> None:
+    async def swap(self, job: JobId, claims: list[str]) -> str:
+        """
+        Ask the startd of some claims to have them make room for a job; why it does not, or empty.
+
+        When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
+        """
+        granted = self._queue.claims[claims[0]].granted
+        key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
+        if self._queue.runnable(*key) <= self.asked[key]:
+            return "all jobs like it are about to run already"
+        new = self._mint()
+        self.asked[key] += 1
+        self._asking.add(new)
+        request = RequestClaims(
+            schedd=self._queue.schedd,
+            slot=granted.slot,
+            capability="",
+            submitter=submitter,
+            job=self._queue.ad(job),
+            claims=[self._secrets.key(new)],
+            lease=self._settings.lease,
+            instead_of=[self._secrets.key(claim) for claim in claims],
+        )
+        match = MatchedSlot(
+            submitter=submitter,
+            autocluster=autocluster,
+            count=1,
+            slot=granted.slot,
+            startd=granted.startd,
+            capability="",
+        )
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
+        return await answered
+
+    async def _request(
+        self,
+        match: MatchedSlot,
+        request: RequestClaims,
+        refused: Callable[[str], None] | None = None,
+        *,
+        swap: Swap | None = None,
+    ) -> None:
         claims = [key.claim for key in request.claims]
         try:
             decided = await self._ask(match.startd, request)
+            if swap is not None:
+                swap.answer(decided)
+            while decided is not None and decided.waiting:
+                decided = await self._ask_again(match, request, decided)
         finally:
             key = (match.submitter, match.autocluster)
             self.asked[key] -= len(claims)
             if not self.asked[key]:
                 del self.asked[key]
             self._asking.difference_update(claims)
+        if refused is not None and (decided is None or len(decided.granted) < len(claims)):
+            refused((decided.reason if decided is not None else "") or "the startd does not answer")
         if decided is None:
             return
         now = time.monotonic()
@@ -123,7 +195,21 @@ class Claims:
         self._leases.hear(match.startd, decided.clock, now)
         if decided.reason:
             _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
-        await self._granted(match, decided.granted)
+        await self._granted(match, decided.granted, first=swap.job if swap is not None else None)
+
+    async def _ask_again(
+        self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided
+    ) -> ClaimsDecided | None:
+        """
+        After a while: the claims have to wait for a job that makes room. If theirs are gone meanwhile, they are given back.
+        """
+        await asyncio.sleep(min(_ROOM_S, self._settings.lease / 4))
+        key = (match.submitter, match.autocluster)
+        spare = self.asked[key] - self._queue.runnable(*key)
+        if spare >= len(decided.waiting):
+            await self._give_back(match.startd, decided.waiting, "no job is left for the claim")
+            return msgspec.structs.replace(decided, waiting=[])
+        return await self._ask(match.startd, request)
 
     async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | None:
         """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
@@ -140,11 +226,20 @@ class Claims:
         self._owe(startd, [key.claim for key in request.claims])  # perhaps it granted them
         return None
 
-    async def _granted(self, match: MatchedSlot, granted: Iterable[GrantedClaim]) -> None:
+    async def _granted(
+        self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, first: JobId | None
+    ) -> None:
+        """Record claims with their jobs: `first` if it may still run, then those whose turn it is."""
         unused: list[str] = []
         jobs: list[JobId] = []
         for grant in granted:
             job = self._queue.next_job(match.submitter, match.autocluster)
+            if (
+                first is not None
+                and (entry := self._queue.jobs.get(first)) is not None
+                and entry.job.runnable
+            ):
+                job = first
             if job is None:
                 unused.append(grant.claim)
                 continue
@@ -177,6 +272,9 @@ class Claims:
             return None
         if held.job is not None:
             return held.job
+        if held.at_home:
+            self.end(claim, "each job that runs where it was submitted has a claim of its own")
+            return None
         if time.time() - held.at / 1e6 > self._settings.claim_worklife:
             self.end(claim, "the claim has served its time, and others shall have their turn")
             return None

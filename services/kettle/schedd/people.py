@@ -17,6 +17,8 @@ from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, de
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
+from kettle.schedd.domain.universes import at_home
+from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -66,11 +68,14 @@ _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
 class People:
     """Answers submit, act, query_jobs, query_events and explain."""
 
-    def __init__(self, log: Log, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+    def __init__(
+        self, log: Log, ledger: Ledger, shadows: Shadows, home_jobs: HomeJobs, settings: ScheddSettings
+    ) -> None:
         self._log = log
         self._ledger = ledger
         self._queue = ledger.queue
         self._shadows = shadows
+        self._home_jobs = home_jobs
         self._settings = settings
         self._rate = CommitRate()
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
@@ -256,6 +261,8 @@ class People:
                 f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
                 f"{ad.get('VacateReason', 'unknown')}"
             )
+        if state.runnable and at_home(self._queue.universe(job)):
+            return self._home_jobs.why(job)
         return _reason(state.status, ad)
 
 

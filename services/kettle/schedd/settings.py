@@ -5,8 +5,10 @@ from typing import Annotated
 
 import msgspec
 
+from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime import OwnerSettings
 from kettle.schedd.domain.job_policy import SystemPolicy, SystemRule
+from kettle.schedd.domain.universes import Starting
 
 
 class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +47,13 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
 
+    start_local_universe: str = "TotalLocalJobsRunning < 200"
+    """START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad."""
+    start_scheduler_universe: str = "TotalSchedulerJobsRunning < 500"
+    """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
+    local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """Seconds after which these are asked again, and after which what the machine's startd refused is tried again."""
+
     periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
     max_periodic_expr_interval: float = 1200.0
@@ -61,6 +70,17 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Which running jobs are sent back into the queue."""
     system_max_releases: Annotated[int, msgspec.Meta(ge=-1)] = -1
     """How often a job may have been held for a policy to release it; -1: as often as it likes."""
+
+    def __post_init__(self) -> None:
+        self.starting  # noqa: B018 - raises ValueError for what is no expression
+
+    @property
+    def starting(self) -> Starting:
+        """When jobs of the local and the scheduler universe may start."""
+        return Starting(
+            _parsed("start_local_universe", self.start_local_universe),
+            _parsed("start_scheduler_universe", self.start_scheduler_universe),
+        )
 
     @property
     def system_policy(self) -> SystemPolicy:
@@ -79,3 +99,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
         return (
             Path(self.key_file) if self.key_file else self.home_path / "credentials" / f"{self.name}.claims"
         )
+
+
+def _parsed(name: str, text: str) -> Node:
+    try:
+        return parse(text)
+    except ClassAdParseError as error:
+        raise ValueError(f"{name}: {error}") from error

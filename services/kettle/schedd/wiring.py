@@ -13,6 +13,7 @@ from kettle.runtime.owning import own
 from kettle.schedd.adverts import Adverts
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.partners import Partners
 from kettle.schedd.people import People
@@ -20,6 +21,7 @@ from kettle.schedd.policies import Policies
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.swaps import Swaps
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands import schedd as commands
 from kettle.wire.identity import Identity
@@ -48,7 +50,10 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
         adverts = Adverts(bus, subjects, queue, claims, settings)
         ledger.on_change(adverts.note)
+        home_jobs = HomeJobs(queue, claims, settings)
+        ledger.on_change(home_jobs.note)
         ledger.on_cooled(adverts.urge)
+        ledger.on_cooled(home_jobs.urge)
         for job in queue.cooling:
             ledger.cool(job)
         claims.settle_idle()
@@ -57,12 +62,13 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(policies.run(), name="policies"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
+            tasks.create_task(home_jobs.run(), name="local jobs"),
         ]
         _measure(rt, ledger)
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, ledger, claims, shadows, policies, settings),
+            _answers(log, ledger, claims, shadows, policies, home_jobs, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -101,13 +107,20 @@ def _measure(rt: Runtime, ledger: Ledger) -> None:
 
 
 def _answers(
-    log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
+    log: Log,
+    ledger: Ledger,
+    claims: Claims,
+    shadows: Shadows,
+    policies: Policies,
+    home_jobs: HomeJobs,
+    settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
-    people = People(log, ledger, shadows, settings)
+    people = People(log, ledger, shadows, home_jobs, settings)
     partners = Partners(ledger, claims, shadows, policies, max_failures=settings.max_failures)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
+        Served(commands.RUN_NOW, _as_owner(Swaps(ledger.queue, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
         Served(commands.EXPLAIN, _as_owner(people.explain)),

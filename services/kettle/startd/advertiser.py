@@ -14,6 +14,7 @@ import msgspec
 from kettle.bus.ports import BucketSpec, Bus, BusError
 from kettle.startd.domain.ads import slot_ads, startd_ad
 from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.preempting import capability, preemptible
 from kettle.startd.memo import Memo, slot_of
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret
@@ -59,6 +60,7 @@ class Advertiser:
         self._delay = delay
         self._version = version
         self._published: dict[str, Ad] = {}
+        self._told_secrets: dict[str, SlotSecret] = {}
         self._memo = Memo(memo)
         self._sequence = 0
         self._wake = asyncio.Event()
@@ -120,7 +122,7 @@ class Advertiser:
             for name in self._published:
                 await self._bus.delete(self._subjects.ads, name)
             self._memo.clear()
-            for name in self._slots():
+            for name in self._secrets():
                 await self._bus.delete(self._subjects.private_ads, name)
         except BusError as error:
             _log.info("ads not withdrawn: they expire", extra={"cause": str(error)})
@@ -152,10 +154,7 @@ class Advertiser:
         """
         ads = self._ads()
         lifetime = _LIFETIMES * self._interval
-        if everything:
-            secret = SlotSecret(startd=self._machine.facts.name, capability=self._machine.capability)
-            for name in self._slots():
-                await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
+        await self._publish_secrets(lifetime, everything=everything)
         for name in [name for name in self._memo.left if name not in ads]:
             await self._bus.delete(self._subjects.private_ads, slot_of(name))
             await self._bus.delete(self._subjects.ads, name)
@@ -172,12 +171,27 @@ class Advertiser:
                 await self._bus.put(self._subjects.ads, name, _encode(ad), ttl=lifetime)
                 self._published[name] = ad
 
-    def _slots(self) -> list[str]:
+    async def _publish_secrets(self, lifetime: float, *, everything: bool) -> None:
         """
-        Keys of the slots that can be matched.
+        Those of slots that can be matched, and of claims that a better one may have make room; what changed, or all.
         """
-        facts = self._machine.facts
-        return [key(facts.slot_name(slot.number)) for slot in facts.slots]
+        secrets = self._secrets()
+        for name in self._told_secrets.keys() - secrets.keys():
+            await self._bus.delete(self._subjects.private_ads, name)
+            del self._told_secrets[name]
+        for name, secret in secrets.items():
+            if everything or self._told_secrets.get(name) != secret:
+                await self._bus.put(self._subjects.private_ads, name, _encode(secret), ttl=lifetime)
+                self._told_secrets[name] = secret
+
+    def _secrets(self) -> dict[str, SlotSecret]:
+        """
+        By key in the bucket of private ads.
+        """
+        machine, facts = self._machine, self._machine.facts
+        opened = {facts.slot_name(slot.number): machine.capability for slot in facts.slots}
+        opened |= {facts.name_of(claim): capability(machine, claim) for claim in preemptible(machine)}
+        return {key(name): SlotSecret(startd=facts.name, capability=one) for name, one in opened.items()}
 
     def _ads(self) -> dict[str, Ad]:
         """

@@ -83,6 +83,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
     attributes: dict[str, Scalar] = {}
     """More attributes of every slot (STARTD_ATTRS)."""
+    local_jobs: bool = True
+    """Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`."""
     execute: str = ""
     """Directory of the sandboxes; empty: `execute` in the pool's home, or one that slot accounts can reach."""
     job_account: Literal["auto", "slot", "own"] = "auto"

@@ -36,6 +36,7 @@ from kettle.startd.domain.changes import (
     Reopened,
     Stopped,
     Suspended,
+    Waiting,
 )
 from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
@@ -139,7 +140,7 @@ class Startd:
             case Claimed() | Closing() | Reopened():
                 self._advertiser.now()
                 self._deadlines.set()
-            case Draining() | Drained() | Gone():
+            case Draining() | Drained() | Gone() | Waiting():
                 if isinstance(change, Gone):
                     self._specs.forget(change.claim)
                 self._advertiser.now()

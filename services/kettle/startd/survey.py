@@ -18,7 +18,7 @@ from kettle.startd.domain.layout import LayoutError, lay_out
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.policy import Policy, PolicyError
 from kettle.startd.domain.resources import STANDARD, Carving, Resources
-from kettle.startd.domain.slots import whole_machine
+from kettle.startd.domain.slots import local_slot, whole_machine
 from kettle.startd.inventory import Inventory, take_inventory
 from kettle.startd.settings import StartdSettings, setting_of
 from kettle.startd.usable import usable_cpus, usable_memory
@@ -38,6 +38,10 @@ _OF_CLAIMS: Final = frozenset(
         "jobid",
         "jobstart",
         "parentslotid",
+        "preemptingaccountinggroup",
+        "preemptingowner",
+        "preemptingrank",
+        "preemptinguser",
         "publicclaimid",
         "remoteowner",
         "remotescheddname",
@@ -87,6 +91,8 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         offline=inventory.offline,
         carving=_carving(settings, inventory),
         policy=policy,
+        local=local_slot(total) if settings.local_jobs else None,
+        local_policy=Policy({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
         weight=settings.slot_weight,
         attributes={**host.platform_attributes(), **settings.attributes},
         started=int(time.time()),

@@ -4,6 +4,7 @@ How the parts of a startd hang together.
 
 import asyncio
 import hashlib
+import logging
 import os
 import secrets
 from collections.abc import AsyncGenerator
@@ -19,6 +20,7 @@ from kettle.execution.sandbox import release_execute
 from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
+from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
@@ -37,6 +39,7 @@ from kettle.startd.survey import survey
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
+_log: Final = logging.getLogger(__name__)
 
 
 async def serve(rt: Runtime, settings: StartdSettings) -> None:
@@ -86,7 +89,9 @@ async def running(
     plugins = await find_plugins(settings)
     attributes |= plugin_attributes(plugins, bus=settings.nats_url)
     facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
-    machine = Machine(facts, capability=secrets.token_hex(16))
+    machine = Machine(
+        facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
+    )
     books = Books(machine, journal, places=(state, execute))
     books.open()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
@@ -139,6 +144,7 @@ async def running(
                 handlers = Handlers(startd, administrators=host.administrators(settings))
                 await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
                 name = machine.facts.name
+                _offer_local_slot(machine, settings)
                 # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
@@ -154,6 +160,7 @@ async def running(
                 yield startd
                 for task in running_loops:
                     task.cancel()
+                take_back(settings.home_path)
                 await advertiser.withdraw()
             finally:
                 startd.close()
@@ -164,3 +171,19 @@ async def running(
             remove_layout(cgroups)
         release_execute(str(execute))
         os.close(lock)
+
+
+def _offer_local_slot(machine: Machine, settings: StartdSettings) -> None:
+    """
+    Without room on the disk local jobs wait, as all others do: nothing would be accepted.
+    """
+    facts = machine.facts
+    if facts.local is None:
+        return
+    word = LocalStartd(
+        startd=facts.name, slot=facts.slot_name(facts.local.number), capability=machine.local_capability
+    )
+    try:
+        leave_word(settings.home_path, word)
+    except OSError as error:
+        _log.warning("local jobs have to wait", extra={"cause": str(error)})

@@ -368,3 +368,57 @@ def test_an_explanation_follows_the_slots_within_seconds() -> None:
 
     assert ([NO_MATCH], 2.0) == ([r.reason for r in soon.rejections], soon.again)
     assert [BUSY] == [r.reason for r in negotiate(changing, reasons, now=2.0, trust=2.0).rejections]
+
+
+def busy(name: str, rank: float, **more: Scalar) -> Ad:
+    """
+    A slot of a machine that likes jobs as they say, with one of this rank.
+    """
+    taken: Ad = {"State": "Claimed", "PartitionableSlot": False, "CurrentRank": rank}
+    return slot(name, 1) | taken | {"Rank": Expr("TARGET.Liking"), **more}
+
+
+def test_a_job_that_a_slot_ranks_higher_is_matched_to_it_if_none_is_free() -> None:
+    """
+    The free slot comes first, whatever the others think; then those whose RANK is greater for the job than for its own.
+    """
+    slots = [busy("slot1_1@m", 1.0), busy("slot1_2@m", 2.0), busy("slot1_3@m", 0.0), slot("slot1@n", 1)]
+    jobs = submitter("alice", (1, 10, job(Liking=2)))
+
+    matches = negotiate(pool(slots, jobs), Reasons(), now=0.0, trust=2.0).matches
+
+    assert ["slot1@n", "slot1_1@m", "slot1_3@m"] == [match.slot for match in matches]
+    assert [1, 1, 1] == [match.count for match in matches]
+
+
+def test_nobody_preempts_where_the_slot_does_not_say_how() -> None:
+    """
+    No secret, a RANK that is the same for all jobs or undefined, Requirements that are false: the job waits.
+    """
+    slots = [
+        busy("slot1_1@m", 0.0),
+        busy("slot1_2@m", 0.0, Rank=0.0),
+        busy("slot1_3@m", 0.0, Rank=Expr("TARGET.NoSuchThing")),
+        busy("slot1_4@m", 0.0, Requirements=False),
+    ]
+    found = pool(slots, submitter("alice", (1, 10, job(Liking=2))))
+    found.secret(key("slot1_1@m"), None)
+
+    outcome = negotiate(found, Reasons(), now=0.0, trust=2.0)
+
+    assert [] == outcome.matches
+    assert [10] == [rejection.count for rejection in outcome.rejections]
+
+
+def test_a_slot_is_preempted_once() -> None:
+    """
+    Who was given a claimed slot has it until its ad says otherwise; the next cycle gives it to nobody else.
+    """
+    found = pool([busy("slot1_1@m", 0.0)], submitter("alice", (1, 1, job(Liking=2))))
+    first = negotiate(found, Reasons(), now=0.0, trust=2.0).matches
+    found.submitter("Submitter.bob", submitter("bob", (2, 1, job(Liking=3))))
+
+    second = negotiate(found, Reasons(), now=1.0, trust=2.0).matches
+
+    assert ["alice"] == [match.submitter for match in first]
+    assert [] == second

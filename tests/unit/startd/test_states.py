@@ -415,6 +415,17 @@ def test_of_jobs_that_no_policy_looks_at_only_their_times_are_kept() -> None:
     assert [] == looking.look(host, NOW)
 
 
+def test_what_is_asked_of_a_job_that_has_to_go_may_ask_the_job() -> None:
+    """
+    MaxJobRetirementTime may depend on the job, also where nothing is watched while it runs.
+    """
+    host = machine(MaxJobRetirementTime="TARGET.Precious =?= true ? 600 : 0")
+    claimed(host)
+    activated(host, activation(Precious=True))
+
+    assert 600 == question(host, host.claims["c1"], NOW).seconds("MaxJobRetirementTime")
+
+
 def test_a_job_may_ask_for_less_time_and_not_for_more() -> None:
     """
     MaxJobRetirementTime and JobMaxVacateTime of the job.

@@ -54,6 +54,20 @@ class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     reason: str = ""
 
 
+class RunNow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Run an idle job at once in the place of running jobs of the same owner, who asks for it."""
+
+    job: JobId
+    instead_of: list[JobId]
+    """On one machine; they are asked to end, and go back into the queue."""
+
+
+class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine has accepted: the job runs as soon as those are gone that make room."""
+
+    job: JobId
+
+
 Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied"]
 
 
@@ -258,6 +272,7 @@ class AttemptsRecorded(msgspec.Struct, frozen=True, kw_only=True):
 
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
+RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
 QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
 QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
 EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
@@ -265,5 +280,5 @@ MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
 
-FOR_USERS = (SUBMIT, ACT, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
+FOR_USERS = (SUBMIT, ACT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
 ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)

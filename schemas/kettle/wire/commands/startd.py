@@ -30,6 +30,8 @@ class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     claims: list[ClaimKey]
     lease: float
     """Seconds a claim outlives its last renewal, on the worker's clock."""
+    instead_of: list[ClaimKey] = []
+    """Claims of the schedd's own that make room, at once: what they have together is for the one claim that is asked for."""
 
 
 class GrantedClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,8 @@ class ClaimsDecided(msgspec.Struct, frozen=True, kw_only=True):
     clock: float
     """The worker's monotonic clock when it answered, seconds: leases are counted on it."""
     reason: str = ""
+    waiting: list[str] = []
+    """Claims that will have the slot when the job that has it is gone: ask again, which renews them too."""
 
 
 class Alive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

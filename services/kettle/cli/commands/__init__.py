@@ -16,6 +16,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "history": "jobs that have left the queue",
         "hold": "keep jobs from running",
         "release": "let held jobs run again",
+        "now": "run a job in the place of others of yours",
         "rm": "take jobs out of the queue",
     },
     "the pool": {

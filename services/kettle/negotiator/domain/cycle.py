@@ -3,7 +3,7 @@
 import msgspec
 
 from kettle.classad import NOTHING, Context
-from kettle.matchmaking import allocate
+from kettle.matchmaking import Allocation, allocate
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
 from kettle.wire.commands.schedd import MatchedSlot
@@ -30,6 +30,7 @@ def negotiate(
     pool.expire(now)
     offer = pool.offer()
     allocation = allocate(offer, pool.demands(), context)
+    allocation = _preempting(pool, allocation, context)
     pool.stirred = False  # what has not been given now cannot be given until something changes
     matches: list[Match] = []
     messages: dict[str, list[MatchedSlot]] = {}
@@ -66,6 +67,21 @@ def negotiate(
         messages=messages,
         again=min((at for at in (pool.expires(), later) if at is not None), default=None),
     )
+
+
+def _preempting(pool: Pool, allocation: Allocation, context: Context) -> Allocation:
+    """With the slots whose startds rank what found no free slot higher than what they run."""
+    offer = pool.preemptible() if allocation.unmet else None
+    if offer is None:
+        return allocation
+    faulty = [unmet for unmet in allocation.unmet if unmet.fault is not None]
+    left = [
+        msgspec.structs.replace(unmet.demand, count=unmet.count)
+        for unmet in allocation.unmet
+        if unmet.fault is None
+    ]
+    more = allocate(offer, left, context)
+    return Allocation(grants=[*allocation.grants, *more.grants], unmet=[*faulty, *more.unmet])
 
 
 def fresh(rejections: list[Rejection], before: dict[tuple[str, str, int], Rejection]) -> list[Rejection]:

@@ -112,6 +112,17 @@ class Pool:
                 offer.take(self.slots.row(key), amounts, count)
         return offer
 
+    def preemptible(self) -> Offer | None:
+        """
+        Slots whose job may have to make room for one that the slot ranks higher; None if there are none.
+
+        Their startds say so with a secret for them, which only those have that rank jobs at all.
+        """
+        claimed = np.flatnonzero(self.slots.says("State", "Claimed"))
+        keys = self.slots.keys
+        rows = [row for row in claimed.tolist() if keys[row] in self.secrets and keys[row] not in self._given]
+        return Offer(self.slots, np.array(rows, np.int64), occupied=True) if rows else None
+
     def machines(self) -> npt.NDArray[np.int64]:
         """The rows of all slots that are not carved out of others, busy or not: what the pool could do."""
         return np.flatnonzero(~self.slots.truths("DynamicSlot"))

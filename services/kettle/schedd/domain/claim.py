@@ -25,6 +25,11 @@ class Claim(msgspec.Struct, frozen=True):
     job: JobId | None = None
 
     @property
+    def at_home(self) -> bool:
+        """Whether it is on the schedd's own machine, for a job that runs where it was submitted."""
+        return self.granted.slot_ad.get("SlotType") == "Local"
+
+    @property
     def slot_ad(self) -> Ad:
         """The ad of the slot as it was when it was claimed."""
         return self.granted.slot_ad

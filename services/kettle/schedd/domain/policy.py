@@ -8,9 +8,9 @@ def at(now: float) -> Context:
     return Context(now=lambda: int(now), max_steps=FOREIGN_STEPS)
 
 
-def holds(expression: Node, ad: ClassAd, context: Context) -> bool:
-    """Whether an expression is true of an ad."""
+def holds(expression: Node, ad: ClassAd, context: Context, target: ClassAd | None = None) -> bool:
+    """Whether an expression is true of an ad, and of another that it calls TARGET."""
     try:
-        return is_true(evaluate(expression, my=ad, context=context))
+        return is_true(evaluate(expression, my=ad, target=target, context=context))
     except EvaluationFailed:
         return False

@@ -5,6 +5,7 @@ The queue of one schedd: the fold of everything recorded in its shard, indexed f
 working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, get_args
 
@@ -13,7 +14,7 @@ import msgspec
 from kettle.jobs import Status, fold_base, in_use, job_ad
 from kettle.jobs import apply as apply_to_ad
 from kettle.jobs.ad import job_ads
-from kettle.schedd.domain import job_policy
+from kettle.schedd.domain import job_policy, universes
 from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.job import Job, evolve
@@ -58,6 +59,8 @@ class Cluster(msgspec.Struct):
     base: Callable[[int], Ad]
     """By number of the job, what the fold of its events needs of its ad."""
     left: int = 0
+    universe: int | None = None
+    """JobUniverse of all its jobs; None: they differ in it."""
     periodic: frozenset[Status] = frozenset()
     """The statuses in which its jobs are looked at now and then for a policy of their own."""
     at_exit: bool = False
@@ -104,6 +107,13 @@ def job_of_stream(stream: str) -> JobId:
     return JobId.parse(stream.removeprefix("job/"))
 
 
+def _universe(event: ClusterSubmitted) -> int | None:
+    if "JobUniverse" in event.columns:
+        return None
+    value = event.ad.get("JobUniverse", universes.VANILLA)
+    return value if isinstance(value, int) else universes.VANILLA
+
+
 def _recorded(state: bytes) -> tuple[Event, int]:
     """A row that holds an event: it may have been written by a version whose type is superseded by now."""
     data, at = _decode_row(state)
@@ -120,7 +130,11 @@ class Queue:
         self.claims: dict[str, Claim] = {}
         self.newest_cluster = 0
         self.demand: dict[str, dict[int, Runnable]] = {}
-        """Submitter -> autocluster -> jobs that may run now."""
+        """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
+        self.at_home: dict[str, dict[int, Runnable]] = {}
+        """The same of jobs that run on the machine of their schedd."""
+        self._attended: Counter[tuple[str, int]] = Counter()
+        """(submitter, universe) -> jobs that run there."""
         self.cooling: set[JobId] = set()
         """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
         self.tally: dict[str, dict[str, int]] = {}
@@ -168,20 +182,60 @@ class Queue:
             value = submitted.ad.get("JobPrio", 0)
         return value if isinstance(value, int) else 0
 
-    def requests(self, submitter: str) -> list[tuple[Order, JobId, int, int]]:
+    def universe(self, job: JobId) -> int:
+        """JobUniverse of a job in the queue."""
+        cluster = self.clusters[job.cluster]
+        if cluster.universe is not None:
+            return cluster.universe
+        value = cluster.submitted.rows[job.proc][cluster.submitted.columns.index("JobUniverse")]
+        return value if isinstance(value, int) else universes.VANILLA
+
+    def attended(self, submitter: str) -> int:
+        """How many of a submitter's jobs run on the machine of their schedd."""
+        return sum(self._attended[submitter, universe] for universe in universes.AT_HOME)
+
+    def totals(self) -> Ad:
+        """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
+        ad: Ad = {}
+        for universe, word in universes.AT_HOME.items():
+            ad[f"Total{word}JobsRunning"] = sum(
+                count for (_, other), count in self._attended.items() if other == universe
+            )
+            ad[f"Total{word}JobsIdle"] = sum(
+                len(jobs)
+                for autoclusters in self.at_home.values()
+                for jobs in autoclusters.values()
+                if (best := jobs.best()) is not None and self.universe(best[1]) == universe
+            )
+        return ad
+
+    def requests(self, submitter: str, *, at_home: bool = False) -> list[tuple[Order, JobId, int, int]]:
         """(order, first job, autocluster, count) of each autocluster with runnable jobs, in the submitter's order."""
+        demand = self.at_home if at_home else self.demand
         found = [
             (best[0], best[1], autocluster, len(jobs))
-            for autocluster, jobs in self.demand.get(submitter, {}).items()
+            for autocluster, jobs in demand.get(submitter, {}).items()
             if (best := jobs.best()) is not None
         ]
         return sorted(found)
 
     def next_job(self, submitter: str, autocluster: int) -> JobId | None:
         """The job of the autocluster that should run first."""
-        jobs = self.demand.get(submitter, {}).get(autocluster)
+        jobs = self._runnable(submitter, autocluster)
         best = jobs.best() if jobs is not None else None
         return best[1] if best is not None else None
+
+    def runnable(self, submitter: str, autocluster: int) -> int:
+        """How many jobs of the autocluster may run now."""
+        jobs = self._runnable(submitter, autocluster)
+        return len(jobs) if jobs is not None else 0
+
+    def _runnable(self, submitter: str, autocluster: int) -> Runnable | None:
+        matched = self.demand.get(submitter, {}).get(autocluster)
+        return matched or self.at_home.get(submitter, {}).get(autocluster)
+
+    def _demand_of(self, job: JobId) -> dict[str, dict[int, Runnable]]:
+        return self.at_home if universes.at_home(self.universe(job)) else self.demand
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -228,6 +282,7 @@ class Queue:
             autoclusters,
             fold_base(event),
             left,
+            universe=_universe(event),
             periodic=job_policy.periodic(event.ad) | job_policy.periodic(event.columns),
             at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
         )
@@ -281,18 +336,26 @@ class Queue:
             self._offer(job)
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=job)
+        self._attend(job, state, 1)
+
+    def _attend(self, job: JobId, state: Job, count: int) -> None:
+        if state.claim and universes.at_home(universe := self.universe(job)):
+            self._attended[self.submitter(job), universe] += count
 
     def _leave(self, job: JobId, state: Job) -> None:
         submitter = self.submitter(job)
+        self._attend(job, state, -1)
         self.tally[submitter][state.status] -= 1
         if job in self.cooling:
             self.cooling.discard(job)
         elif state.runnable:
-            autoclusters = self.demand[submitter]
-            runnable = autoclusters[number := self.autocluster(job)]
+            demand = self._demand_of(job)
+            runnable = demand[submitter][number := self.autocluster(job)]
             runnable.discard(job)
             if not runnable:
-                del autoclusters[number]
+                del demand[submitter][number]
+                if not demand[submitter]:
+                    del demand[submitter]
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
 
@@ -305,7 +368,7 @@ class Queue:
             self._offer(job)
 
     def _offer(self, job: JobId) -> None:
-        autoclusters = self.demand.setdefault(self.submitter(job), {})
+        autoclusters = self._demand_of(job).setdefault(self.submitter(job), {})
         autoclusters.setdefault(self.autocluster(job), Runnable()).add(job, self.priority(job))
 
     # -- start-up ----------------------------------------------------------------------------------------------------

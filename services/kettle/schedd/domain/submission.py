@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAdError, parse
+from kettle.schedd.domain.universes import CARRIED_OUT
 from kettle.wire.ads import Ad, Expr, Scalar
 
 SET_BY_SCHEDD: Final = frozenset(
@@ -16,7 +17,6 @@ SET_BY_SCHEDD: Final = frozenset(
     for name in ("ClusterId", "ProcId", "Owner", "User", "QDate", "GlobalJobId", "JobStatus", "MyType")
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-VANILLA: Final = 5
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _encode = msgspec.msgpack.Encoder().encode
@@ -50,8 +50,16 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         _expressions(row)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
         raise Unacceptable("the submission names no executable (attribute Cmd)")
-    if ad.get("JobUniverse", VANILLA) != VANILLA:
-        raise Unacceptable("only jobs of the vanilla universe (JobUniverse 5) can be run here")
+    _universes([ad["JobUniverse"]] if "JobUniverse" in ad else [])
+    if "JobUniverse" in columns:
+        _universes(row[columns.index("JobUniverse")] for row in rows)
+
+
+def _universes(values: Iterable[Scalar]) -> None:
+    if any(type(value) is not int or value not in CARRIED_OUT for value in values):
+        raise Unacceptable(
+            "only jobs of the vanilla, local and scheduler universes (JobUniverse 5, 12 and 7) can be run here"
+        )
 
 
 def _names(names: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ The ads of a machine, with HTCondor's attribute names.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
 from kettle.startd.domain.claim import Attempt, Claim, Now
@@ -16,12 +17,15 @@ from kettle.startd.domain.states import Activity, State, state_of
 from kettle.startd.domain.turning import turned
 from kettle.wire.ads import Ad, Expr
 
+_LOCALS: Final = "TARGET.JobUniverse == 12 || TARGET.JobUniverse == 7"
+"""START of the local slot: the local and the scheduler universe."""
+
 
 def slot_ads(machine: Machine, *, now: float) -> list[Ad]:
     """
     All slots of the machine, those that claims have before those that may be claimed.
     """
-    claimed = [claim_ad(machine, claim, now=now) for claim in machine.claims.values()]
+    claimed = [claim_ad(machine, claim, now=now) for claim in machine.shared]
     free = [
         slot_ad(machine, slot, now=now)
         for slot in machine.facts.slots
@@ -69,7 +73,7 @@ def unclaimed_state(machine: Machine, slot: Slot) -> tuple[State, Activity]:
     One that takes jobs while the machine is being emptied has to be found by who looks for one.
     """
     if machine.draining and machine.shut:
-        return "Drained", "Retiring" if machine.claims else "Idle"
+        return "Drained", "Retiring" if machine.shared else "Idle"
     return "Owner" if slot.number in machine.owned else "Unclaimed", "Idle"
 
 
@@ -88,6 +92,8 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
             "DSlotId": claim.slot,
             "ParentSlotId": claim.parent,
         }
+    if claim.local:
+        kind["SlotType"] = "Local"
     state, activity = state_of(claim)
     ad: Ad = {
         **_common(machine, facts.name_of(claim), claim.resources, now=now),
@@ -102,6 +108,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "EnteredCurrentActivity": int(claim.changed),
         "CurrentRank": claim.rank,
         **_totals("TotalSlot", claim.resources),
+        **({"Start": Expr(_LOCALS), "Rank": 0.0} if claim.local else {}),
         "Requirements": False if claim.ending else Expr("START && WithinResourceLimits"),
         "PublicClaimId": claim.key.claim,
         "RemoteOwner": claim.submitter,
@@ -110,8 +117,20 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "RemoteScheddName": claim.schedd,
         "ClientMachine": claim.schedd,
         **(_running(attempt) if attempt is not None else {}),
+        **_preempted(machine.waits_for(claim)),
     }
     return _weighed(facts, claim.resources, ad)
+
+
+def _preempted(heir: Claim | None) -> Ad:
+    if heir is None:
+        return {}
+    return {
+        "PreemptingUser": heir.submitter,
+        "PreemptingOwner": heir.submitter,
+        "PreemptingAccountingGroup": heir.submitter,
+        "PreemptingRank": heir.rank,
+    }
 
 
 def _running(attempt: Attempt) -> Ad:
@@ -128,7 +147,8 @@ def question(machine: Machine, claim: Claim, now: Now) -> Question:
     The machine's policy, to be asked about a claimed slot and what runs on it.
     """
     job = claim.attempt.ad if claim.attempt is not None else None
-    return Question(machine.facts.policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
+    policy = machine.policy_of(claim)
+    return Question(policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
 
 
 def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
@@ -148,7 +168,7 @@ def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
         **_totals("Total", facts.total),
         **{f"Offline{tag}": ",".join(ids) for tag, ids in facts.offline.items()},
         "TotalSlots": len(facts.slots),
-        "NumDynamicSlots": sum(not claim.whole for claim in machine.claims.values()),
+        "NumDynamicSlots": sum(not claim.whole for claim in machine.shared),
         "Draining": machine.draining,
     }
 

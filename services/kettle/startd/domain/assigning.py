@@ -4,7 +4,7 @@ Which devices of a slot suit a job, and whether a claim that is used again suits
 
 from collections.abc import Callable
 
-from kettle.classad import ClassAd, Context, EvaluationFailed, List, Node, evaluate, is_true, parse
+from kettle.classad import ClassAd, Context, EvaluationFailed, List, Node, evaluate, is_true, matches, parse
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.resources import STANDARD, Carving, requested, sizes
@@ -39,6 +39,19 @@ def _meeting(tag: str, ids: list[str], job: ClassAd, ad: ClassAd, context: Conte
         for each, answer in zip(ids, answers.items, strict=True)
         if not isinstance(answer, Node) and is_true(answer)
     ]
+
+
+def suits(slot: ClassAd, job: ClassAd, claim: Claim, context: Context) -> bool:
+    """
+    Whether a claim's slot and a job match.  A job for which a slot is carved asks for what is carved: there is room for it.
+    """
+    if not claim.whole:
+        slot["WithinResourceLimits"] = True
+        job = job.copy()
+        for name, amount in claim.resources.named().items():
+            if f"Request{name}" in job:
+                job[f"Request{name}"] = amount
+    return matches(slot, job, context)
 
 
 def misfit(claim: Claim, carving: Carving, ad: Ad, slot: Callable[[], Ad], context: Context) -> str:

@@ -45,7 +45,7 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
         trace=activation.trace,
         began=now.time,
         clock=now.clock,
-        ad=machine.facts.policy.keeps(activation.ad),
+        ad=machine.policy_of(claim).keeps(activation.ad),
     )
     return result, [Begun(claim.key.claim, attempt)]
 
@@ -67,8 +67,8 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
         return None
     if claim.ending:
         return NOT_FOUND, f"the claim is ending: {claim.ending}"
-    if machine.shut:
-        return UNHEALTHY, machine.trouble or "the machine is draining"
+    if shut := machine.shut_for(local=claim.local):
+        return UNHEALTHY, shut
     if claim.attempt is not None:
         code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
         return code, f"job {claim.attempt.job} is not gone from the claim yet"
@@ -78,7 +78,9 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
             return BAD_REQUEST, f"{file.name!r} is no name of a file inside a sandbox"
     if machine.used(claim.key.claim) and _served(machine, claim, now):
         return WORKLIFE_EXPIRED, "the claim has served its time (CLAIM_WORKLIFE)"
-    if machine.start.strip().lower() != "true" and not _starts(machine, claim, activation, now):
+    if (claim.local or machine.start.strip().lower() != "true") and not _starts(
+        machine, claim, activation, now
+    ):
         return NO_MATCH, "START of the machine is not true for this job"
     return _misfit(machine, claim, activation, now)
 

@@ -126,9 +126,17 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
     """Seconds since the epoch."""
 
 
+class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+    """
+    A claim is to have what others have as soon as they are gone.
+    """
+
+    claim: Claim
+
+
 class Gone(msgspec.Struct, frozen=True, tag="gone"):
     """
-    The claim is over; its resources are free.
+    The claim is over; its resources are free, or pass to the claim that waits for them.
     """
 
     claim: str
@@ -163,6 +171,7 @@ Change = (
     | Remembered
     | Closing
     | Reopened
+    | Waiting
     | Gone
     | Draining
     | Drained

@@ -10,6 +10,7 @@ import msgspec
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.execution.attempt import AttemptId
 from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import LOCAL
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -114,12 +115,21 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """It has the slot `parent` as a whole."""
     devices: dict[str, list[str]] = {}
     """Ids of custom resources that are assigned to it, by tag."""
+    after: list[str] = []
+    """Claims for whose resources it waits; it has those of the others already, and no slot before it has all."""
 
     def proves(self, key: ClaimKey) -> bool:
         """
         Whether `key` is the right to use this claim.
         """
         return hmac.compare_digest(self.key.secret.encode(), key.secret.encode())
+
+    @property
+    def local(self) -> bool:
+        """
+        Whether its jobs run here because they were submitted here: the machine's policy and draining are not about them.
+        """
+        return self.parent == LOCAL
 
     @property
     def preempting(self) -> bool:

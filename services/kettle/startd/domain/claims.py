@@ -5,19 +5,18 @@ what changes.
 Law of the startd: it looks at the machine, at the jobs that run and at the job that asks; at nothing else.
 """
 
-import hmac
-
 import msgspec
 
-from kettle.classad import ClassAd, matches, rank
+from kettle.classad import ClassAd, rank
+from kettle.startd.domain import preempting
 from kettle.startd.domain.ads import claim_ad, slot_ad
-from kettle.startd.domain.assigning import suitable
+from kettle.startd.domain.assigning import suitable, suits
 from kettle.startd.domain.attempts import stop_attempt
 from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Renewed
 from kettle.startd.domain.claim import Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.resources import Resources, requested, sizes
-from kettle.startd.domain.slots import Slot
+from kettle.startd.domain.slots import LOCAL, Slot
 from kettle.wire.commands.startd import (
     Alive,
     AliveReply,
@@ -37,12 +36,25 @@ LONGEST_LEASE = 2.0**31
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
     """
     Give each claim that the machine accepts its slot.  A claim that exists is granted again as it is.
+
+    One that is to have the slot of another waits until that is gone; to ask again is to renew it.
     """
     granted: list[GrantedClaim] = []
+    waiting: list[str] = []
     changes: list[Change] = []
     reason = ""
     left = machine.copy()
     for key in command.claims:
+        more = _make_room(left, command, key, now)
+        if isinstance(more, str):
+            reason = more
+            continue
+        changes += more
+        for change in more:
+            left.apply(change)
+        if left.waits(key) is not None:
+            waiting.append(key.claim)
+            continue
         claim = _grant(left, command, key, now)
         if isinstance(claim, str):
             reason = claim
@@ -52,7 +64,23 @@ def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[
             left.apply(changes[-1])  # the next one is carved out of what is left
         ad = claim_ad(left, claim, now=now.time)
         granted.append(GrantedClaim(claim=key.claim, slot=machine.facts.name_of(claim), ad=ad))
-    return ClaimsDecided(granted=granted, clock=now.clock, reason=reason), changes
+    return ClaimsDecided(granted=granted, clock=now.clock, reason=reason, waiting=waiting), changes
+
+
+def _make_room(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> list[Change] | str:
+    """
+    What follows for a claim that waits, or is to wait, for what others have, or why it cannot; nothing for all others.
+    """
+    if (known := machine.waits(key)) is not None:
+        return [Renewed([key.claim], now.clock + known.lease)]
+    if key.claim in machine.claims:
+        return []
+    if command.instead_of:
+        return preempting.swap(machine, command, key, now)
+    slot, current = machine.facts.slot(command.slot), preempting.occupant(machine, command.slot)
+    if current is None or (slot is not None and machine.proves_match(slot, command.capability)):
+        return []
+    return preempting.outrank(machine, current, command, key, now)
 
 
 def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
@@ -70,12 +98,10 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     The new claim, or why there is none.
     """
     slot = machine.facts.slot(command.slot)
-    if slot is None or not hmac.compare_digest(command.capability.encode(), machine.capability.encode()):
+    if slot is None or not machine.proves_match(slot, command.capability):
         return "the match is out of date"
-    if machine.trouble:
-        return machine.trouble
-    if machine.shut:
-        return "the machine is draining"
+    if shut := machine.shut_for(local=slot.number == LOCAL):
+        return shut
     if slot.number in machine.owned:
         return "the machine's owner has it for himself (IS_OWNER)"
     if not 0 < command.lease < LONGEST_LEASE:
@@ -102,22 +128,9 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
             devices=devices,
         )
         its = ClassAd.from_wire(claim_ad(machine, claim, now=now.time))
-        if _suit(its, job, claim, now):
+        if suits(its, job, claim, now.context):
             return msgspec.structs.replace(claim, rank=rank(its, job, now.context))
     return "START of the machine or Requirements of the job is not true for the slot that it would have"
-
-
-def _suit(slot: ClassAd, job: ClassAd, claim: Claim, now: Now) -> bool:
-    """
-    Whether they match.  A job for which a slot is carved asks for what is carved, and so there is room for it.
-    """
-    if not claim.whole:
-        slot["WithinResourceLimits"] = True
-        job = job.copy()
-        for name, amount in claim.resources.named().items():
-            if f"Request{name}" in job:
-                job[f"Request{name}"] = amount
-    return matches(slot, job, now.context)
 
 
 Share = tuple[Resources, dict[str, list[str]]]
@@ -201,8 +214,10 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
     The schedd gives claims back.
     """
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
+    waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
     stop = Stop(RELEASED, reason or "the schedd released the claim")
-    return [change for claim in found for change in end_claim(claim, stop, now)]
+    withdrawn = [change for claim in waiting for change in preempting.withdraw(machine, claim, now)]
+    return [*withdrawn, *(change for claim in found for change in end_claim(claim, stop, now))]
 
 
 def expire(machine: Machine, now: Now) -> list[Change]:
@@ -213,7 +228,9 @@ def expire(machine: Machine, now: Now) -> list[Change]:
         claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock
     ]
     stop = Stop(RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True)
-    return [change for claim in late for change in end_claim(claim, stop, now)]
+    waiting = [claim for claim in machine.waiting.values() if claim.deadline <= now.clock]
+    withdrawn = [change for claim in waiting for change in preempting.withdraw(machine, claim, now)]
+    return [*withdrawn, *(change for claim in late for change in end_claim(claim, stop, now))]
 
 
 def shut_down(machine: Machine, now: Now) -> list[Change]:
@@ -221,4 +238,8 @@ def shut_down(machine: Machine, now: Now) -> list[Change]:
     End everything: the startd is being stopped.
     """
     stop = Stop(SHUTDOWN, "the startd is shutting down")
-    return [change for claim in machine.claims.values() for change in end_claim(claim, stop, now)]
+    waiting: list[Change] = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    return [
+        *waiting,
+        *(change for claim in machine.claims.values() for change in end_claim(claim, stop, now)),
+    ]

@@ -16,14 +16,17 @@ import msgspec
 
 from kettle.classad import ClassAd, EvaluationFailed, evaluate, is_true, parse
 from kettle.startd.domain.ads import question, slot_ads
-from kettle.startd.domain.changes import Change, Drained, Draining, Reopened
+from kettle.startd.domain.changes import Change, Drained, Draining, Gone, Reopened
 from kettle.startd.domain.claim import Claim, Drain, Now, Speed, Stop
 from kettle.startd.domain.claims import end_claim
 from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.preempting import PREEMPTING_RANK
 from kettle.startd.domain.states import retire
 
 DRAINING: Final = 1014
 """VacateReasonCode StartdDraining."""
+_CALLED_OFF: Final = frozenset({DRAINING, PREEMPTING_RANK})
+"""Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it."""
 _ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
 
 
@@ -49,9 +52,10 @@ def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
         raise DrainRefused(f"the machine is being drained already ({known.speed}, request {known.id})")
     if check and (name := _unfit(machine, check, now)):
         raise DrainRefused(f"the slot {name} does not meet the check {check}; nothing was drained")
-    staying = list(machine.claims) if known is None else known.staying
+    staying = [claim.key.claim for claim in machine.shared] if known is None else known.staying
     wish = msgspec.structs.replace(wish, staying=staying, at=now.time)
-    return [Draining(wish), *_end(machine, wish, _present(machine, wish), now)]
+    waiting = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    return [Draining(wish), *waiting, *_end(machine, wish, _present(machine, wish), now)]
 
 
 def _unfit(machine: Machine, check: str, now: Now) -> str:
@@ -76,8 +80,8 @@ def proceed(machine: Machine, now: Now) -> list[Change]:
     drain = machine.drain
     if drain is None or _present(machine, drain):
         return []
-    if machine.claims:
-        late = [claim for claim in machine.claims.values() if not claim.ending]
+    if machine.shared:
+        late = [claim for claim in machine.shared if not claim.ending]
         return _end(machine, drain, late, now)
     return [Drained(now.time)] if drain.resume else []
 
@@ -99,7 +103,7 @@ def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
         *(
             Reopened(claim.key.claim, now.time)
             for claim in machine.claims.values()
-            if claim.then is not None and claim.then.code == DRAINING and not claim.preempting
+            if claim.then is not None and claim.then.code in _CALLED_OFF and not claim.preempting
         ),
     ]
 

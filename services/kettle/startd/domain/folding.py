@@ -79,3 +79,16 @@ def _moved(claim: Claim, at: float) -> Claim:
     With the time of the change, if it is known.
     """
     return _replace(claim, changed=at) if at else claim
+
+
+def inherited(heir: Claim, gone: Claim) -> Claim:
+    """
+    A waiting claim with what one had for which it waits.
+    """
+    tags = {**heir.devices, **gone.devices}
+    return _replace(
+        heir,
+        resources=heir.resources + gone.resources,
+        devices={tag: [*heir.devices.get(tag, []), *gone.devices.get(tag, [])] for tag in tags},
+        after=[name for name in heir.after if name != gone.key.claim],
+    )

@@ -26,7 +26,7 @@ def _concerned(machine: Machine, claim: Claim) -> bool:
     """
     Whether anything may happen to a claim by itself: with no policy, nothing does until it is ended.
     """
-    policy = machine.facts.policy
+    policy = machine.policy_of(claim)
     match state_of(claim):
         case _, "Idle":
             return not policy.literal("START")

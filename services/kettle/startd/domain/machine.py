@@ -2,6 +2,7 @@
 The machine: what it is, and the fold of everything that happened to its claims.
 """
 
+import hmac
 from collections.abc import Iterable
 
 import msgspec
@@ -15,12 +16,13 @@ from kettle.startd.domain.changes import (
     Over,
     Remembered,
     Renewed,
+    Waiting,
 )
 from kettle.startd.domain.claim import Claim, Drain
-from kettle.startd.domain.folding import OfClaim, after
+from kettle.startd.domain.folding import OfClaim, after, inherited
 from kettle.startd.domain.policy import Policy
 from kettle.startd.domain.resources import Carving, Resources
-from kettle.startd.domain.slots import Device, Slot
+from kettle.startd.domain.slots import LOCAL, Device, Slot
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
@@ -36,13 +38,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     total: Resources
     detected: Resources
     slots: tuple[Slot, ...]
+    local: Slot | None = None
+    """The slot of jobs that run where they were submitted; None: there is no access point here."""
     devices: dict[str, dict[str, Device]] = {}
     """What may be given away and has an id: by tag, then by id."""
     offline: dict[str, list[str]] = {}
     """Ids that are there and not given away (OFFLINE_MACHINE_RESOURCE_<tag>)."""
     carving: Carving = Carving()
     policy: Policy = Policy()
-    """What the owner of the machine allows."""
+    """What the owner of the machine allows the pool's jobs."""
+    local_policy: Policy = Policy()
+    """What local jobs are subject to; how many there are is for their schedd to say."""
     weight: str = "Cpus"
     """The SLOT_WEIGHT expression."""
     attributes: Ad = {}
@@ -54,20 +60,22 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """
         Name of a slot.
         """
-        return f"slot{number}@{self.name}"
+        return f"local@{self.name}" if number == LOCAL else f"slot{number}@{self.name}"
 
     def name_of(self, claim: Claim) -> str:
         """
         Name of the slot that a claim has.
         """
+        slot, _, _ = self.slot_name(claim.parent).partition("@")
         carved = "" if claim.whole else f"_{claim.slot}"
-        return f"slot{claim.parent}{carved}@{self.name}"
+        return f"{slot}{carved}@{self.name}"
 
     def slot(self, name: str) -> Slot | None:
         """
         The slot of that name, if the machine is divided so.
         """
-        return next((slot for slot in self.slots if self.slot_name(slot.number) == name), None)
+        slots = self.slots if self.local is None else (*self.slots, self.local)
+        return next((slot for slot in slots if self.slot_name(slot.number) == name), None)
 
 
 class Machine:
@@ -75,13 +83,17 @@ class Machine:
     All claims.  `apply` is the only way to change them, and is total: what was recorded has happened.
     """
 
-    def __init__(self, facts: Facts, *, capability: str) -> None:
+    def __init__(self, facts: Facts, *, capability: str, local_capability: str = "") -> None:
         """
-        `capability` is the secret that proves a match; it lives as long as this startd.
+        `capability` is the secret that proves a match, `local_capability` the one that proves that a schedd is this
+        machine's own; they live as long as this startd.
         """
         self.facts = facts
         self.capability = capability
+        self.local_capability = local_capability
         self.claims: dict[str, Claim] = {}
+        self.waiting: dict[str, Claim] = {}
+        """Claims that have no slot yet, because others have to make room for them."""
         self.stopping = False
         """The startd is being stopped."""
         self.drain: Drain | None = None
@@ -119,11 +131,46 @@ class Machine:
         """
         return bool(self.trouble) or (self.draining and self.start.strip().lower() == "false")
 
+    @property
+    def shared(self) -> list[Claim]:
+        """
+        The claims on what is shared out to the pool.
+        """
+        return [claim for claim in self.claims.values() if not claim.local]
+
+    def proves_match(self, slot: Slot, capability: str) -> bool:
+        """
+        Whether this is the secret of those who may claim a slot.
+        """
+        own = self.local_capability if slot.number == LOCAL else self.capability
+        return bool(own) and hmac.compare_digest(capability.encode(), own.encode())
+
+    def shut_for(self, *, local: bool) -> str:
+        """
+        Why nothing may begin, in the local slot or elsewhere; empty: it may.  Draining is for the pool's jobs.
+        """
+        if self.trouble:
+            return self.trouble
+        shut = self.stopping if local else self.shut
+        return "the machine is draining" if shut else ""
+
+    def policy_of(self, claim: Claim) -> Policy:
+        """
+        What the jobs on a claim are subject to.
+        """
+        return self.facts.local_policy if claim.local else self.facts.policy
+
     def claims_on(self, slot: Slot) -> list[Claim]:
         """
         Claims that have this slot or a part of it.
         """
         return [claim for claim in self.claims.values() if claim.parent == slot.number]
+
+    def _waiting_on(self, slot: Slot) -> list[Claim]:
+        """
+        Claims that have a part of this slot already, and wait for more of it.
+        """
+        return [claim for claim in self.waiting.values() if claim.parent == slot.number]
 
     def open_to_claims(self, slot: Slot) -> bool:
         """
@@ -152,7 +199,9 @@ class Machine:
         What no claim has of a slot.
         """
         left = slot.total
-        for claim in self.claims_on(slot):
+        if slot.number == LOCAL:
+            return left
+        for claim in (*self.claims_on(slot), *self._waiting_on(slot)):
             left -= claim.resources
         left = left.within(self._unclaimed())
         counts = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
@@ -160,7 +209,7 @@ class Machine:
 
     def _unclaimed(self) -> Resources:
         left = self.facts.total
-        for claim in self.claims.values():
+        for claim in (*self.shared, *self.waiting.values()):
             left -= claim.resources
         return left
 
@@ -170,7 +219,7 @@ class Machine:
         """
         used = {
             (tag, each)
-            for claim in self.claims.values()
+            for claim in (*self.claims.values(), *self.waiting.values())
             for tag, ids in claim.devices.items()
             for each in ids
         }
@@ -180,7 +229,7 @@ class Machine:
         """
         The lowest number that no claim has.
         """
-        taken = {claim.slot for claim in self.claims.values()}
+        taken = {claim.slot for claim in (*self.claims.values(), *self.waiting.values())}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def proven(self, key: ClaimKey) -> Claim | None:
@@ -188,6 +237,13 @@ class Machine:
         The claim, if there is one and `key` is the right to use it.
         """
         claim = self.claims.get(key.claim)
+        return claim if claim is not None and claim.proves(key) else None
+
+    def waits(self, key: ClaimKey) -> Claim | None:
+        """
+        The claim that waits for a slot, if there is one and `key` is the right to use it.
+        """
+        claim = self.waiting.get(key.claim)
         return claim if claim is not None and claim.proves(key) else None
 
     def of_schedd(self, schedd: str) -> Iterable[Claim]:
@@ -200,7 +256,8 @@ class Machine:
         """
         When the next lease ends; claims that are being ended already do not count.
         """
-        return min((claim.deadline for claim in self.claims.values() if not claim.preempting), default=None)
+        live = [claim.deadline for claim in self.claims.values() if not claim.preempting]
+        return min((*live, *(claim.deadline for claim in self.waiting.values())), default=None)
 
     def apply(self, change: Change) -> None:
         """
@@ -210,20 +267,42 @@ class Machine:
             case Claimed(claim=claim):
                 self.claims[claim.key.claim] = claim
             case Renewed(claims=names, deadline=deadline):
-                for claim in [self.claims[name] for name in names if name in self.claims]:
-                    renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
-                    self.claims[claim.key.claim] = renewed
+                for among in (self.claims, self.waiting):
+                    for claim in [among[name] for name in names if name in among]:
+                        renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
+                        among[claim.key.claim] = renewed
+            case Waiting(claim=claim):
+                self.waiting[claim.key.claim] = claim
             case Remembered(claim=name, done=done):
                 self._remember(name, done)
             case Gone(claim=name):
-                self.claims.pop(name, None)
-                self._done.pop(name, None)
+                self._forget(name)
             case Draining(drain=drain):
                 self.drain, self.changed = drain, drain.at
             case Drained(at=at):
                 self.drain, self.changed = None, at
             case _:
                 self._apply_to_claim(change)
+
+    def _forget(self, name: str) -> None:
+        """
+        Who waited for a claim that is gone has what it had; and the slot, if it waits for no other.
+        """
+        gone = self.claims.pop(name, None)
+        self.waiting.pop(name, None)
+        self._done.pop(name, None)
+        if gone is None:
+            return
+        for waiting in [claim for claim in self.waiting.values() if gone.key.claim in claim.after]:
+            heir = inherited(waiting, gone)
+            del self.waiting[heir.key.claim]
+            (self.waiting if heir.after else self.claims)[heir.key.claim] = heir
+
+    def waits_for(self, claim: Claim) -> Claim | None:
+        """
+        The claim for which another one makes room.
+        """
+        return next((heir for heir in self.waiting.values() if claim.key.claim in heir.after), None)
 
     def _apply_to_claim(self, change: OfClaim) -> None:
         claim = self.claims.get(change.claim)
@@ -243,14 +322,16 @@ class Machine:
         """
         done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
         drain = [Draining(self.drain)] if self.drain is not None else []
-        return [*(Claimed(claim) for claim in self.claims.values()), *done, *drain]
+        waiting = [Waiting(claim) for claim in self.waiting.values()]
+        return [*(Claimed(claim) for claim in self.claims.values()), *waiting, *done, *drain]
 
     def copy(self) -> "Machine":
         """
         A machine that can be changed independently: to try what would be if.
         """
-        twin = Machine(self.facts, capability=self.capability)
-        twin.claims, twin.drain, twin.trouble = dict(self.claims), self.drain, self.trouble
+        twin = Machine(self.facts, capability=self.capability, local_capability=self.local_capability)
+        twin.claims, twin.waiting = dict(self.claims), dict(self.waiting)
+        twin.drain, twin.trouble = self.drain, self.trouble
         twin.stopping, twin.owned, twin.conditions = self.stopping, self.owned, self.conditions
         return twin
 

@@ -46,6 +46,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 _LOOKED_AT: Final = ("WANT_SUSPEND", "SUSPEND", "PREEMPT")
 """With literals for all of these nothing ever happens to a job that runs."""
+_ASKED_AT_THE_END: Final = ("MaxJobRetirementTime", "MachineMaxVacateTime", "WANT_VACATE", "KILL")
+"""What is asked about a job that has to go, for whatever reason."""
 _JOB_KEEPS: Final = frozenset({"maxjobretirementtime", "jobmaxvacatetime"})
 _OF_JOB: Final = {"MaxJobRetirementTime": "MaxJobRetirementTime", "MachineMaxVacateTime": "JobMaxVacateTime"}
 _LARGEST: Final = 2.0**53
@@ -107,7 +109,7 @@ class Policy:
         """
         What of a job's ad is needed while it runs: all of it if the policy looks at jobs, else the times it asks for.
         """
-        if self.watches:
+        if self.watches or not all(map(self.literal, _ASKED_AT_THE_END)):
             return job
         return {name: value for name, value in job.items() if name.lower() in _JOB_KEEPS}
 

@@ -37,6 +37,11 @@ class Resources(msgspec.Struct, frozen=True):
         left = {tag: count - other.custom.get(tag, 0) for tag, count in self.custom.items()}
         return Resources(self.cpus - other.cpus, self.memory - other.memory, self.disk - other.disk, left)
 
+    def __add__(self, other: "Resources") -> "Resources":
+        tags = {**self.custom, **other.custom}
+        both = {tag: self.custom.get(tag, 0) + other.custom.get(tag, 0) for tag in tags}
+        return Resources(self.cpus + other.cpus, self.memory + other.memory, self.disk + other.disk, both)
+
     def fits(self, room: "Resources") -> bool:
         """
         Whether there is room for it.

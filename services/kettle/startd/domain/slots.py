@@ -14,6 +14,9 @@ from kettle.wire.ads import Ad, Expr
 
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
+LOCAL: Final = 0
+"""Number of the slot of the jobs that run where they were submitted: it is not a part of the machine that is shared out."""
+
 
 class Device(msgspec.Struct, frozen=True):
     """
@@ -51,13 +54,22 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     number: int
-    """From 1; its name is `slot<number>@<machine>`."""
+    """From 1; its name is `slot<number>@<machine>`.  `LOCAL` is `local@<machine>`."""
     type: int
     """Number of the slot type, from 1; 0 is the one slot of a machine whose slots nobody has described."""
     partitionable: bool
     total: Resources
     devices: dict[str, tuple[str, ...]] = {}
     """Ids that belong to it, by tag."""
+
+
+def local_slot(total: Resources) -> Slot:
+    """
+    The slot of the jobs of the local and the scheduler universe.
+
+    Each of them may have as much as the whole machine has: how many there are is limited by their schedd.
+    """
+    return Slot(number=LOCAL, type=0, partitionable=True, total=msgspec.structs.replace(total, custom={}))
 
 
 def whole_machine(total: Resources, devices: Mapping[str, tuple[str, ...]] | None = None) -> tuple[Slot, ...]:

@@ -1,0 +1,138 @@
+"""
+Jobs of the local and the scheduler universe: claims for them are asked of the startd of our own machine, without a match.
+
+From there on they are jobs like all others: the same claims, leases, shadows, starters, policies and records.
+"""
+
+import asyncio
+import logging
+import time
+from functools import partial
+from typing import Final
+
+from kettle.runtime.local_jobs import LocalStartd, find
+from kettle.schedd.claims import Claims
+from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.universes import AT_HOME
+from kettle.schedd.settings import ScheddSettings
+from kettle.wire.ads import Ad
+from kettle.wire.commands.schedd import MatchedSlot
+from kettle.wire.events import Event
+from kettle.wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+
+class HomeJobs:
+    """Starts those jobs, as many as START_LOCAL_UNIVERSE and START_SCHEDULER_UNIVERSE allow."""
+
+    def __init__(self, queue: Queue, claims: Claims, settings: ScheddSettings) -> None:
+        self._queue = queue
+        self._claims = claims
+        self._settings = settings
+        self._starting = settings.starting
+        self._wake = asyncio.Event()
+        self._lacking = False
+        self._refusals: dict[tuple[str, int], tuple[str, float]] = {}
+        """What our startd refused: (submitter, autocluster) -> why, and until when it is not asked again."""
+
+    def note(self, event: Event) -> None:
+        """Something was recorded."""
+        del event
+        if self._queue.at_home:
+            self._wake.set()
+
+    def urge(self) -> None:
+        """A job may run again that had to wait."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Start what may start, whenever something has happened, and now and then; for ever."""
+        while True:
+            self._wake.clear()
+            self.look()
+            try:
+                async with asyncio.timeout(self._settings.local_jobs_interval):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass  # the expressions may depend on the time, and our startd may have come back
+
+    def look(self) -> None:
+        """Ask for claims for the jobs that may start now."""
+        if not self._queue.at_home:
+            return
+        startd = find(self._settings.home_path)
+        if (startd is None) != self._lacking:
+            self._lacking = startd is None
+            if self._lacking:
+                _log.warning("jobs of the local and scheduler universe wait: no startd shares our home")
+        if startd is None:
+            return
+        now = time.monotonic()
+        self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
+        ad = self._under_way()
+        for job, autocluster, count in self._in_order():
+            universe = self._queue.universe(job)
+            running = f"Total{AT_HOME[universe]}JobsRunning"
+            asked = 0
+            while asked < count and self._may_start(job, universe, ad):
+                ad[running] = int(str(ad[running])) + 1
+                asked += 1
+            if asked:
+                match = self._match(startd, job, autocluster, asked)
+                self._claims.matched(match, partial(self._refused, (match.submitter, autocluster)))
+
+    def _refused(self, key: tuple[str, int], reason: str) -> None:
+        self._refusals[key] = reason, time.monotonic() + self._settings.local_jobs_interval
+
+    def why(self, job: JobId) -> str:
+        """Why a job that could run does not, as a sentence; empty if it is about to."""
+        if find(self._settings.home_path) is None:
+            return "it runs on the machine of its schedd, and no startd there takes local jobs"
+        refusal = self._refusals.get((self._queue.submitter(job), self._queue.autocluster(job)))
+        if refusal is not None:
+            return f"it runs on the machine of its schedd, whose startd refuses it: {refusal[0]}"
+        universe = self._queue.universe(job)
+        if self._may_start(job, universe, self._queue.totals()):
+            return ""
+        return (
+            f"START_{AT_HOME[universe].upper()}_UNIVERSE of the schedd does not allow one more such job now"
+        )
+
+    def _may_start(self, job: JobId, universe: int, ad: Ad) -> bool:
+        return self._starting.allows(universe, ad, self._queue.ad(job), time.time())
+
+    def _in_order(self) -> list[tuple[JobId, int, int]]:
+        """The first job, autocluster and number of jobs that nobody asks a claim for yet, in the order of priority."""
+        found = [
+            (order, job, autocluster, count - self._claims.asked[submitter, autocluster])
+            for submitter in list(self._queue.at_home)
+            for order, job, autocluster, count in self._queue.requests(submitter, at_home=True)
+        ]
+        return [
+            (job, autocluster, count)
+            for _, job, autocluster, count in sorted(found)
+            if count > 0 and (self._queue.submitter(job), autocluster) not in self._refusals
+        ]
+
+    def _under_way(self) -> Ad:
+        """The numbers of running jobs with those for which claims are being asked."""
+        ad = dict(self._queue.totals())
+        for submitter, autoclusters in self._queue.at_home.items():
+            for autocluster in autoclusters:
+                asked = self._claims.asked[submitter, autocluster]
+                job = self._queue.next_job(submitter, autocluster)
+                if asked and job is not None:
+                    name = f"Total{AT_HOME[self._queue.universe(job)]}JobsRunning"
+                    ad[name] = int(str(ad[name])) + asked
+        return ad
+
+    def _match(self, startd: LocalStartd, job: JobId, autocluster: int, count: int) -> MatchedSlot:
+        return MatchedSlot(
+            submitter=self._queue.submitter(job),
+            autocluster=autocluster,
+            count=count,
+            slot=startd.slot,
+            startd=startd.startd,
+            capability=startd.capability,
+        )
