@@ -104,7 +104,7 @@ def _answers(
     log: Log, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
 ) -> list[Served[Any, Any]]:
     people = People(log, ledger, shadows, settings)
-    partners = Partners(ledger, claims, shadows, policies, max_failures=settings.max_failures)
+    partners = Partners(ledger, claims, shadows, policies, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
