@@ -6,12 +6,16 @@ import pytest
 
 from kettle.userlog import (
     Aborted,
+    Checkpointed,
     CpuTimes,
+    Disconnected,
     Evicted,
     Executing,
     Held,
     ImageSize,
     Other,
+    Reconnected,
+    ReconnectFailed,
     Released,
     Resource,
     Submitted,

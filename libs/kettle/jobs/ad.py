@@ -56,6 +56,7 @@ _ALWAYS: Final[Mapping[str, Scalar]] = {
     "ExitStatus": 0,
     "JobStatus": int(Status.IDLE),
     "LastSuspensionTime": 0,
+    "NumCkpts": 0,
     "NumHolds": 0,
     "NumJobCompletions": 0,
     "NumJobMatches": 0,
@@ -89,7 +90,7 @@ _SET_LATER: Final = frozenset({
     "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumCkpts", "NumHoldsByReason", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
+    "NumHoldsByReason", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "TransferOutFinished", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
