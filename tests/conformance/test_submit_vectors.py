@@ -28,6 +28,7 @@ DIFFERENT = {
     "preserve_relative_paths": "the same",
     "output_destination = s3": "accepted: how to prove who one is, is a matter of the site's plugin",
     "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
+    "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
     "universe = local": "refused: only the vanilla universe is carried out",
     "universe = scheduler": "refused: only the vanilla universe is carried out",
 }

@@ -96,6 +96,8 @@ class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"
     at: float = 0.0
     usage: Usage = Usage()
     outputs: list[OutputFile] = []
+    trouble: Trouble | None = None
+    """Why it cannot be saved: the job is to be held."""
 
 
 Body = Started | Measured | Suspended | Continued | Checkpointed | Exited | Failed
