@@ -32,6 +32,9 @@ from .evidence import Evidence
 WITHIN_S = 60.0
 T = TypeVar("T", bound=Event)
 
+PATIENT = {"schedd": {"lease": 30.0}}
+"""A startd that is killed is there again before the lease is over, also on a slow machine."""
+
 COUNTER = """\
 #!/bin/sh
 # counter DIRECTORY LAST: count to LAST, note each number in DIRECTORY, save after every second one
@@ -54,7 +57,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
-    async with throwaway_pool(tmp_path_factory.mktemp("saved"), cpus=2, template=template) as running:
+    async with throwaway_pool(
+        tmp_path_factory.mktemp("saved"), cpus=2, template=template, settings=PATIENT
+    ) as running:
         yield running
 
 

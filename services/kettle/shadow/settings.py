@@ -26,6 +26,8 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit."""
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
+    gracefully_remove_jobs: bool = True
+    """Whether jobs that say nothing about it are given time to end when they are removed, held or vacated."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05
