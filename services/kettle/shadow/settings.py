@@ -32,6 +32,14 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05
     """Seconds that a confirmation waits for an activation to travel with."""
+    mail_server: str = ""
+    """`host` or `host:port` of a mail server that takes mail from this machine; empty: no mail is sent."""
+    mail_from: str = ""
+    """Who sends it; default `kettle@` and the domain."""
+    mail_domain: str = ""
+    """What is put behind the names of people without one (EMAIL_DOMAIN); default the name of this machine."""
+    mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days."""
     retry: float = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
     retry_ceiling: float = 5.0
