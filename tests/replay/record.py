@@ -89,7 +89,7 @@ async def record() -> dict[str, list[Frame]]:
     """
     with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
         place = Path(directory)
-        settings = {
+        settings: dict[str, dict[str, str | float]] = {
             "startd": {"name": "node1.example.org", **_OWNER},
             "schedd": {"lease": 30.0},
             "master": {"not_responding_timeout": 120.0},

@@ -53,7 +53,7 @@ async def test_mail_waits_for_its_server_and_jobs_do_not(tmp_path: Path, templat
     Jobs end while there is no mail server; their mails outlive the shadow, and arrive once when there is one.
     """
     port, server = free_port(), MailServer()
-    settings = {
+    settings: dict[str, dict[str, str | float]] = {
         "shadow": {
             "mail_server": f"127.0.0.1:{port}",
             "mail_domain": "example.org",

@@ -101,20 +101,20 @@ def _meanwhile(event: Checkpointed | Disconnected | Reconnected | ReconnectFaile
                 f"\t{event.sent}  -  Run Bytes Sent By Job For Checkpoint",
             ]
         case Disconnected(slot=slot, host=host):
-            lines = [
-                "Job disconnected, attempting to reconnect",
-                event.reason,
-                f"Trying to reconnect to {slot} {host}",
-            ]
+            said = [event.reason, f"Trying to reconnect to {slot} {host}"]
+            return ["Job disconnected, attempting to reconnect", *_deeper(said)]
         case Reconnected(slot=slot, host=host):
-            lines = [f"Job reconnected to {slot}", f"startd address: {host}", f"starter address: {host}"]
-        case ReconnectFailed(slot=slot):
-            lines = [
-                "Job reconnection failed",
-                event.reason,
-                f"Can not reconnect to {slot}, rescheduling job",
+            return [
+                f"Job reconnected to {slot}",
+                *_deeper([f"startd address: {host}", f"starter address: {host}"]),
             ]
-    return [lines[0], *(f"    {line}" for line in lines[1:])]
+        case ReconnectFailed(slot=slot):
+            said = [event.reason, f"Can not reconnect to {slot}, rescheduling job"]
+            return ["Job reconnection failed", *_deeper(said)]
+
+
+def _deeper(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _evicted(event: Evicted) -> list[str]:

@@ -292,9 +292,7 @@ class Attempt:
 
     async def _keep(self, worker: Worker, key: ReportKey, made: Checkpointed) -> None:
         """Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job."""
-        result = made.trouble or await self._guarded(self._save(made))
-        trouble = result if isinstance(result, str) else result.reason
-        if trouble:
+        if trouble := await self._trouble_with(made):
             reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
             await self._side.workers.deactivate(
                 self.assignment, FAILED_TO_CHECKPOINT, reason, hard=True, hold=True
@@ -304,6 +302,12 @@ class Attempt:
         await self._side.reporter.tell(self._report(saved))
         self._saved.add(key)
         worker.confirm(key)
+
+    async def _trouble_with(self, made: Checkpointed) -> str:
+        if made.trouble is not None:
+            return made.trouble.reason
+        result = await self._guarded(self._save(made))
+        return result.reason if isinstance(result, Ended) else result
 
     async def _save(self, made: Checkpointed) -> str:
         """Why a checkpoint could not be saved; empty if it was."""

@@ -17,7 +17,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Final
 
-from kettle.shadow.domain.mails import Mail
+from kettle.shadow.mails import Mail
 from kettle.shadow.settings import ShadowSettings
 
 _log: Final = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from kettle.bus.ports import Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
-from kettle.shadow.domain.mails import MailProjector
 from kettle.shadow.mailing import Outbox, Postman
+from kettle.shadow.mails import MailProjector
 from kettle.shadow.places import Places
 from kettle.shadow.service import Shadow
 from kettle.shadow.settings import ShadowSettings

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from kettle.shadow.domain.mails import Mail, MailProjector
+from kettle.shadow.mails import Mail, MailProjector
 from kettle.wire.ads import Scalar
 from kettle.wire.events import (
     ClusterSubmitted,
@@ -86,7 +86,7 @@ def test_the_mail_says_what_ran_what_it_used_and_what_was_asked_for() -> None:
     """
     To whom the submitter named, with the attributes that he named.
     """
-    said = {
+    said: dict[str, Scalar] = {
         "JobNotification": 2,
         "NotifyUser": "ann@example.org",
         "EmailAttributes": "requestcpus,Nothing",
