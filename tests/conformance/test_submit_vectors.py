@@ -30,6 +30,7 @@ DIFFERENT = {
     "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
     "universe = local": "it has a sandbox, a lease and a soft kill signal as all jobs have",
     "universe = scheduler": "it has a sandbox, a lease and a soft kill signal as all jobs have",
+    "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
 }
 """Parts of descriptions for which a difference is meant, and why."""
 

@@ -6,12 +6,16 @@ import pytest
 
 from kettle.userlog import (
     Aborted,
+    Checkpointed,
     CpuTimes,
+    Disconnected,
     Evicted,
     Executing,
     Held,
     ImageSize,
     Other,
+    Reconnected,
+    ReconnectFailed,
     Released,
     Resource,
     Submitted,
@@ -46,7 +50,8 @@ def test_every_event_is_read() -> None:
     kinds = Counter(type(event) for event in parse(SAMPLE, UTC))
     assert {
         Submitted: 3, Executing: 2, Evicted: 3, Terminated: 3, ImageSize: 2, Aborted: 2, Held: 2, Released: 2,
-        Suspended: 1, Unsuspended: 1, Other: 41,
+        Checkpointed: 1, Suspended: 1, Unsuspended: 1, Disconnected: 1, Reconnected: 1, ReconnectFailed: 1,
+        Other: 37,
     } == dict(kinds)  # fmt: skip
 
 

@@ -23,8 +23,10 @@ from kettle.client.progress import Status
 from kettle.eventsourcing.log import Log
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events import JobDisconnected, JobReconnected
 from kettle.wire.events.codec import CODEC
 from kettle.wire.frames import Frame
+from kettle.wire.jobs import JobId
 
 from .folds import expected
 from .recording import HERE, read, versions, write
@@ -59,6 +61,14 @@ request_disk = 1024
 +Pausing = true
 queue
 """
+_SAVING: Final = """\
+executable = save.sh
+checkpoint_exit_code = 85
+log = saving.log
+request_memory = 16
+request_disk = 1024
+queue
+"""
 _OWNER: Final[dict[str, str | float]] = {
     "polling_interval": 0.2,
     "want_suspend": "TARGET.Pausing =?= true",
@@ -79,7 +89,11 @@ async def record() -> dict[str, list[Frame]]:
     """
     with tempfile.TemporaryDirectory(prefix="kettle-recording-") as directory:
         place = Path(directory)
-        settings = {"startd": {"name": "node1.example.org", **_OWNER}}
+        settings: dict[str, dict[str, str | float]] = {
+            "startd": {"name": "node1.example.org", **_OWNER},
+            "schedd": {"lease": 30.0},
+            "master": {"not_responding_timeout": 120.0},
+        }
         async with throwaway_pool(place, cpus=2, settings=settings) as pool:
             await _live(pool, place)
             async with PgLog.connect(pool.client.pool.database_url) as log:
@@ -111,7 +125,30 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     await _until(pool, ended, "running", 1)
     paused = (await client.submit(_PAUSED, cwd=place)).cluster
     await _until(pool, paused, "suspended", 1)
-    await client.submit(_LONG.format(log="last.log", count=3), cwd=place)
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(paused))
+    saving = place / "save.sh"
+    saving.write_text("#!/bin/sh\n[ -e saved ] && exit 0\ntouch saved\nexit 85\n")
+    saving.chmod(0o755)
+    saved = (await client.submit(_SAVING, cwd=place)).cluster
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(saved))
+    last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
+    await _until(pool, last, "running", 1)
+    await _away(pool, JobId(ended, 0))
+
+
+async def _away(pool: ThrowawayPool, job: JobId) -> None:
+    """
+    The machine does not answer for a while, and comes back.
+    """
+    async with asyncio.timeout(_WITHIN_S), aclosing(pool.client.follow(job)) as events:
+        pool.kill("startd", signal.SIGSTOP)
+        async for event in events:
+            if isinstance(event.event, JobDisconnected):
+                pool.kill("startd", signal.SIGCONT)
+            elif isinstance(event.event, JobReconnected):
+                return
 
 
 async def _until(pool: ThrowawayPool, cluster: int, status: Status, jobs: int) -> None:

@@ -92,6 +92,14 @@ class JobAd:
         """
         return self.transfers and (self.text("WhenToTransferOutput") or "").upper() == "ON_EXIT_OR_EVICT"
 
+    @property
+    def checkpoint_code(self) -> int | None:
+        """
+        The exit code by which the program says that it has saved what it has done so far, and wants to go on.
+        """
+        code = self.number("SuccessCheckpointExitCode")
+        return None if code is None else int(code)
+
     def sent_to(self, remaps: Remaps, name: str) -> str | None:
         """
         The URL to which a result goes; None: to the submitter.

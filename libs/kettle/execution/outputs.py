@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from enum import Enum
 from itertools import islice
 from typing import Final
 
@@ -51,10 +52,19 @@ class Results(msgspec.Struct, frozen=True):
     """What goes to URLs instead of the submitter."""
 
 
-def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | None = 0) -> Results:
+class Purpose(Enum):
+    """
+    What else than the submitter's results is wanted of a job.
+    """
+
+    EVICTION = "what it has made, for its next run"
+    CHECKPOINT = "what its next run, here or elsewhere, goes on from"
+
+
+def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | Purpose = 0) -> Results:
     """
     Find the results; `before` is the sandbox's catalogue from before the job started, `code` how it ended: its exit code,
-    or the negative of the signal that killed it; None: it was evicted, and what it has made is for its next run.
+    or the negative of the signal that killed it; or what for they are wanted if it has not ended.
 
     Everything is opened with the job's own rights.  No process of the job may be left.
 
@@ -70,7 +80,7 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int 
     with acting_as(sandbox.account):
         for path, name in _wanted(sandbox, job, before, missing, code):
             bounds.count(name)
-            url = None if code is None or name in {STDOUT, STDERR} else job.sent_to(remaps, name)
+            url = None if isinstance(code, Purpose) or name in {STDOUT, STDERR} else job.sent_to(remaps, name)
             if url is not None:
                 if _speakable(path) and os.path.isfile(path):  # noqa: PTH113
                     uploads.append(Move(url, path))
@@ -122,36 +132,49 @@ def _spelled(name: str) -> str:
 
 
 def _wanted(
-    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str], code: int | None
+    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], missing: list[str], code: int | Purpose
 ) -> Iterator[tuple[str, str]]:
     """
     (path, name under which it is shipped) of each result; what was asked for and is not there goes to `missing`.
     """
     if not job.transfers:
         return
-    for name in (STDOUT, STDERR) if code is not None else ():
-        if os.path.lexists(path := f"{sandbox.path}/{name}"):
-            yield path, name
-    if code is not None and not job.wants_results(code):
+    streams = (STDOUT, STDERR) if code is not Purpose.EVICTION else ()
+    yield from ((path, name) for name in streams if os.path.lexists(path := f"{sandbox.path}/{name}"))
+    if isinstance(code, int) and not job.wants_results(code):
         return
-    listed = job.items("TransferOutput")
+    checkpoint = code is Purpose.CHECKPOINT
+    chosen = job.items("TransferCheckpoint") if checkpoint else None
+    listed = job.items("TransferOutput") if chosen is None else chosen
     if listed is None:
         skipped = OURS | ({job.command} if job.transfers_executable else set[str]())
         changed = (name for name, mark in sandbox.files() if before.get(name) != mark and name not in skipped)
         few = sorted(islice(changed, MOST_FILES + 1))  # one more is too many, and more need not be looked at
         yield from ((f"{sandbox.path}/{name}", name) for name in few)
         return
-    preserve = job.flag("PreserveRelativePaths", default=False)
-    for item in listed:
+    absent: list[str] = []
+    yield from _listed(sandbox, job, listed, absent, checkpoint=checkpoint)
+    if not checkpoint or chosen is not None:  # results that are not there yet are no fault of a checkpoint
+        missing += absent
+
+
+def _listed(
+    sandbox: Sandbox, job: JobAd, items: list[str], absent: list[str], *, checkpoint: bool
+) -> Iterator[tuple[str, str]]:
+    """
+    The same for files and directories by name; those of a checkpoint come back to where they were.
+    """
+    preserve = checkpoint or job.flag("PreserveRelativePaths", default=False)
+    for item in items:
         path, name = posixpath.join(sandbox.path, item), placed(item, preserve=preserve)
         if leaves(item):  # the submit side has refused it; whoever asked us did not ask there
-            missing.append(item)
+            absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
-            yield from _tree(path.rstrip("/"), "" if item.endswith("/") else name)
+            yield from _tree(path.rstrip("/"), "" if item.endswith("/") and not checkpoint else name)
         elif os.path.exists(path):  # noqa: PTH110
             yield path, name
         else:
-            missing.append(item)
+            absent.append(item)
 
 
 def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:

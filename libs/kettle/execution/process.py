@@ -42,6 +42,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     account: Account | None = None
     lowers_itself: bool = False
     """It is started with our rights, and gives them up itself for `account`'s; the streams are opened as that account."""
+    appends: bool = False
+    """Its output goes on where that of an earlier life of the program ended."""
     descriptors: Sequence[int] = ()
     """What else it gets, as descriptors 3, 4 and so on; each must be above those numbers here."""
 
@@ -97,7 +99,9 @@ def _open_streams(program: Program, undo: ExitStack) -> list[int]:
     """
     Standard input, output and error, opened with the rights of the job.
     """
-    create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND  # both may be one file
+    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND  # both may be one file
+    if not program.appends:
+        create |= os.O_TRUNC
     same = program.stdout == program.stderr and program.stdout != os.devnull
     wanted: tuple[tuple[Step, str, int], ...] = (
         ("input", program.stdin, os.O_RDONLY),

@@ -62,6 +62,14 @@ class Continue(msgspec.Struct, frozen=True, tag="continue"):
     """
 
 
+class Saved(msgspec.Struct, frozen=True, tag="saved"):
+    """
+    The checkpoint of this number is in the spool: go on.
+    """
+
+    number: int
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """
     A starter is there; `report` repeats what a former startd may not have passed on.
@@ -88,7 +96,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     report: StoredReport
 
 
-ToStarter = Run | Renew | End | Suspend | Continue
+ToStarter = Run | Renew | End | Suspend | Continue | Saved
 ToStartd = Hello | Said | Over
 
 _encode: Final = msgspec.msgpack.Encoder().encode

@@ -5,6 +5,7 @@ Pure.  Times in ads are whole seconds since the epoch, as HTCondor's tools expec
 An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `apply` finds them without folding case.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, assert_never, cast
@@ -14,10 +15,13 @@ from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events.cluster import ClusterSubmitted
 from kettle.wire.events.job import (
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobEvent,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -52,6 +56,7 @@ _ALWAYS: Final[Mapping[str, Scalar]] = {
     "ExitStatus": 0,
     "JobStatus": int(Status.IDLE),
     "LastSuspensionTime": 0,
+    "NumCkpts": 0,
     "NumHolds": 0,
     "NumJobCompletions": 0,
     "NumJobMatches": 0,
@@ -78,14 +83,15 @@ JOB_REMOVED: Final = 1023
 """VacateReasonCode of an attempt that was ended because its job was removed."""
 
 _RUN: Final = ("RemoteHost", "PublicClaimId")
+_SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
-    *_RUN, *_HOLD, "BytesRecvd", "BytesSent", "CpusUsage", "EnteredCurrentStatus", "ExitBySignal", "ExitCode",
-    "ExitSignal", "JobCurrentStartDate", "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid",
-    "JobStartDate", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
+    *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
+    "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCurrentStartDate",
+    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumHoldsByReason", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday", "VacateReason",
-    "VacateReasonCode", "VacateReasonSubCode",
+    "NumHoldsByReason", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
+    "TransferOutFinished", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
 
@@ -210,12 +216,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _add(ad, "NumJobStarts", 1)
             ad["JobCurrentStartExecutingDate"] = int(event.at) or now
             ad["JobPid"] = event.pid
-        case JobSuspended():
-            _become(ad, Status.SUSPENDED, now)
-            ad["LastSuspensionTime"] = now
-            _add(ad, "TotalSuspensions", 1)
-        case JobContinued():
-            _become(ad, Status.RUNNING, now)
+        case JobSuspended() | JobContinued() | JobDisconnected() | JobReconnected() | JobCheckpointed():
+            _meanwhile(ad, event, now)
         case JobVacated():
             _vacated(ad, event, at_us)
         case JobCompleted():
@@ -274,6 +276,43 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
     _add(ad, "NumShadowStarts", 1)
 
 
+def _meanwhile(
+    ad: Ad,
+    event: JobSuspended | JobContinued | JobDisconnected | JobReconnected | JobCheckpointed,
+    now: int,
+) -> None:
+    """What happens to an attempt that goes on."""
+    match event:
+        case JobSuspended():
+            _become(ad, Status.SUSPENDED, now)
+            ad["LastSuspensionTime"] = now
+            _add(ad, "TotalSuspensions", 1)
+        case JobContinued():
+            _become(ad, Status.RUNNING, now)
+        case JobDisconnected() | JobReconnected():
+            _reached(ad, now, again=isinstance(event, JobReconnected))
+        case JobCheckpointed():
+            _checkpointed(ad, event, now)
+
+
+def _reached(ad: Ad, now: int, *, again: bool) -> None:
+    """The machine of the attempt is silent from now on, or is heard again; the job counts as running all the time."""
+    if again:
+        _add(ad, "NumJobReconnects", 1)
+        _no_longer_silent(ad)
+    else:
+        ad.update({"JobDisconnectedDate": now, "JobCurrentReconnectAttempt": 1})
+
+
+def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
+    """As in HTCondor the first checkpoint has the number 0, and the time allowed for execution begins anew."""
+    _add(ad, "NumCkpts", 1)
+    ad["CheckpointNumber"] = int(_number(ad, "NumCkpts")) - 1
+    ad["LastCkptTime"] = int(event.at) or now
+    ad["TransferOutFinished"] = now
+    _add(ad, "BytesSent", float(event.usage.sent))
+
+
 def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     """
     Of an attempt that was ended because its job was held or removed, that is the reason.
@@ -293,6 +332,9 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
         reason |= {"VacateReason": ad["RemoveReason"], "VacateReasonCode": JOB_REMOVED}
     ad.update(reason)
     ad["LastVacateTime"] = now
+    if event.cool_down:
+        ad["JobCoolDownExpiration"] = now + math.ceil(event.cool_down)
+        _add(ad, "NumJobCoolDowns", 1)
     _add(ad, "NumVacates", 1)
     ad["NumVacatesByReason"] = counted(ad.get("NumVacatesByReason"), cast("int", ad["VacateReasonCode"]))
     if status in {Status.RUNNING, Status.SUSPENDED}:
@@ -356,6 +398,7 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
         if (value := ad.pop(name, None)) is not None:
             ad[last] = value
     ad.pop("JobPid", None)
+    _no_longer_silent(ad)
     _measured(ad, usage)
 
 
@@ -384,6 +427,11 @@ def _become(ad: Ad, status: Status, now: int) -> None:
     ad["LastJobStatus"] = ad["JobStatus"]
     ad["JobStatus"] = int(status)
     ad["EnteredCurrentStatus"] = now
+
+
+def _no_longer_silent(ad: Ad) -> None:
+    for name in _SILENT:
+        ad.pop(name, None)
 
 
 def _no_longer_held(ad: Ad) -> None:

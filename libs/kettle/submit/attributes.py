@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Final
 
 from kettle.submit import quoting
+from kettle.submit.checkpoints import checkpoints
 from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
+from kettle.submit.mails import mails
 from kettle.submit.policies import policies
+from kettle.submit.signals import signals
 from kettle.wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
@@ -30,7 +33,6 @@ _UNIVERSES: Final[Mapping[str, int]] = {
     **dict.fromkeys(CONTAINERS, 5),
 }
 """JobUniverse by name."""
-_NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
 _SCHEDD_OWNED: Final = frozenset(
     {
         "clusterid",
@@ -58,7 +60,7 @@ def identity(lookup: Lookup) -> Ad:
     """
     What a person calls the jobs, and how much they matter to that person.
     """
-    ad: Ad = {"JobPrio": 0, "JobNotification": 0, "JobSubmitMethod": lookup.site.submit_method}
+    ad: Ad = {"JobPrio": 0, "JobSubmitMethod": lookup.site.submit_method}
     if universe := lookup.get("universe"):
         ad["JobUniverse"] = _universe(universe)
     for name, attribute in (
@@ -68,12 +70,6 @@ def identity(lookup: Lookup) -> Ad:
     ):
         if given := lookup.get(name):
             ad[attribute] = unquoted(given.text)
-    if notification := lookup.get("notification"):
-        if notification.text.lower() not in _NOTIFICATIONS:
-            notification.refuse(
-                f"notification must be never, always, complete, error or start, not '{notification.text}'"
-            )
-        ad["JobNotification"] = _NOTIFICATIONS[notification.text.lower()]
     for name, attribute in (("priority", "JobPrio"), ("job_lease_duration", "JobLeaseDuration")):
         if given := lookup.get(name):
             try:
@@ -255,4 +251,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     streams,
     rank,
     policies,
+    checkpoints,
+    signals,
+    mails,
 )

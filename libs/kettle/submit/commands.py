@@ -16,6 +16,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "arguments": ("args",),
     "batch_id": ("JobBatchId",),
     "batch_name": ("JobBatchName",),
+    "checkpoint_exit_code": ("SuccessCheckpointExitCode",),
     "container_image": (),
     "container_target_dir": (),
     "description": ("JobDescription",),
@@ -23,16 +24,20 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "docker_network_type": (),
     "dont_encrypt_input_files": ("DontEncryptInputFiles",),
     "dont_encrypt_output_files": ("DontEncryptOutputFiles",),
+    "email_attributes": ("EmailAttributes",),
     "encrypt_input_files": ("EncryptInputFiles",),
     "encrypt_output_files": ("EncryptOutputFiles",),
     "environment": ("env",),
     "error": ("stderr",),
     "executable": (),
     "getenv": (),
+    "hold_kill_sig": ("HoldKillSig",),
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
     "job_max_vacate_time": ("JobMaxVacateTime",),
+    "kill_sig": ("KillSig",),
+    "kill_sig_timeout": ("KillSigTimeout",),
     "log": ("userlog",),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_retries": ("JobMaxRetries",),
@@ -40,6 +45,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "max_transfer_output_mb": ("MaxTransferOutputMB",),
     "mount_under_scratch": (),
     "notification": ("JobNotification",),
+    "notify_user": ("NotifyUser",),
     "on_exit_hold": ("OnExitHold",),
     "on_exit_hold_reason": ("OnExitHoldReason",),
     "on_exit_hold_subcode": ("OnExitHoldSubCode",),
@@ -56,6 +62,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "priority": ("prio", "JobPrio"),
     "public_input_files": ("PublicInputFiles",),
     "rank": ("preferences",),
+    "remove_kill_sig": ("RemoveKillSig",),
     "request_cpus": ("RequestCpus",),
     "request_disk": ("RequestDisk",),
     "request_memory": ("RequestMemory",),
@@ -63,6 +70,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "should_transfer_files": ("ShouldTransferFiles",),
     "success_exit_code": ("JobSuccessExitCode",),
+    "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
     "transfer_executable": ("TransferExecutable",),
     "transfer_input_files": ("TransferInput",),
@@ -70,25 +78,26 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_output_remaps": ("TransferOutputRemaps",),
     "transfer_plugins": ("TransferPlugins",),
     "universe": (),
+    "want_graceful_removal": ("WantGracefulRemoval",),
     "when_to_transfer_output": ("WhenToTransferOutput",),
 }
 """Each command with its other spellings; all are compared without regard to case."""
 
 _NOT_YET: Final = """
-    accounting_group accounting_group_user nice_user arguments2 checkpoint_destination checkpoint_exit_code
+    accounting_group accounting_group_user nice_user arguments2 checkpoint_destination
     concurrency_limits concurrency_limits_expr container_service_names core_size cron_day_of_month cron_day_of_week
     cron_hour cron_minute cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log
     deferral_prep_time deferral_time deferral_window disk_usage docker_override_entrypoint docker_pull_policy
-    docker_send_credentials email_attributes encrypt_execute_directory erase_output_and_error_on_restart
+    docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
-    hold_kill_sig image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    jobset keep_claim_idle kill_sig kill_sig_timeout leave_in_queue log_xml machine_count
+    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
+    jobset keep_claim_idle leave_in_queue log_xml machine_count
     manifest manifest_dir match_list_length max_idle max_materialize next_job_start_delay
-    node_count noop_job noop_job_exit_code noop_job_exit_signal notify_user output_directory project_name
-    remote_initialdir remove_kill_sig retry_request_disk retry_request_memory retry_request_memory_increase
+    node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory project_name
+    remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
     retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
     stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
-    transfer_checkpoint_files transfer_common_input ulog_execute_attrs use_oauth_services want_graceful_removal
+    transfer_common_input ulog_execute_attrs use_oauth_services
     want_io_proxy
     """
 

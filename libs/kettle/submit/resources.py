@@ -10,6 +10,7 @@ import msgspec
 
 from kettle.classad import Node, external_references, references, unparse
 from kettle.classad.nodes import Literal
+from kettle.submit.checkpoints import checkpointing
 from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.containers import Container, container_of
 from kettle.submit.errors import PlacelessError
@@ -143,6 +144,7 @@ def _requirements(
         clauses.append(f"(TARGET.OpSys == {_quoted(lookup.site.opsys)})")
     clauses += _fits(requests, checked)
     clauses += reachable(transfer, checked)
+    clauses += checkpointing(lookup, checked)
     return Expr(" && ".join(clauses))
 
 

@@ -47,6 +47,7 @@ SHORT: Final[Tables] = {
         "lease": 3.0,
         "lease_margin": 1.0,
         "sync_interval": 0.5,
+        "cooldown_duration": 0.5,
         "ad_interval": 2.0,
     },
     "collector": {"classad_lifetime": 10.0, "ad_interval": 2.0},

@@ -71,6 +71,15 @@ class Executing(LogEvent, frozen=True, kw_only=True):
     """Names and expressions in old ClassAd syntax."""
 
 
+class Checkpointed(LogEvent, frozen=True, kw_only=True):
+    """003: what the job has done so far is saved, and it goes on."""
+
+    number: ClassVar[int] = 3
+    remote: CpuTimes = CpuTimes()
+    local: CpuTimes = CpuTimes()
+    sent: int = 0
+
+
 class Evicted(LogEvent, frozen=True, kw_only=True):
     """004: the attempt ended, the job did not; `requeued` if the process had exited by itself."""
 
@@ -148,6 +157,32 @@ class Released(LogEvent, frozen=True, kw_only=True):
     """013: a held job may run again."""
 
     number: ClassVar[int] = 13
+    reason: str = ""
+
+
+class Disconnected(LogEvent, frozen=True, kw_only=True):
+    """022: the machine does not answer."""
+
+    number: ClassVar[int] = 22
+    slot: str
+    host: str
+    """Address of the startd, with its angle brackets."""
+    reason: str = ""
+
+
+class Reconnected(LogEvent, frozen=True, kw_only=True):
+    """023: the machine answers again, and the job has gone on."""
+
+    number: ClassVar[int] = 23
+    slot: str
+    host: str
+
+
+class ReconnectFailed(LogEvent, frozen=True, kw_only=True):
+    """024: nothing was heard of the machine before its lease was over; the job is in the queue again."""
+
+    number: ClassVar[int] = 24
+    slot: str
     reason: str = ""
 
 

@@ -10,16 +10,45 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kettle.userlog.appender import Appender, UserLogError
-from kettle.userlog.project import Line, UserLogProjector
+from kettle.userlog.project import Line
 from kettle.userlog.tail import Tail
 from kettle.wire import frames
 from kettle.wire.frames import Frame, Hollow
 
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
+
+
+L = TypeVar("L")
+L_contra = TypeVar("L_contra", contravariant=True)
+
+
+class Projector(Protocol[L]):
+    """What is made of frames, one after the other."""
+
+    @property
+    def frame(self) -> int:
+        """The last frame that was fed."""
+        ...
+
+    def feed(self, frame: Frame) -> list[L]:
+        """What this frame adds; nothing for one that was fed before."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on after `frame`."""
+        ...
+
+
+class Sink(Protocol[L_contra]):
+    """Where it goes."""
+
+    def write(self, frame: int, lines: Sequence[L_contra]) -> None:
+        """Take what one frame adds.  Blocks on the disk."""
+        ...
 
 
 class Stored(Protocol):
@@ -112,8 +141,8 @@ class Writer:
 
 async def follow(
     deliveries: AsyncIterator[Delivery],
-    projector: UserLogProjector,
-    writer: Writer,
+    projector: Projector[L],
+    writer: Sink[L],
     checkpoint: Checkpoint,
     missing: Missing,
 ) -> None:
@@ -151,7 +180,7 @@ async def _whole(arrived: Frame | Hollow, known: int, missing: Missing) -> Async
         yield arrived
 
 
-async def _finish(write: Callable[[int, Sequence[Line]], None], frame: int, lines: Sequence[Line]) -> None:
+async def _finish(write: Callable[[int, Sequence[L]], None], frame: int, lines: Sequence[L]) -> None:
     """Write in a thread, and to the end also when cancelled: the projector has already counted the frame."""
     writing = asyncio.ensure_future(asyncio.to_thread(write, frame, lines))
     try:

@@ -13,13 +13,17 @@ from typing import Any, Final
 
 from kettle.userlog.events import (
     Aborted,
+    Checkpointed,
     CpuTimes,
+    Disconnected,
     Evicted,
     Executing,
     Held,
     ImageSize,
     LogEvent,
     Other,
+    Reconnected,
+    ReconnectFailed,
     Released,
     Submitted,
     Suspended,
@@ -182,9 +186,30 @@ def _released(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return Released(**known, reason=_reason(lines))
 
 
+def _checkpointed(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    times, counts, _, _ = _usage([f"\t{line}" if "Usage" in line else line for line in lines[1:]])
+    sent = counts.get("Run Bytes Sent By Job For Checkpoint", 0)
+    return Checkpointed(**known, remote=times["Run Remote"], local=times["Run Local"], sent=sent)
+
+
+def _disconnected(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    slot, _, host = lines[2].strip().removeprefix("Trying to reconnect to ").rpartition(" ")
+    return Disconnected(**known, slot=slot, host=host, reason=lines[1].strip())
+
+
+def _reconnected(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return Reconnected(**known, slot=lines[0].removeprefix("Job reconnected to "), host=_after(lines[1]))
+
+
+def _reconnect_failed(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    slot = lines[2].strip().removeprefix("Can not reconnect to ").removesuffix(", rescheduling job")
+    return ReconnectFailed(**known, slot=slot, reason=lines[1].strip())
+
+
 _READERS: Final = {
     0: _submitted,
     1: _executing,
+    3: _checkpointed,
     4: _evicted,
     5: _terminated,
     6: _image_size,
@@ -193,6 +218,9 @@ _READERS: Final = {
     11: _unsuspended,
     12: _held,
     13: _released,
+    22: _disconnected,
+    23: _reconnected,
+    24: _reconnect_failed,
 }
 
 

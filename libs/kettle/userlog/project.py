@@ -18,10 +18,14 @@ import msgspec
 
 from kettle.userlog.events import (
     Aborted,
+    Checkpointed,
+    Disconnected,
     Evicted,
     Executing,
     Held,
     LogEvent,
+    Reconnected,
+    ReconnectFailed,
     Released,
     Submitted,
     Suspended,
@@ -38,9 +42,12 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -53,6 +60,7 @@ from kettle.wire.jobs import JobId
 
 _JOB_REMOVED: Final = 1023
 """HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
+_RECONNECT_FAILED: Final = 1008
 _SHOULD_REQUEUE: Final = 1005
 """The code of one that ran to its end, and whose job goes back into the queue."""
 
@@ -132,7 +140,7 @@ class UserLogProjector:
         match event:
             case JobAssigned():
                 state.attempt, state.claim, state.started_at = event.attempt, event.claim, 0.0
-                state.slot, state.startd = event.slot, event.startd
+                state.slot, state.startd, state.disconnected = event.slot, event.startd, False
             case JobStarted():
                 state.started_at = event.at or at
                 yield from self._line(self._executing(job, state, at))
@@ -140,6 +148,8 @@ class UserLogProjector:
                 yield from self._line(Suspended(job=job, at=at, processes=processes))
             case JobContinued() if state.started_at:
                 yield from self._line(Unsuspended(job=job, at=at))
+            case JobDisconnected() | JobReconnected() | JobCheckpointed() if state.started_at:
+                yield from self._line(self._meanwhile(job, state, event, at))
             case JobVacated():
                 yield from self._vacated(job, state, event, at)
             case JobCompleted():
@@ -152,12 +162,30 @@ class UserLogProjector:
             case _:
                 pass
 
+    def _meanwhile(
+        self, job: JobId, state: Job, event: JobDisconnected | JobReconnected | JobCheckpointed, at: int
+    ) -> LogEvent:
+        match event:
+            case JobCheckpointed(usage=usage):
+                return Checkpointed(job=job, at=at, remote=cpu_times(usage), sent=usage.sent)
+            case JobDisconnected(reason=reason):
+                state.disconnected = True
+                return Disconnected(job=job, at=at, slot=state.slot, host=self._host(state), reason=reason)
+            case JobReconnected():
+                state.disconnected = False
+                return Reconnected(job=job, at=at, slot=state.slot, host=self._host(state))
+
+    def _host(self, state: Job) -> str:
+        """The address of the startd, as the slot's ad said when the claim was granted."""
+        allocation = self._state.claims.get(state.claim, Allocation())
+        return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
+
     def _executing(self, job: JobId, state: Job, at: int) -> LogEvent:
         allocation = self._state.claims.get(state.claim, Allocation())
         return Executing(
             job=job,
             at=at,
-            host=f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>",
+            host=self._host(state),
             slot=state.slot,
             attributes=[(n, str(v)) for n, v in allocation.attributes() if v is not None],
         )
@@ -174,7 +202,9 @@ class UserLogProjector:
                 case _:
                     pass
         state.total = plus(state.total, usage)
-        if state.started_at:
+        if state.disconnected and event.code == _RECONNECT_FAILED:
+            yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=event.reason))
+        elif state.started_at:
             yield from self._line(
                 Evicted(
                     job=job,
@@ -189,7 +219,7 @@ class UserLogProjector:
                     resources=table(self._ad(job), self._state.claims.get(state.claim, Allocation()), usage),
                 )
             )
-        state.waiting, state.attempt, state.started_at = [], 0, 0.0
+        state.waiting, state.attempt, state.started_at, state.disconnected = [], 0, 0.0, False
         for said in waiting:
             yield from self._said(job, said, at)
 

@@ -8,13 +8,17 @@ from datetime import datetime, tzinfo
 
 from kettle.userlog.events import (
     Aborted,
+    Checkpointed,
     CpuTimes,
+    Disconnected,
     Evicted,
     Executing,
     Held,
     ImageSize,
     LogEvent,
     Other,
+    Reconnected,
+    ReconnectFailed,
     Released,
     Submitted,
     Suspended,
@@ -66,6 +70,8 @@ def _body(event: LogEvent) -> list[str]:
             return ["Job was aborted.", *_indented(event.reason)]
         case Suspended() | Unsuspended() | Held() | Released():
             return _waiting(event)
+        case Checkpointed() | Disconnected() | Reconnected() | ReconnectFailed():
+            return _meanwhile(event)
         case Other():
             return event.lines
         case _:
@@ -83,6 +89,32 @@ def _waiting(event: Suspended | Unsuspended | Held | Released) -> list[str]:
             return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]
         case Released():
             return ["Job was released.", *_indented(event.reason)]
+
+
+def _meanwhile(event: Checkpointed | Disconnected | Reconnected | ReconnectFailed) -> list[str]:
+    match event:
+        case Checkpointed():
+            return [
+                "Job was checkpointed.",
+                _times(event.remote, "Run Remote", tabs=1),
+                _times(event.local, "Run Local", tabs=1),
+                f"\t{event.sent}  -  Run Bytes Sent By Job For Checkpoint",
+            ]
+        case Disconnected(slot=slot, host=host):
+            said = [event.reason, f"Trying to reconnect to {slot} {host}"]
+            return ["Job disconnected, attempting to reconnect", *_deeper(said)]
+        case Reconnected(slot=slot, host=host):
+            return [
+                f"Job reconnected to {slot}",
+                *_deeper([f"startd address: {host}", f"starter address: {host}"]),
+            ]
+        case ReconnectFailed(slot=slot):
+            said = [event.reason, f"Can not reconnect to {slot}, rescheduling job"]
+            return ["Job reconnection failed", *_deeper(said)]
+
+
+def _deeper(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _evicted(event: Evicted) -> list[str]:
@@ -147,8 +179,8 @@ def _indented(text: str) -> list[str]:
     return [f"\t{text}"] if text else []
 
 
-def _times(times: CpuTimes, what: str) -> str:
-    return f"\t\tUsr {_clock(times.user)}, Sys {_clock(times.system)}  -  {what} Usage"
+def _times(times: CpuTimes, what: str, *, tabs: int = 2) -> str:
+    return "\t" * tabs + f"Usr {_clock(times.user)}, Sys {_clock(times.system)}  -  {what} Usage"
 
 
 def _clock(seconds: int) -> str:

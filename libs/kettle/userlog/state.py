@@ -65,6 +65,8 @@ class Job(msgspec.Struct):
     startd: str = ""
     started_at: float = 0.0
     """0: the executable of this attempt does not run (yet)."""
+    disconnected: bool = False
+    """Its machine does not answer, and the log says so."""
     waiting: list[msgspec.Raw] = []
     """Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded."""
     total: Usage = Usage()

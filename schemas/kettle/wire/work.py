@@ -85,7 +85,22 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     """What an evicted job left for its next run."""
 
 
-Body = Started | Measured | Suspended | Continued | Exited | Failed
+class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
+    """
+    The program ended with its checkpoint's exit code.  It is started again when this is confirmed; until then what it
+    left stays as it is.
+    """
+
+    number: int
+    """Counts the checkpoints of this attempt from 1."""
+    at: float = 0.0
+    usage: Usage = Usage()
+    outputs: list[OutputFile] = []
+    trouble: Trouble | None = None
+    """Why it cannot be saved: the job is to be held."""
+
+
+Body = Started | Measured | Suspended | Continued | Checkpointed | Exited | Failed
 
 
 class ReportKey(msgspec.Struct, frozen=True, array_like=True):

@@ -16,9 +16,12 @@ from kettle.wire.events import (
     CycleNegotiated,
     Event,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -35,6 +38,9 @@ _Told = (
     | JobStarted
     | JobSuspended
     | JobContinued
+    | JobDisconnected
+    | JobReconnected
+    | JobCheckpointed
     | JobVacated
     | JobCompleted
     | JobHeld
@@ -90,8 +96,8 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             return f"given {slot}{_attempt(attempt)}", "idle"
         case JobStarted(attempt=attempt, pid=pid):
             return f"runs{_attempt(attempt)}{f' as process {pid}' if pid else ''}", "running"
-        case JobSuspended() | JobContinued():
-            return _suspended(event)
+        case JobSuspended() | JobContinued() | JobDisconnected() | JobReconnected() | JobCheckpointed():
+            return _meanwhile(event)
         case JobVacated():
             return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
         case JobCompleted():
@@ -110,11 +116,22 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             assert_never(event)
 
 
-def _suspended(event: JobSuspended | JobContinued) -> tuple[str, str]:
-    if isinstance(event, JobContinued):
-        return "goes on after its suspension", "running"
-    how = f" ({counted(event.processes, 'process', 'processes')})" if event.processes else ""
-    return f"stands still: the machine suspended it{how}", "held"
+def _meanwhile(
+    event: JobSuspended | JobContinued | JobDisconnected | JobReconnected | JobCheckpointed,
+) -> tuple[str, str]:
+    """What happens to an attempt that goes on."""
+    match event:
+        case JobSuspended(processes=processes):
+            how = f" ({counted(processes, 'process', 'processes')})" if processes else ""
+            return f"stands still: the machine suspended it{how}", "held"
+        case JobContinued():
+            return "goes on after its suspension", "running"
+        case JobDisconnected(reason=reason):
+            return f"its machine does not answer: {reason}", "held"
+        case JobReconnected():
+            return "its machine answers again, and the job has gone on", "running"
+        case JobCheckpointed(usage=usage):
+            return f"saved a checkpoint{_used(usage)}", "running"
 
 
 def _of_pool(event: _Pools) -> tuple[str, str]:

@@ -17,12 +17,13 @@ from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.classad import ClassAd, matches
 from kettle.schedd.domain import policy
 from kettle.schedd.domain.claim import Leases
-from kettle.schedd.domain.job import Assign, End, decide
+from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.silence import Silence
 from kettle.wire.commands.schedd import MatchedSlot
 from kettle.wire.commands.startd import (
     ALIVE,
@@ -40,11 +41,12 @@ from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
 
-RECONNECT_FAILED: Final = 1008
 CLAIM_NOT_FOUND: Final = 1034
 _TRIES: Final = 3
 _ROOM_S: Final = 1.0
 """Between two looks whether a slot is free whose job has to make room for a better one."""
+_LONGEST_ANSWER: Final = 30.0
+"""Seconds for a startd to answer a renewal."""
 _MANY: Final = 64
 """Autoclusters that are put in order for each claim that becomes free."""
 
@@ -85,6 +87,7 @@ class Claims:
         self._tasks = tasks
         self._settings = settings
         self._leases = Leases(lease=settings.lease, margin=settings.lease_margin)
+        self._silence = Silence(ledger)
         self._minted = 0
         self._asking: set[str] = set()
         self.asked: Counter[tuple[str, int]] = Counter()
@@ -365,7 +368,13 @@ class Claims:
         if held.job is not None:
             job = held.job
             state = self._queue.jobs[job].job
-            command = End(attempt=state.attempt, claim=claim, code=code, reason=reason)
+            command = End(
+                attempt=state.attempt,
+                claim=claim,
+                code=code,
+                reason=reason,
+                cool_down=self._settings.cooldown_duration,
+            )
             self._ledger.record([(job_stream(job), event) for event in decide(state, command)])
             self._shadows.forget(job)
         self.end(claim, reason, release=False)
@@ -373,18 +382,30 @@ class Claims:
     # -- renewing -----------------------------------------------------------------------------------------------------
 
     async def keep_alive(self) -> None:
-        """Renew all claims, compare both sides' lists, and end what certainly is dead; for ever."""
+        """
+        Renew all claims, compare both sides' lists, and end what certainly is dead; for ever.
+
+        Whoever did not answer is asked again sooner than the others.
+        """
+        due = 0.0
         while True:
             by_startd: dict[str, list[str]] = {}
             for claim, held in self._queue.claims.items():
                 by_startd.setdefault(held.granted.startd, []).append(claim)
+            everybody = time.monotonic() >= due
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
-                    renewals.create_task(self._renew(startd, claims))
+                    if everybody or self._leases.is_silent(startd):
+                        renewals.create_task(self._renew(startd, claims))
             for startd in self._leases.expired(by_startd, time.monotonic()):
                 self._expire(startd)
             self._settle()
-            await asyncio.sleep(self._settings.alive_interval)
+            now = time.monotonic()
+            due = now + self._settings.alive_interval if everybody else due
+            pause = max(0.0, due - now)
+            if any(map(self._leases.is_silent, by_startd)):
+                pause = min(pause, self._settings.reconnect_interval)
+            await asyncio.sleep(pause)
 
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
@@ -393,11 +414,16 @@ class Claims:
                 startd, claims
             )  # the first answer told the clock that a renewal must name
         if reply is None:
+            times = self._leases.missed(startd)
+            self._silence.missed(claims, times, f"the startd {startd} does not answer")
             return
         answer = reply[1]
         held = [claim for claim in claims if claim in self._queue.claims]
         for claim in self._leases.suspect(held, answer.unknown):
-            self.lose(claim, CLAIM_NOT_FOUND, f"the startd {startd} does not have the claim any more")
+            code = RECONNECT_FAILED if self._silence.lasts(claim) else CLAIM_NOT_FOUND
+            self.lose(claim, code, f"the startd {startd} does not have the claim any more")
+        unknown = set(answer.unknown)
+        self._silence.heard(claim for claim in held if claim not in unknown)
         extra = [claim for claim in answer.extra if self._abandoned(claim)]
         if extra:  # beside the renewals, which must go on while the database is away
             self._tasks.create_task(self._disown(startd, extra))
@@ -418,9 +444,8 @@ class Claims:
         keys = [self._secrets.key(claim) for claim in claims]
         alive = Alive(schedd=self._queue.schedd, claims=keys, deadline=deadline)
         try:
-            reply = await self._bus.call(
-                ALIVE, startd, alive, deadline=max(1.0, self._settings.alive_interval / 2)
-            )
+            patience = min(_LONGEST_ANSWER, self._settings.alive_interval / 2)
+            reply = await self._bus.call(ALIVE, startd, alive, deadline=max(1.0, patience))
         except BusError as error:
             if deadline is not None and isinstance(error, NoResponderError):
                 self._leases.not_delivered(startd)

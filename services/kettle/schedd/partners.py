@@ -7,11 +7,12 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.job import Begin, Command, Continue, End, Finish, Hold, Suspend, decide
+from kettle.schedd.domain.job import Begin, Checkpoint, Command, Continue, End, Finish, Hold, Suspend, decide
 from kettle.schedd.domain.job_policy import POLICY_UNDEFINED, SYSTEM_POLICY
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.policies import Policies
+from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows, fitting
 from kettle.schedd.turns import Turn
 from kettle.wire.commands.schedd import (
@@ -23,6 +24,7 @@ from kettle.wire.commands.schedd import (
     Finished,
     Matched,
     ReportAttempts,
+    Saved,
     ShadowOrders,
     ShadowSync,
     Suspended,
@@ -46,10 +48,10 @@ class Partners:
     """Answers matched, sync and report."""
 
     def __init__(
-        self, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, *, max_failures: int
+        self, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
     ) -> None:
         self._ledger = ledger
-        self._max_failures = max_failures
+        self._settings = settings
         self._queue = ledger.queue
         self._claims = claims
         self._shadows = shadows
@@ -108,8 +110,10 @@ class Partners:
         command = command_of(report)
         if isinstance(command, Finish):
             command = self._policies.at_exit(report.job, command)
-        elif isinstance(command, End) and (subcode := self._shadows.subcode(report.job, command.code)):
-            command = msgspec.structs.replace(command, subcode=subcode)
+        elif isinstance(command, End):
+            subcode = self._shadows.subcode(report.job, command.code) or command.subcode
+            wait = self._settings.cooldown_duration
+            command = msgspec.structs.replace(command, subcode=subcode, cool_down=wait)
         events = decide(entry.job, command)
         if not events:
             return False
@@ -129,7 +133,11 @@ class Partners:
     def _give_up(self, report: AttemptReport, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""
         entry = self._queue.jobs.get(report.job)
-        if entry is None or entry.job.failures < self._max_failures or not isinstance(report.news, Ended):
+        if (
+            entry is None
+            or entry.job.failures < self._settings.max_failures
+            or not isinstance(report.news, Ended)
+        ):
             return
         reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
         if entry.job.status == "idle":
@@ -177,6 +185,9 @@ def command_of(report: AttemptReport) -> Command:
             return Suspend(report.attempt, report.claim, processes, _sane(news.at))
         case Continued():
             return Continue(report.attempt, report.claim, _sane(news.at))
+        case Saved():
+            at, usage = _sane(news.at), _sane_usage(news.usage)
+            return Checkpoint(report.attempt, report.claim, news.number, at, usage)
         case Finished():
             return Finish(
                 attempt=report.attempt,

@@ -24,10 +24,15 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
     lease_margin: float = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
+    reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """Seconds between tries to reach a startd that did not answer; never more than `alive_interval`."""
     claim_worklife: float = 1200.0
     """Seconds after which a claim takes no further job (CLAIM_WORKLIFE), so that others get their turn."""
     max_failures: int = 20
     """Attempts that may fail one after the other for reasons around the job before it is held."""
+    cooldown_duration: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+    """Seconds that a job whose start failed is not started again (SYSTEM_COOLDOWN_DURATION); doubled with each further
+    failure in a row, up to 300."""
     claim_deadline: float = 10.0
     """Seconds for a startd to answer a request for claims."""
     sync_interval: float = 5.0

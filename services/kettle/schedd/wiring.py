@@ -116,7 +116,7 @@ def _answers(
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     people = People(log, ledger, shadows, home_jobs, settings)
-    partners = Partners(ledger, claims, shadows, policies, max_failures=settings.max_failures)
+    partners = Partners(ledger, claims, shadows, policies, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),

@@ -33,10 +33,11 @@ from kettle.shadow.workers import Workers
 from kettle.transfer.manifest import ManifestError
 from kettle.wire.ads import Ad
 from kettle.wire.commands import schedd
-from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Used
+from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import (
+    Checkpointed,
     Continued,
     Exited,
     Failed,
@@ -54,6 +55,7 @@ FAILED_TO_ACTIVATE: Final = 1006
 CLAIM_NOT_FOUND: Final = 1034
 JOB_SHADOW_MISMATCH: Final = 17
 FAILED_TO_ACCESS_ACCOUNT: Final = 23
+FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
 """Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
@@ -92,6 +94,8 @@ class Attempt:
         self._side = side
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_HEARD)
         self._heard: set[ReportKey] = set()
+        self._saved: set[ReportKey] = set()
+        """Checkpoints that are recorded: their workers may not have heard it."""
         self._sources: dict[str, Source] = {}
         self._began = False
         self._used: asyncio.Future[None] | None = None
@@ -121,6 +125,8 @@ class Attempt:
         if isinstance(report.body, Measured):
             self._measured(report.body)
             return
+        if report.key in self._saved:
+            self._side.workers[self.assignment.startd].confirm(report.key)
         if report.key in self._heard or self._reports.full():
             return
         self._heard.add(report.key)
@@ -251,23 +257,13 @@ class Attempt:
         while True:
             report = await self._reports.get()
             match report.body:
-                case Started() as started:
-                    self._begin(Began(pid=started.pid, at=started.at))
-                    continue
-                case Measured():
-                    continue
-                case Suspended(processes=processes, at=at):
-                    self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
-                    continue
-                case Continued(at=at):
-                    self._side.reporter.tell(self._report(schedd.Continued(at=at)))
-                    continue
                 case Exited() as exited:
                     news = await self._guarded(self._finish(exited))
                 case Failed() as failed:
                     news = await self._guarded(self._evict(failed))
                 case _:
-                    assert_never(report.body)
+                    await self._meanwhile(worker, report)
+                    continue
             if report.closing:
                 news = msgspec.structs.replace(news, claim_lost=True)
             await self._tell(news)
@@ -275,6 +271,58 @@ class Attempt:
             if isinstance(news, Finished):
                 self._side.spool.drop(self.assignment.job)
             return
+
+    async def _meanwhile(self, worker: Worker, report: Report) -> None:
+        """What happens to an attempt that goes on."""
+        match report.body:
+            case Started() as started:
+                self._begin(Began(pid=started.pid, at=started.at))
+            case Suspended(processes=processes, at=at):
+                self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
+            case Continued(at=at):
+                self._side.reporter.tell(self._report(schedd.Continued(at=at)))
+            case Checkpointed() as made:
+                await self._keep(worker, report.key, made)
+            case Measured():
+                pass
+            case Exited() | Failed():
+                raise AssertionError("the end of an attempt is no news of one that goes on")
+            case _:
+                assert_never(report.body)
+
+    async def _keep(self, worker: Worker, key: ReportKey, made: Checkpointed) -> None:
+        """Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job."""
+        if trouble := await self._trouble_with(made):
+            reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
+            await self._side.workers.deactivate(
+                self.assignment, FAILED_TO_CHECKPOINT, reason, hard=True, hold=True
+            )
+            return
+        saved = Saved(number=made.number, at=made.at, usage=made.usage)
+        await self._side.reporter.tell(self._report(saved))
+        self._saved.add(key)
+        worker.confirm(key)
+
+    async def _trouble_with(self, made: Checkpointed) -> str:
+        if made.trouble is not None:
+            return made.trouble.reason
+        result = await self._guarded(self._save(made))
+        return result.reason if isinstance(result, Ended) else result
+
+    async def _save(self, made: Checkpointed) -> str:
+        """Why a checkpoint could not be saved; empty if it was."""
+        assignment, size = self.assignment, sum(file.size for file in made.outputs)
+        if size > (most := limit(assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
+            return f"its files have {size >> 20} MiB together, more than {most >> 20} MiB"
+        fetch = self._side.workers.fetcher(assignment)
+        try:
+            async with self._fetching(made.outputs):
+                await self._side.spool.save(assignment.job, assignment.attempt, made.outputs, fetch)
+        except OSError as error:
+            return error.strerror or str(error)
+        except (RefusedError, ValueError) as error:
+            return str(error)
+        return ""
 
     async def _evict(self, failed: Failed) -> Ended:
         """Save what the job left for its next run; if that fails, the next run begins where this one did."""
@@ -336,7 +384,7 @@ class Attempt:
         await self._side.reporter.tell(self._report(news))
 
     def _report(
-        self, news: Began | schedd.Suspended | schedd.Continued | Finished | Ended | Used
+        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used
     ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,

@@ -10,6 +10,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
+from kettle.shadow.domain.files import is_graceful
 from kettle.shadow.inputs import Inputs, Limits
 from kettle.shadow.places import Places, account
 from kettle.shadow.queueing import TransferQueue
@@ -164,8 +165,10 @@ class Shadow:
 
     async def _end(self, followed: Followed, stop: Stop) -> None:
         await followed.attempt.settled.wait()
+        assignment = followed.attempt.assignment
         try:
-            await self._workers.deactivate(followed.attempt.assignment, stop.code, stop.reason)
+            hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
+            await self._workers.deactivate(assignment, stop.code, stop.reason, hard=hard)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
             followed.stopping = None

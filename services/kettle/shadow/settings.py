@@ -26,10 +26,20 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit."""
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
+    gracefully_remove_jobs: bool = True
+    """Whether jobs that say nothing about it are given time to end when they are removed, held or vacated."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05
     """Seconds that a confirmation waits for an activation to travel with."""
+    mail_server: str = ""
+    """`host` or `host:port` of a mail server that takes mail from this machine; empty: no mail is sent."""
+    mail_from: str = ""
+    """Who sends it; default `kettle@` and the domain."""
+    mail_domain: str = ""
+    """What is put behind the names of people without one (EMAIL_DOMAIN); default the name of this machine."""
+    mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days."""
     retry: float = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
     retry_ceiling: float = 5.0

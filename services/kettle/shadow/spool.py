@@ -1,8 +1,8 @@
 """
-What evicted jobs left for their next run, one directory for each job, below the pool's own directory.
+What evicted jobs left for their next run, and checkpoints of those that run, one directory for each job, below the pool's own directory.
 
-    <cluster>.<proc>/<attempt>          what that attempt left, complete
-    <cluster>.<proc>/<attempt>.part     the same while it arrives; nobody reads it
+    <cluster>.<proc>/<attempt>-<n>          the n-th that this attempt left, complete
+    <cluster>.<proc>/<attempt>-<n>.part     the same while it arrives; nobody reads it
 """
 
 import os
@@ -19,6 +19,8 @@ from kettle.wire.jobs import JobId
 from kettle.wire.work import OutputFile
 
 _PART: Final = ".part"
+_COMPLETE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+"""Once there was no number."""
 _JOB: Final = re.compile(r"[0-9]+\.[0-9]+")
 
 
@@ -36,15 +38,15 @@ class Spool:
 
         Raises OSError, or what `fetch` raises, or ValueError for a name that leads elsewhere.
         """
-        place = self._directory / str(job) / f"{attempt}"
-        part = place.with_name(f"{attempt}{_PART}")
+        number = max((n for a, n, _ in self._complete(job) if a == attempt), default=0) + 1
+        place = self._directory / str(job) / f"{attempt}-{number}"
+        part = place.with_name(f"{place.name}{_PART}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700, parents=True)
         for file in files:
             if not is_inside(file.name):
                 raise ValueError(f"the worker names an output file {file.name!r} outside of its sandbox")
             await write(part / file.name, [file], fetch, mark="part")
-        shutil.rmtree(place, ignore_errors=True)
         part.rename(place)
         for other in place.parent.iterdir():
             if other != place:
@@ -54,13 +56,10 @@ class Spool:
         """
         What the next run of a job finds in its sandbox beside its input files, or instead of them.
         """
-        place = self._directory / str(job)
-        if not place.is_dir():
-            return []
-        complete = [int(path.name) for path in place.iterdir() if path.name.isdecimal()]
+        complete = self._complete(job)
         if not complete:
             return []
-        newest = place / str(max(complete))
+        newest = max(complete)[2]
         return [
             Wanted(
                 PurePosixPath(directory) / name, str((Path(directory) / name).relative_to(newest)), saved=True
@@ -68,6 +67,14 @@ class Spool:
             for directory, _, names in os.walk(newest)
             for name in sorted(names)
         ]
+
+    def _complete(self, job: JobId) -> list[tuple[int, int, Path]]:
+        """
+        What there is of a job: attempt, number, place.
+        """
+        place = self._directory / str(job)
+        found = [(path, _COMPLETE.fullmatch(path.name)) for path in place.iterdir()] if place.is_dir() else []
+        return [(int(name[1]), int(name[2] or 0), path) for path, name in found if name is not None]
 
     def drop(self, job: JobId) -> None:
         """

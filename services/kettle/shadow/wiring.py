@@ -11,6 +11,8 @@ from kettle.bus.ports import Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
+from kettle.shadow.mailing import Outbox, Postman
+from kettle.shadow.mails import MailProjector
 from kettle.shadow.places import Places
 from kettle.shadow.service import Shadow
 from kettle.shadow.settings import ShadowSettings
@@ -67,6 +69,8 @@ async def running(
                 tasks.create_task(shadow.reporter.run(), name="report"),
                 tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
             ]
+            if settings.mail_server:
+                loops.append(tasks.create_task(_send_mail(bus, subjects, settings), name="mail"))
             yield shadow
             for loop in loops:
                 loop.cancel()
@@ -82,12 +86,35 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     shard = f"schedd.{settings.schedd}"
     stream = subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
-    redelivered = await bus.last_sequence(stream)
-    if redelivered is None:
-        redelivered = await head_frame(bus, shard)
+    redelivered = await _head(bus, subjects, shard)
     writer = Writer(JobAppender(Places(settings.home_path)), redelivered=redelivered, failed=_not_written)
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
+
+
+async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """Follow the schedd's record into the mails that its jobs want, and send them; for ever."""
+    directory = settings.state_path / f"mail.{settings.schedd}"
+    shard = f"schedd.{settings.schedd}"
+    outbox = Outbox(directory, settings, head=await _head(bus, subjects, shard))
+    checkpoint = Checkpoint(directory / "state")
+    projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
+    frames = bus.consume(
+        subjects.event_stream(shard),
+        "",
+        subject=subjects.events(shard),
+        after=projector.frame,
+        ephemeral=True,
+    )
+    async with asyncio.TaskGroup() as both:
+        both.create_task(Postman(outbox, settings).run())
+        both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
+
+
+async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
+    """The newest frame of a shard, as far as the bus knows, or else its owner."""
+    newest = await bus.last_sequence(subjects.event_stream(shard))
+    return await head_frame(bus, shard) if newest is None else newest
 
 
 def _not_written(error: UserLogError) -> None:

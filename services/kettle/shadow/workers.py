@@ -67,10 +67,22 @@ class Workers:
         for _, task in self._workers.values():
             task.cancel()
 
-    async def deactivate(self, assignment: Assignment, code: int, reason: str) -> None:
-        """Have an attempt ended; its final report tells when it is. Raises RefusedError."""
+    async def deactivate(
+        self, assignment: Assignment, code: int, reason: str, *, hard: bool = False, hold: bool = False
+    ) -> None:
+        """
+        Have an attempt ended, with `hard` without a soft signal; its final report tells when it is.
+
+        With `hold` the code is a HoldReasonCode. Raises RefusedError.
+        """
         order = Deactivation(
-            key=assignment.key, job=assignment.job, attempt=assignment.attempt, code=code, reason=reason
+            key=assignment.key,
+            job=assignment.job,
+            attempt=assignment.attempt,
+            code=code,
+            reason=reason,
+            hard=hard,
+            hold=hold,
         )
         message = Deactivate(attempts=[order])
         deadline = self._settings.call_deadline

@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.wire.work import Exited, Failed, Report
+from kettle.wire.work import Checkpointed, Exited, Failed, Report, Trouble
 
 TRANSFER_OUTPUT_ERROR: Final = 12
+FAILED_TO_CHECKPOINT: Final = 36
 _TOO_LARGE: Final = "the report of this attempt has"
 _REASON_CHARS: Final = 1000
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -48,11 +49,17 @@ def encoded(startd: str, batch: list[msgspec.Raw]) -> bytes:
 
 def shortened(report: Report, size: int) -> Report | None:
     """
-    The same final report without what makes it large; None if that is not possible, or was done before.
+    The same report without what makes it large; None if that is not possible, or was done before.
     """
     body = report.body
     reason = f"{_TOO_LARGE} {size} bytes, more than one message holds"
     match body:
+        case Checkpointed(outputs=[_, *_] as outputs):
+            trouble = Trouble(
+                code=FAILED_TO_CHECKPOINT, reason=f"{reason}: the checkpoint has {len(outputs)} files"
+            )
+            body = msgspec.structs.replace(body, outputs=[], trouble=trouble)
+            return msgspec.structs.replace(report, body=body)
         case Exited(outputs=outputs):
             reason = f"{reason}: the job left {len(outputs)} files as its results"
         case Failed(outputs=[_, *_]):  # what it saved is lost, and it runs again

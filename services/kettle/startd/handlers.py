@@ -112,7 +112,7 @@ class Handlers:
         Start attempts; confirmations of earlier ones come along.
         """
         _only("shadow", caller)
-        self._startd.reporter.confirm(command.recorded)
+        self._startd.confirm(command.recorded)
         results: list[ActivationResult] = []
         for activation in command.activations:
             result, changes = attempts.activate(self._machine, activation, moment())
@@ -192,7 +192,7 @@ class Handlers:
         Forget what is recorded.
         """
         _only("shadow", caller)
-        self._startd.reporter.confirm(command.recorded)
+        self._startd.confirm(command.recorded)
         return Done()
 
     async def fetch_output(self, command: FetchOutput, caller: Identity) -> Piece:
@@ -200,9 +200,8 @@ class Handlers:
         Read a piece of a result.
         """
         _only("shadow", caller)
-        path = self._startd.reporter.output(
-            command.key.claim, command.job, command.attempt, command.key.secret, command.name
-        )
+        wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
+        path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)
         if path is None:
             raise RefusedError("not_found", f"no output {command.name} of that attempt waits here for you")
         try:

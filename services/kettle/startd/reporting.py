@@ -305,14 +305,15 @@ class Reporter:
         extra = {"schedd": schedd, "job": str(report.job), "bytes": size}
         waiting = self._unconfirmed.get(report.key)
         short = shortened(report, size)
-        if waiting is None or short is None:
+        if short is None or (waiting is None and isinstance(report.body, Exited | Failed)):
             _log.error("a report is too large for the bus: dropped", extra=extra)
             self._emptied(schedd)
             return
         _log.error("a report is too large for the bus: replaced", extra=extra)
-        self._discard(waiting.stored)
-        waiting.stored = msgspec.structs.replace(waiting.stored, report=short, sandbox=False)
-        self._store(waiting)
+        if waiting is not None:
+            self._discard(waiting.stored)
+            waiting.stored = msgspec.structs.replace(waiting.stored, report=short, sandbox=False)
+            self._store(waiting)
         box.insert(0, short)
 
     def _said(self, batch: list[Report]) -> None:

@@ -20,6 +20,7 @@ from kettle.runtime import Telemetry
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
+from kettle.startd.checkpoints import Checkpoints
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.changes import (
     Begun,
@@ -51,7 +52,7 @@ from kettle.startd.specs import Specs
 from kettle.startd.tenancy import Tenancy
 from kettle.transfer.plugin import Plugin
 from kettle.wire.commands.startd import Activation
-from kettle.wire.work import Exited, Failed, Report
+from kettle.wire.work import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class Startd:
         self._telemetry = telemetry
         self._hurry: float | None = None
         """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
+        self.checkpoints: Final = Checkpoints(execute)
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self)
@@ -232,7 +234,16 @@ class Startd:
         """
         claim = self.machine.claims.get(report.claim)
         if claim is not None:
+            self.checkpoints.said(report, claim.key.secret)
             self.reporter.tell(claim.schedd, report)
+
+    def confirm(self, keys: Sequence[ReportKey]) -> None:
+        """
+        These reports are recorded: final ones are forgotten, and jobs whose checkpoints are saved go on.
+        """
+        self.reporter.confirm(keys)
+        for attempt, number in self.checkpoints.saved(keys):
+            self._tenancy.saved(attempt, number)
 
     def over(self, stored: StoredReport) -> None:
         """
@@ -241,6 +252,7 @@ class Startd:
         if stored.id in self._evictions:
             return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
         changes = attempts.over(self.machine, stored.report, moment())
+        self.checkpoints.over(stored.id)
         self.reporter.finish(_closing(stored, changes))
         self._trace(stored.report)
         self._tenancy.forget(stored.id)
@@ -294,6 +306,7 @@ class Startd:
         """
         claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
         self._tenancy.forget(attempt)
+        self.checkpoints.over(attempt)
         if claim is None or known is None:
             return
         report = attempts.obituary(claim, known, failed)

@@ -14,7 +14,7 @@ import msgspec
 
 from kettle.execution.attempt import AttemptId, JobSpec
 from kettle.execution.linux import signal_process, start_time
-from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Suspend, ToStartd
+from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend, ToStartd
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Attempt, Stop
 from kettle.startd.nursery import Nursery
@@ -118,6 +118,14 @@ class Tenancy:
         tenant.suspended = suspended
         if tenant.channel is not None and tenant.met:
             tenant.channel.send(Suspend() if suspended else Continue())
+
+    def saved(self, attempt: AttemptId, number: int) -> None:
+        """
+        The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is not None and tenant.channel is not None:
+            tenant.channel.send(Saved(number))
 
     def end(self, attempt: AttemptId, stop: Stop, *, limit: float) -> None:
         """

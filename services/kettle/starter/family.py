@@ -32,6 +32,14 @@ class Family:
         self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         """Of what set up the job's container."""
 
+    def successor(self, pid: int) -> "Family":
+        """
+        The family of the program's next life; what was used before is used by it too.
+        """
+        family = Family(pid, self._cgroup)
+        family.peak_kib, family._before = self.peak_kib, self._before
+        return family
+
     def signal(self, number: int) -> None:
         """
         Send a signal to every process.

@@ -2,6 +2,7 @@
 One job from its order to its final report: a state machine around `poll`, in a process of its own.
 """
 
+import math
 import os
 import select
 import socket
@@ -16,13 +17,14 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
-from kettle.execution.outputs import TooManyResultsError, collect
+from kettle.execution.outputs import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
-from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Suspend
+from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend
 from kettle.execution.quoting import QuotingError
-from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
+from kettle.starter.checkpoint import Checkpoint
 from kettle.starter.family import Family, nobody
+from kettle.starter.keeping import keep
 from kettle.starter.line import Line
 from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
@@ -58,8 +60,6 @@ if TYPE_CHECKING:
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
 _LONGEST_POLL_S: Final = 3600.0
-_FIRST_STORE_PAUSE_S: Final = 0.1
-_LAST_STORE_PAUSE_S: Final = 2.0
 
 
 def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
@@ -101,6 +101,7 @@ class Starter:
         self._measure_at = boottime() + _FIRST_MEASURE_S
         self._limits: list[tuple[float, Ending]] = []
         self._stillness = Stillness(self._report)
+        self._checkpoint = Checkpoint(self._job, self._report)
         self._sequence = order.spec.sequence
 
     def run(self) -> None:
@@ -120,10 +121,23 @@ class Starter:
 
     def _live(self) -> None:
         """
-        From an empty directory to the end of the job's main process.
+        From an empty directory to the end of the job's main process, by way of its checkpoints.
+        """
+        while self._launch():
+            assert self._family is not None
+            self._begin(self._family)
+            self._watch(self._family)
+            if not self._saved(self._family):
+                return
+
+    def _launch(self) -> bool:
+        """
+        Have a main process, the first one or the next; whether there is one.
         """
         try:
-            self._family = Family(self._start(), self._cgroup)
+            before = self._family
+            pid = self._start(again=before is not None)
+            self._family = before.successor(pid) if before is not None else Family(pid, self._cgroup)
         except ContainerError as error:
             self._ending = after_container(error)
         except TransferError as error:
@@ -136,9 +150,7 @@ class Starter:
             self._ending = after_preparing(error)
         except _EndedError:
             pass  # before it had begun
-        else:
-            self._begin(self._family)
-            self._watch(self._family)
+        return self._ending is None
 
     def _stumble(self, ending: Ending, error: Exception) -> None:
         """
@@ -150,20 +162,24 @@ class Starter:
 
     # -- before ------------------------------------------------------------------------------------------------------
 
-    def _start(self) -> int:
+    def _start(self, *, again: bool = False) -> int:
         """
-        The pid of the job's main process.
+        The pid of the job's main process; `again`: in the sandbox as it is.
         """
         path = self._sandbox.path
+        appends = again or any(file.saved and file.name == STDOUT for file in self._spec.inputs)
         contained = container_of(self._spec, self._job, path)
+        if not again:
+            self._prepare(but=None if contained is None else contained[1].brought())
+        elif self._container is not None:
+            self._container.clear()
         if contained is None:
-            self._prepare()
             program = program_of(self._spec, self._job, path)
             self._check()
-            return launch(program, self._cgroup)
+            return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
-        self._prepare(but=self._container.brought())
         program = program_of(self._spec, self._job, path, request.directory)
+        program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
             self._listen(nobody(self._cgroup), builder.fileno())
             self._check()
@@ -215,8 +231,9 @@ class Starter:
 
     def _begin(self, family: Family) -> None:
         self._limits = limits(self._job, self._spec.began, boottime())
-        self._started = self._report(Started(pid=family.pid, at=time.time()))
-        self._line.say(Said(self._started))
+        if self._started is None:
+            self._started = self._report(Started(pid=family.pid, at=time.time()))
+            self._line.say(Said(self._started))
         self._stillness.begin(family)
         self._repeat()
 
@@ -232,6 +249,25 @@ class Starter:
         finally:
             os.close(handle)
         family.reap()
+
+    def _saved(self, family: Family) -> bool:
+        """
+        Whether the program has ended with a checkpoint that is saved now, and is to be started again.
+        """
+        if self._ending is not None or not self._checkpoint.is_made(family.status):
+            return False
+        family.extinguish()
+        self._stillness.pause(family)
+        self._limits = limits(self._job, self._spec.began, math.inf)
+        usage = self._usage(family.cpu_seconds())
+        try:
+            self._ending = self._checkpoint.take(self._sandbox, self._before, usage)
+        except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
+            self._stumble(after_collecting(error), error)
+        while self._ending is None and not self._checkpoint.is_saved:
+            self._checkpoint.say(self._line)
+            self._round(family, -1, min(self._checkpoint.timeout_ms(), self._timeout_ms()))
+        return self._ending is None
 
     def _listen(self, family: Family, handle: int) -> None:
         """
@@ -281,6 +317,8 @@ class Starter:
                 case Continue():
                     self._stillness.resume(family)
                     self._repeat()
+                case Saved(number=number):
+                    self._checkpoint.confirm(number)
                 case Run():
                     pass  # said twice is said once
 
@@ -369,34 +407,9 @@ class Starter:
         stored = StoredReport(
             schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body), sandbox=kept
         )
-        self._store(stored)
+        keep(stored, self._spec.state, self._line, self._hello(), self._lifeline_fd, self._orphaned)
         self._line.say(Over(stored))
         self._line.close()
-
-    def _store(self, stored: StoredReport) -> None:
-        """
-        Nothing is lost on a full disk: the result waits here until there is room for it.
-        """
-        pause = _FIRST_STORE_PAUSE_S
-        while True:
-            try:
-                store(f"{self._spec.state}/reports", stored)
-            except OSError as error:
-                if pause == _FIRST_STORE_PAUSE_S:
-                    sys.stderr.write(f"the final report of {self._spec.id.name} waits: {error.strerror}\n")
-            else:
-                return
-            poll = select.poll()
-            if self._lifeline_fd >= 0:
-                poll.register(self._lifeline_fd, select.POLLIN)
-            self._line.register(poll)
-            ready = {fd for fd, _ in poll.poll(pause * 1000)}
-            if self._lifeline_fd in ready:
-                self._orphaned()
-            if self._line.fileno() in ready:
-                tuple(self._line.hear())  # whatever is ordered, the job is over
-            self._line.reconnect(self._hello())  # the next startd must not take us for dead
-            pause = min(2 * pause, _LAST_STORE_PAUSE_S)
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """
@@ -437,10 +450,12 @@ class Starter:
         The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
         """
         failed = ending.failed(usage)
-        if not (ran and self._job.is_saved and ending.runs_again):
+        results = self._checkpoint.unsaved
+        if not (ran and ending.runs_again and (self._job.is_saved or results is not None)):
             return failed, False
         try:
-            results = collect(self._sandbox, self._job, self._before, code=None)
+            if results is None:
+                results = collect(self._sandbox, self._job, self._before, code=Purpose.EVICTION)
         except Exception as error:  # noqa: BLE001 - as below
             self._stumble(ending, error)
             return failed, False

@@ -19,6 +19,8 @@ class Stillness:
         self._begun = False
         self._still = False
         self._at_once = False
+        self._told = False
+        """It was said that it stands still, and it will when it is started again."""
         """What prepares the job would stand still with a group that is frozen already: it does when the job runs."""
         self.said: Report | None = None
         """What was last said: to be said again and again, because a report that is not final may be lost."""
@@ -30,6 +32,15 @@ class Stillness:
         self._begun = True
         if self._at_once:
             self.suspend(family)
+
+    def pause(self, family: Family) -> None:
+        """
+        The program has ended and will be started again: in a group that is frozen nobody can start it.
+        """
+        self._begun = False
+        if self._still:
+            self.lift(family)
+            self._at_once = self._told = True
 
     def suspend(self, family: Family) -> None:
         """
@@ -46,7 +57,8 @@ class Stillness:
         Have everything go on.
         """
         self._at_once = False
-        if self._still:
+        if self._still or self._told:
+            self._told = False
             self.lift(family)
             self.said = self._report(Continued(at=time.time()))
 

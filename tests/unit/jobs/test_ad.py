@@ -6,10 +6,13 @@ from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.events import (
     ClusterSubmitted,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobEvent,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -41,6 +44,13 @@ def after(*events: JobEvent, proc: int = 0) -> Ad:
 
 def part(ad: Ad, *names: str) -> dict[str, object]:
     return {name: ad[name] for name in names}
+
+
+def found(ad: Ad, *names: str) -> dict[str, object]:
+    """
+    Those of the attributes that are there.
+    """
+    return {name: ad[name] for name in names if name in ad}
 
 
 def test_submission_makes_the_ad() -> None:
@@ -280,3 +290,38 @@ def test_a_suspended_job_has_a_status_of_its_own() -> None:
         assert {"JobStatus": status, "LastSuspensionTime": 0, "CumulativeSuspensionTime": 10} == part(
             ad, "JobStatus", "LastSuspensionTime", "CumulativeSuspensionTime"
         )
+
+
+def test_a_disconnected_job_runs_and_says_since_when() -> None:
+    """Each time that it is reached again counts; no end of the attempt leaves the date behind."""
+    silent = JobDisconnected(attempt=1, reason="it is silent")
+    ad = after(ASSIGNED, STARTED, silent)
+    names = ("JobStatus", "JobDisconnectedDate", "JobCurrentReconnectAttempt")
+    assert {"JobStatus": 2, "JobDisconnectedDate": QUEUED + 30, "JobCurrentReconnectAttempt": 1} == part(
+        ad, *names
+    )
+    again = after(ASSIGNED, STARTED, silent, JobReconnected(attempt=1), silent, JobReconnected(attempt=1))
+    assert {"JobStatus": 2, "NumJobReconnects": 2} == found(again, *names, "NumJobReconnects")
+    lost = after(ASSIGNED, STARTED, silent, JobVacated(attempt=1, code=1008, reason="gone"))
+    assert {"JobStatus": 1, "VacateReasonCode": 1008} == found(lost, *names, "VacateReasonCode")
+
+
+def test_checkpoints_are_counted_over_all_attempts() -> None:
+    """The first has the number 0; the time that execution may take begins anew with each."""
+    first = JobCheckpointed(attempt=1, number=1, at=77.9, usage=Usage(sent=10))
+    ad = after(ASSIGNED, STARTED, first)
+    names = ("NumCkpts", "CheckpointNumber", "LastCkptTime", "BytesSent", "TransferOutFinished")
+    assert {
+        "NumCkpts": 1, "CheckpointNumber": 0, "LastCkptTime": 77, "BytesSent": 10.0, "TransferOutFinished": QUEUED + 30,
+    } == part(ad, *names)  # fmt: skip
+    second = JobCheckpointed(attempt=2, number=1, at=99.0, usage=Usage(sent=5))
+    ad = after(ASSIGNED, STARTED, first, second)
+    assert {"NumCkpts": 2, "CheckpointNumber": 1, "BytesSent": 15.0} == part(ad, *names[:2], "BytesSent")
+
+
+def test_a_job_that_waits_after_a_failed_start_says_until_when() -> None:
+    """And how often it had to."""
+    ad = after(ASSIGNED, JobVacated(attempt=1, code=1034, reason="refused", cool_down=20.0))
+    assert {"JobCoolDownExpiration": QUEUED + 40, "NumJobCoolDowns": 1} == part(
+        ad, "JobCoolDownExpiration", "NumJobCoolDowns"
+    )

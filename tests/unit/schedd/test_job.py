@@ -5,12 +5,15 @@ import pytest
 from kettle.schedd.domain.job import (
     Assign,
     Begin,
+    Checkpoint,
     Command,
     Continue,
+    Disconnect,
     End,
     Finish,
     Hold,
     Job,
+    Reconnect,
     Refused,
     Release,
     Remove,
@@ -20,10 +23,13 @@ from kettle.schedd.domain.job import (
 )
 from kettle.wire.events import (
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobEvent,
     JobHeld,
+    JobReconnected,
     JobStarted,
     JobSuspended,
     JobVacated,
@@ -148,25 +154,26 @@ def test_attempts_count_from_one() -> None:
     assert not any(isinstance(event, JobCompleted) for event in events)
 
 
-def failed(*codes: int) -> Job:
+def failed(*codes: int, began: bool = False) -> Job:
     """
-    A job whose attempts ended with these codes.
+    A job whose attempts ended with these codes, before or after their program had begun.
     """
     job = Job()
     for number, code in enumerate(codes, start=1):
         claim = f"c{number}"
-        for command in (Assign(claim, "s", "m"), End(number, claim, code, "r")):
+        commands: list[Command] = [Assign(claim, "s", "m"), End(number, claim, code, "r", cool_down=20.0)]
+        for command in commands if not began else [commands[0], Begin(number, claim, 1, 1.0), commands[1]]:
             for event in decide(job, command):
                 job = evolve(job, event)
     return job
 
 
-def test_a_job_that_fails_again_and_again_waits_longer_and_longer() -> None:
+def test_a_job_whose_start_fails_waits_and_each_time_longer() -> None:
     """
-    The first failure costs no time; machines that drain, and people, do not count as failures.
+    Machines that drain, and people, do not count as failures.
     """
-    assert [0.0, 0.5, 1.0, 2.0] == [failed(*[1007] * n).cooling for n in (1, 2, 3, 4)]
-    assert 300.0 == failed(*[1007] * 40).cooling
+    assert [20.0, 40.0, 80.0, 160.0, 300.0] == [failed(*[1034] * n).cooling for n in (1, 2, 3, 4, 5)]
+    assert 300.0 == failed(*[1007] * 2000).cooling
     assert 0.0 == failed(1007, 1007, 1013).cooling
     job = failed(1007, 1007, 1007)
     for command in (hold, release):
@@ -201,3 +208,65 @@ def test_no_suspension_outlasts_its_attempt(command: Command) -> None:
     assert not job.suspended
     assert [] == decide(job, Continue(1, "c", 4.0))
     assert [] == decide(job, Suspend(1, "c", 3, 5.0))
+
+
+def test_a_job_that_ran_waits_only_when_it_fails_again() -> None:
+    """
+    One mishap of a running job costs no time; the second in a row is taken for a failure.
+    """
+    assert [0.0, 40.0] == [failed(*[1007] * n, began=True).cooling for n in (1, 2)]
+
+
+silent, back = Disconnect(1, "c", "it does not answer"), Reconnect(1, "c")
+
+
+def test_a_silent_machine_is_told_of_once_and_its_answer_too() -> None:
+    """
+    Only of a job whose program runs; and the job runs all the time.
+    """
+    assert [] == decide(given(assign), silent)
+    running = given(assign, begin)
+    assert [] == decide(running, back)
+    assert [JobDisconnected(attempt=1, reason="it does not answer")] == decide(running, silent)
+
+    disconnected = given(assign, begin, silent)
+    assert ("running", True, []) == (
+        disconnected.status,
+        disconnected.disconnected,
+        decide(disconnected, silent),
+    )
+    assert [JobReconnected(attempt=1)] == decide(disconnected, back)
+    assert not given(assign, begin, silent, back).disconnected
+    assert [JobReconnected(attempt=1)] == decide(given(assign, begin, silent, hold), back)
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        (finish(), [JobReconnected, JobCompleted]),
+        (end, [JobReconnected, JobVacated]),
+        (End(1, "c", 1008, "no contact"), [JobVacated]),
+        (Checkpoint(1, "c", 1, 3.0, Usage()), [JobReconnected, JobCheckpointed]),
+    ],
+)
+def test_a_report_ends_a_silence(said: Command, kinds: list[type]) -> None:
+    """
+    What the machine tells of itself shows that it is there; the end of its lease shows the opposite.
+    """
+    disconnected = given(assign, begin, silent)
+    assert kinds == [type(event) for event in decide(disconnected, said)]
+    assert not given(assign, begin, silent, said).disconnected
+
+
+def test_a_checkpoint_is_recorded_once() -> None:
+    """
+    By its number, which begins anew with each attempt; the job runs on.
+    """
+    first, second = Checkpoint(1, "c", 1, 3.0, Usage()), Checkpoint(1, "c", 2, 4.0, Usage())
+    running = given(assign, begin, first)
+    assert ("running", []) == (running.status, decide(running, first))
+    assert [JobCheckpointed(attempt=1, number=2, at=4.0)] == decide(running, second)
+    again = given(assign, begin, first, end, Assign("d", "s", "m"), Begin(2, "d", 1, 1.0))
+    assert [JobCheckpointed(attempt=2, number=1, at=5.0)] == decide(
+        again, Checkpoint(2, "d", 1, 5.0, Usage())
+    )

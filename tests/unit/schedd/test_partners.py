@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from kettle.eventsourcing.log import FencedError
@@ -47,7 +48,13 @@ async def partners(log: MemoryLog) -> AsyncGenerator[Partners, None]:
         secrets = ClaimSecrets(bytes(32))
         shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
-        yield Partners(ledger, claims, shadows, Policies(ledger, shadows, settings), max_failures=1)
+        yield Partners(
+            ledger,
+            claims,
+            shadows,
+            Policies(ledger, shadows, settings),
+            msgspec.structs.replace(settings, max_failures=1),
+        )
 
 
 async def test_an_owner_says_of_a_job_that_it_never_had_that_it_is_over() -> None:

@@ -108,7 +108,9 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
         shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
         claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
         policies = Policies(ledger, shadows, settings)
-        yield Schedd(ledger, policies, Partners(ledger, claims, shadows, policies, max_failures=9))
+        yield Schedd(
+            ledger, policies, Partners(ledger, claims, shadows, policies, ScheddSettings(max_failures=9))
+        )
         shadows.close()
         committing.cancel()
 

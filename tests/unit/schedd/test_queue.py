@@ -190,7 +190,7 @@ def test_a_cooling_job_is_offered_when_its_time_has_come() -> None:
     recorder.apply("cluster/1", cluster(1, [[]], []))
     for number in (1, 2):
         recorder.run(job, f"c{number}")
-        command = End(number, f"c{number}", 1007, "the starter died")
+        command = End(number, f"c{number}", 1007, "the starter died", cool_down=20.0)
         recorder.apply(job_stream(job), *decide(recorder.queue.jobs[job].job, command))
 
     for queue in (recorder.restored(), recorder.queue):

@@ -10,9 +10,12 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -287,3 +290,53 @@ def test_suspended_and_continued() -> None:
     assert "Job was suspended.\n\tNumber of processes actually suspended: 3\n...\n" in text
     assert "Job was unsuspended.\n...\n" in text
     assert [3] == [event.processes for event in parse(text) if isinstance(event, Suspended)]
+
+
+def test_a_machine_that_does_not_answer_and_answers_again() -> None:
+    """The log names the slot and its address, and goes on as if nothing had been."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED)
+    lines = shard.feed(
+        STARTED, JobDisconnected(attempt=1, reason="it is silent"), JobReconnected(attempt=1), DONE
+    )
+    assert ["001", "022", "023", "005"] == numbers(lines)
+    text = "".join(line.text for line in lines)
+    where = "slot1_1@ep <0.0.0.0:0?alias=ep>"
+    assert (
+        f" Job disconnected, attempting to reconnect\n    it is silent\n    Trying to reconnect to {where}\n"
+        in text
+    )
+    assert (
+        " Job reconnected to slot1_1@ep\n    startd address: <0.0.0.0:0?alias=ep>\n    starter address: <"
+        in text
+    )
+
+
+def test_a_machine_that_is_not_heard_of_again() -> None:
+    """Instead of an eviction the log says that the job is rescheduled; what ended otherwise is evicted."""
+    lost = JobVacated(attempt=1, code=1008, reason="the lease ran out")
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED)
+    lines = shard.feed(JobDisconnected(attempt=1, reason="it is silent"), lost)
+    assert ["022", "024"] == numbers(lines)
+    last = " Job reconnection failed\n    the lease ran out\n    Can not reconnect to slot1_1@ep, rescheduling job\n"
+    assert last in lines[1].text
+    assert ["001", "004"] == numbers(shard.feed(ASSIGNED, STARTED, lost))
+
+
+def test_a_checkpoint() -> None:
+    """The log tells what was used up to then, and how large the checkpoint is."""
+    shard = Shard()
+    shard.feed(cluster(), ASSIGNED, STARTED)
+    usage = Usage(user_cpu=61.5, system_cpu=2.0, sent=1024)
+    (line,) = shard.feed(JobCheckpointed(attempt=1, number=1, usage=usage))
+    assert (
+        """\
+ Job was checkpointed.
+\tUsr 0 00:01:01, Sys 0 00:00:02  -  Run Remote Usage
+\tUsr 0 00:00:00, Sys 0 00:00:00  -  Run Local Usage
+\t1024  -  Run Bytes Sent By Job For Checkpoint
+...
+"""
+        in line.text
+    )

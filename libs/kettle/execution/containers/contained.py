@@ -26,7 +26,7 @@ from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
 from kettle.execution.nvidia import nodes
 from kettle.execution.process import Program
-from kettle.execution.sandbox import acting_as
+from kettle.execution.sandbox import acting_as, remove_tree
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "machine"}),
@@ -106,6 +106,13 @@ class Contained:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def clear(self) -> None:
+        """
+        Take away what was made for the container, to make it again.
+        """
+        self.finish()
+        remove_tree(f"{self._sandbox}/{AREA}")
 
     def _made(self, policy: ContainerPolicy, program: Program) -> tuple[Box, int]:
         try:

@@ -218,6 +218,15 @@ class Continued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     at: float = 0.0
 
 
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="saved"):
+    """The job's checkpoint is in the spool, and its program is started again."""
+
+    number: Number
+    """Counts the checkpoints of this attempt from 1."""
+    at: float = 0.0
+    usage: Usage = Usage()
+
+
 class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="finished"):
     """The job is done; its output files are in place."""
 
@@ -253,7 +262,7 @@ class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     job: JobId
     attempt: int
     claim: str
-    news: Began | Suspended | Continued | Finished | Ended | Used
+    news: Began | Suspended | Continued | Saved | Finished | Ended | Used
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -127,7 +127,9 @@ class Activated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deactivation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """End an attempt; the claim stays. `hard` skips the soft kill signal."""
+    """
+    End an attempt; the claim stays. `hard` skips the soft kill signal; with `hold` the code is a HoldReasonCode.
+    """
 
     key: ClaimKey
     job: JobId
@@ -135,6 +137,7 @@ class Deactivation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     code: int
     reason: str
     hard: bool = False
+    hold: bool = False
 
 
 class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -59,6 +59,31 @@ class JobContinued(Event, frozen=True, tag="job.continued/1"):
     """On the worker's clock, seconds since the epoch."""
 
 
+class JobDisconnected(Event, frozen=True, tag="job.disconnected/1"):
+    """The machine of this attempt does not answer; until its lease is over the attempt may go on there, unseen."""
+
+    attempt: int
+    reason: str = ""
+
+
+class JobReconnected(Event, frozen=True, tag="job.reconnected/1"):
+    """The machine answers again, and the attempt has gone on."""
+
+    attempt: int
+
+
+class JobCheckpointed(Event, frozen=True, tag="job.checkpointed/1"):
+    """The program ended with its checkpoint's exit code and what it left is saved: its next attempt goes on from there."""
+
+    attempt: int
+    number: int
+    """Counts the checkpoints of this attempt from 1."""
+    at: float = 0.0
+    """When the program ended, on the worker's clock, seconds since the epoch."""
+    usage: Usage = Usage()
+    """Of this attempt so far; `sent` are the bytes of this checkpoint."""
+
+
 class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     """
     The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode, or HoldReasonCode (below 1000)
@@ -77,6 +102,8 @@ class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     at: float = 0.0
     """When the process exited by itself, on the worker's clock, seconds since the epoch; 0 if it did not."""
     subcode: int = 0
+    cool_down: float = 0.0
+    """Seconds that the job is not to be started again, because its start failed."""
 
     @property
     def exited(self) -> bool:
@@ -123,6 +150,9 @@ JobEvent = (
     | JobStarted
     | JobSuspended
     | JobContinued
+    | JobDisconnected
+    | JobReconnected
+    | JobCheckpointed
     | JobVacated
     | JobCompleted
     | JobHeld

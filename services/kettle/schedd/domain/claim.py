@@ -42,6 +42,8 @@ class Contact(msgspec.Struct):
     seen: float = 0.0
     sent: float = 0.0
     sent_before: float = 0.0
+    missed: int = 0
+    """Questions that were not answered since the last answer."""
 
     def deadline(self, now: float, lease: float) -> float | None:
         """The moment on the worker's clock to be named in a renewal sent now; None if its clock is not known yet."""
@@ -49,7 +51,7 @@ class Contact(msgspec.Struct):
 
     def hear(self, clock: float, now: float) -> None:
         """An answer came that carried the worker's clock."""
-        self.clock, self.seen = clock, now
+        self.clock, self.seen, self.missed = clock, now, 0
 
 
 class Leases:
@@ -92,6 +94,17 @@ class Leases:
         """Startds whose claims are certainly dead: they had no renewal for a lease and a margin."""
         limit = self.lease + self.margin
         return [s for s in startds if (c := self._contacts.get(s)) is not None and now - c.sent > limit]
+
+    def missed(self, startd: str) -> int:
+        """One more question that was not answered; how many there are since the last answer."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.missed += 1
+        return contact.missed
+
+    def is_silent(self, startd: str) -> bool:
+        """Whether the last question to this startd was not answered."""
+        contact = self._contacts.get(startd)
+        return contact is not None and contact.missed > 0
 
     def suspect(self, claims: Iterable[str], reported: Iterable[str]) -> list[str]:
         """

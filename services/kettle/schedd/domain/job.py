@@ -17,10 +17,13 @@ import msgspec
 
 from kettle.wire.events import (
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobEvent,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -31,8 +34,10 @@ from kettle.wire.events import (
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
 
-COOL_DOWN = 0.5
 LONGEST_COOL_DOWN = 300.0
+
+RECONNECT_FAILED = 1008
+"""The VacateReasonCode of an attempt whose machine was not heard of before its lease was over."""
 
 MAY_REPEAT = frozenset({1002, 1003, 1006, 1007, 1024, *range(1026, 1037)})
 """VacateReasonCodes of attempts that failed before or around the job, and might do so again within milliseconds."""
@@ -54,11 +59,12 @@ class Job(msgspec.Struct, frozen=True):
     """HoldReasonCode while it is held."""
     suspended: bool = False
     """Its newest attempt stands still; the job counts as running."""
-
-    @property
-    def cooling(self) -> float:
-        """Seconds that the job waits before its next attempt: none after a first failure, then longer and longer."""
-        return 0.0 if self.failures < 2 else min(COOL_DOWN * 2.0 ** (self.failures - 2), LONGEST_COOL_DOWN)
+    disconnected: bool = False
+    """The machine of its newest attempt does not answer."""
+    checkpoint: int = 0
+    """Number of the newest checkpoint of the newest attempt, 0 before the first."""
+    cooling: float = 0.0
+    """Seconds that the job waits before its next attempt, because the last one failed around its start."""
 
     @property
     def runnable(self) -> bool:
@@ -109,6 +115,31 @@ class Continue(msgspec.Struct, frozen=True):
     at: float
 
 
+class Disconnect(msgspec.Struct, frozen=True):
+    """The machine of the attempt does not answer any more."""
+
+    attempt: int
+    claim: str
+    reason: str
+
+
+class Reconnect(msgspec.Struct, frozen=True):
+    """It answers again, and has the attempt."""
+
+    attempt: int
+    claim: str
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The worker says: what the job has done so far is saved, and it goes on."""
+
+    attempt: int
+    claim: str
+    number: int
+    at: float
+    usage: Usage
+
+
 class Finish(msgspec.Struct, frozen=True):
     """The worker says: the job ran to its end, and its output is in place."""
 
@@ -138,6 +169,8 @@ class End(msgspec.Struct, frozen=True):
     exit_signal: int | None = None
     at: float = 0.0
     """With one of these two the program ran to its end, at that time, and the job's policy keeps it in the queue."""
+    cool_down: float = 0.0
+    """Seconds that the job waits if its start failed for a reason that may repeat; doubled with each such failure."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -163,7 +196,7 @@ class Remove(msgspec.Struct, frozen=True):
     by: str
 
 
-Heard = Begin | Suspend | Continue | Finish | End
+Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Finish | End
 Command = Assign | Heard | Hold | Release | Remove
 
 _STAYS = frozenset({0, 1, 16})
@@ -175,7 +208,7 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
     match command:
         case Assign():
             return _assign(job, command)
-        case Begin() | Suspend() | Continue() | Finish() | End():
+        case Begin() | Suspend() | Continue() | Disconnect() | Reconnect() | Checkpoint() | Finish() | End():
             return _hear(job, command)
         case Hold() | Release() | Remove():
             return _act(job, command)
@@ -202,24 +235,56 @@ def _hear(job: Job, command: Heard) -> list[JobEvent]:
             return [JobSuspended(attempt=attempt, processes=processes, at=at)] if tells else []
         case Continue(attempt=attempt, at=at):
             return [JobContinued(attempt=attempt, at=at)] if job.suspended else []
+        case Disconnect(attempt=attempt, reason=reason):
+            tells = job.status == "running" and job.began and not job.disconnected
+            return [JobDisconnected(attempt=attempt, reason=reason)] if tells else []
+        case Reconnect():
+            return _reconnected(job)
+        case Checkpoint():
+            return _checkpointed(job, command)
+        case Finish() | End():
+            return _over(job, command)
+        case _:
+            assert_never(command)
+
+
+def _reconnected(job: Job) -> list[JobEvent]:
+    return [JobReconnected(attempt=job.attempt)] if job.disconnected else []
+
+
+def _checkpointed(job: Job, command: Checkpoint) -> list[JobEvent]:
+    if command.number <= job.checkpoint:
+        return []
+    saved = JobCheckpointed(
+        attempt=command.attempt, number=command.number, at=command.at, usage=command.usage
+    )
+    return [*_reconnected(job), saved]
+
+
+def _over(job: Job, command: Finish | End) -> list[JobEvent]:
+    """The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end."""
+    heard = _reconnected(job) if isinstance(command, Finish) or command.code != RECONNECT_FAILED else []
+    match command:
         case Finish() if job.status == "removed":
             return [
+                *heard,
                 JobVacated(
                     attempt=command.attempt, code=1023, reason="the job had been removed", usage=command.usage
-                )
+                ),
             ]
         case Finish():
             return [
+                *heard,
                 JobCompleted(
                     attempt=command.attempt,
                     exit_code=command.exit_code,
                     exit_signal=command.exit_signal,
                     at=command.at,
                     usage=command.usage,
-                )
+                ),
             ]
         case End():
-            return _end(job, command)
+            return [*heard, *_end(job, command)]
         case _:
             assert_never(command)
 
@@ -235,10 +300,20 @@ def _end(job: Job, command: End) -> list[JobEvent]:
         exit_code=command.exit_code,
         exit_signal=command.exit_signal,
         at=command.at,
+        cool_down=_cool_down(job, command) if not hold else 0.0,
     )
     if not hold:
         return [vacated]
     return [vacated, JobHeld(code=command.code, subcode=command.subcode, reason=command.reason)]
+
+
+def _cool_down(job: Job, command: End) -> float:
+    """None for the first mishap of one that ran: that was no failure of its start."""
+    if command.code not in MAY_REPEAT or job.status not in {"running", "idle"}:
+        return 0.0
+    if job.began and not job.failures:
+        return 0.0
+    return min(command.cool_down * 2.0 ** min(job.failures, 30), LONGEST_COOL_DOWN)
 
 
 def _act(job: Job, command: Hold | Release | Remove) -> list[JobEvent]:
@@ -269,6 +344,10 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, began=True)
         case JobSuspended() | JobContinued():
             return msgspec.structs.replace(job, suspended=isinstance(event, JobSuspended))
+        case JobDisconnected() | JobReconnected():
+            return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
+        case JobCheckpointed():
+            return msgspec.structs.replace(job, checkpoint=event.number)
         case _:
             return _evolve_further(job, event)
 
@@ -280,13 +359,21 @@ def _evolve_further(job: Job, event: JobVacated | JobCompleted | JobHeld | JobRe
         case JobVacated():
             status = "idle" if job.status == "running" else job.status
             failures = job.failures + 1 if event.code in MAY_REPEAT else 0
-            return msgspec.structs.replace(job, status=status, claim="", began=False, failures=failures)
+            return msgspec.structs.replace(
+                job,
+                status=status,
+                claim="",
+                began=False,
+                failures=failures,
+                disconnected=False,
+                cooling=event.cool_down,
+            )
         case JobCompleted():
-            return msgspec.structs.replace(job, status="completed", claim="")
+            return msgspec.structs.replace(job, status="completed", claim="", disconnected=False)
         case JobHeld():
             return msgspec.structs.replace(job, status="held", hold_code=event.code)
         case JobReleased():
-            return msgspec.structs.replace(job, status="idle", failures=0, hold_code=0)
+            return msgspec.structs.replace(job, status="idle", failures=0, hold_code=0, cooling=0.0)
         case JobRemoved():
             return msgspec.structs.replace(job, status="removed", hold_code=0)
         case _:

@@ -26,10 +26,13 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDisconnected,
     JobEvent,
     JobHeld,
+    JobReconnected,
     JobReleased,
     JobRemoved,
     JobStarted,
@@ -141,6 +144,8 @@ class Queue:
         """Submitter -> status -> number of jobs."""
         self.measured: dict[JobId, Usage] = {}
         """What live attempts use, as their workers have last said. It is not recorded: a restart forgets it."""
+        self.reconnecting: dict[JobId, int] = {}
+        """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
         self._significant = tuple(significant)
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -157,8 +162,12 @@ class Queue:
         return lambda job: self._now(job, made(job.proc, self.schedd))
 
     def _now(self, job: JobId, submitted: Ad) -> Ad:
-        usage = self.measured.get(job)
-        return {**submitted, **self.jobs[job].changed, **(in_use(usage) if usage is not None else {})}
+        ad: Ad = {**submitted, **self.jobs[job].changed}
+        if (usage := self.measured.get(job)) is not None:
+            ad |= in_use(usage)
+        if (tries := self.reconnecting.get(job)) is not None:
+            ad["JobCurrentReconnectAttempt"] = tries
+        return ad
 
     def owner(self, job: JobId) -> str:
         """Whose job it is."""
@@ -255,6 +264,9 @@ class Queue:
                 | JobStarted()
                 | JobSuspended()
                 | JobContinued()
+                | JobDisconnected()
+                | JobReconnected()
+                | JobCheckpointed()
                 | JobVacated()
                 | JobCompleted()
                 | JobHeld()
@@ -309,6 +321,8 @@ class Queue:
         entry = Entry(evolve(before.job, event), changed)
         if isinstance(event, JobAssigned | JobVacated | JobCompleted):
             self.measured.pop(job, None)
+        if not entry.job.disconnected:
+            self.reconnecting.pop(job, None)
         self._leave(job, before.job)
         if entry.job.over:
             del self.jobs[job]

@@ -109,6 +109,17 @@ def limit(ad: Ad, name: str, most: int) -> int:
     return min(most, int(value * (1 << 20)))
 
 
+def is_graceful(ad: Ad, *, default: bool) -> bool:
+    """
+    Whether a job that is removed, held or vacated is given time to end (WantGracefulRemoval).
+    """
+    try:
+        value = evaluate_attribute("WantGracefulRemoval", ClassAd.from_wire(ad), None, NOTHING)
+    except EvaluationFailed:
+        return default
+    return value != 0 if isinstance(value, bool | int | float) else default
+
+
 def stranger(ad: Ad, account: str) -> str:
     """
     Why a job of this owner cannot be looked after by a shadow that acts as `account`; empty if it can.

@@ -114,7 +114,8 @@ def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change
     running = claim.attempt if claim is not None else None
     if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
         return []
-    return stop_attempt(claim, Stop(command.code, command.reason, command.hard), now)
+    stop = Stop(command.code, command.reason, command.hard, hold=command.hold)
+    return stop_attempt(claim, stop, now)
 
 
 def stop_attempt(claim: Claim, stop: Stop, now: Now) -> list[Change]:

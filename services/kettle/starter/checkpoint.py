@@ -1,0 +1,100 @@
+"""
+Self-checkpoints of one job: it ends with a code of its own, what it left is saved, and it is started again.
+
+While a checkpoint is being fetched nothing of the job runs, so that the files stay what they are.  The report is said
+again and again until somebody has it: the starter asks nobody whether there is a startd.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle.execution.jobad import JobAd
+from kettle.execution.linux import boottime
+from kettle.execution.outputs import Purpose, Results, collect
+from kettle.execution.protocol import Said
+from kettle.execution.sandbox import Mark, Sandbox
+from kettle.starter.line import Line
+from kettle.starter.verdict import Ending
+from kettle.wire.events.job import Usage
+from kettle.wire.work import Body, Checkpointed, Report
+
+FAILED_TO_CHECKPOINT: Final = 36
+_FIRST_REPEAT_S: Final = 1.0
+_LAST_REPEAT_S: Final = 60.0
+
+
+class Checkpoint:
+    """
+    The newest checkpoint of a job.  `report` makes a report of what it is told.
+    """
+
+    def __init__(self, job: JobAd, report: Callable[[Body], Report]) -> None:
+        self._job = job
+        self._report = report
+        self._code = job.checkpoint_code
+        self._number = 0
+        self._said: Report | None = None
+        self._pause = _FIRST_REPEAT_S
+        self._repeat_at = 0.0
+        self.unsaved: Results | None = None
+        """What is to be saved and is not yet, as far as we know."""
+
+    @property
+    def is_saved(self) -> bool:
+        """
+        Whether the job may go on.
+        """
+        return self.unsaved is None
+
+    def is_made(self, status: int | None) -> bool:
+        """
+        Whether the wait status of the program says that there is one.
+        """
+        return status is not None and os.waitstatus_to_exitcode(status) == self._code
+
+    def take(self, sandbox: Sandbox, before: dict[str, Mark], usage: Usage) -> Ending | None:
+        """
+        Look at what is to be saved; why there is nothing to save, if the job did not make it.
+
+        Raises what `collect` does.
+        """
+        self._number += 1
+        results = collect(sandbox, self._job, before, code=Purpose.CHECKPOINT)
+        if results.missing:
+            names = ", ".join(results.missing)
+            return Ending(
+                hold=True,
+                code=FAILED_TO_CHECKPOINT,
+                reason=f"the job did not make {names} for its checkpoint",
+            )
+        self.unsaved = results
+        usage = msgspec.structs.replace(usage, sent=results.sent)
+        made = Checkpointed(number=self._number, at=time.time(), usage=usage, outputs=results.files)
+        self._said, self._pause, self._repeat_at = self._report(made), _FIRST_REPEAT_S, boottime()
+        return None
+
+    def say(self, line: Line) -> None:
+        """
+        Tell the startd, if it is time to do so (again).
+        """
+        if self._said is not None and boottime() >= self._repeat_at:
+            self._repeat_at = boottime() + self._pause
+            self._pause = min(2 * self._pause, _LAST_REPEAT_S)
+            line.say(Said(self._said))
+
+    def timeout_ms(self) -> int:
+        """
+        When it is time.
+        """
+        return int(max(0.0, self._repeat_at - boottime()) * 1000) + 1
+
+    def confirm(self, number: int) -> None:
+        """
+        It is saved.
+        """
+        if number == self._number:
+            self.unsaved = None

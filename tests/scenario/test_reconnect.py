@@ -1,0 +1,121 @@
+"""
+A machine that goes away: the job's owner sees it, and within the lease nothing else happens.
+"""
+
+import asyncio
+import signal
+from contextlib import aclosing
+from pathlib import Path
+
+from kettle.client import select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.userlog import parse
+from kettle.wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
+from kettle.wire.jobs import JobId
+
+from .evidence import Evidence, flaws
+
+WITHIN_S = 90.0
+LONG_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 20.0}}
+SHORT_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 6.0}}
+
+
+def logged(path: Path) -> list[int]:
+    """
+    The numbers of the events in a job event log, from the first start on and without 006.
+    """
+    numbers = [event.number for event in parse(path.read_text())]
+    return [number for number in numbers if number not in {0, 6}]
+
+
+async def job_ends_in_log(path: Path) -> list[int]:
+    """
+    The same, when the log says that the job has ended.
+    """
+    while 5 not in (numbers := logged(path)):
+        await asyncio.sleep(0.05)
+    return numbers
+
+
+def recorded(told: list[Event], *kinds: type[Event]) -> list[str]:
+    return [type(event).__name__ for event in told if isinstance(event, kinds)]
+
+
+async def until(pool: ThrowawayPool, job: JobId, kind: type[Event]) -> None:
+    async with aclosing(pool.client.follow(job)) as events:
+        async for event in events:
+            if isinstance(event.event, kind):
+                return
+
+
+async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
+    tmp_path: Path, template: Path, evidence: Evidence
+) -> None:
+    """
+    The log says 022 and 023, the ad says since when and how often, and the job runs once.
+    """
+    async with (
+        throwaway_pool(tmp_path, cpus=1, template=template, settings=LONG_LEASE) as pool,
+        asyncio.timeout(WITHIN_S),
+    ):
+        description = f"log = job.log\n{evidence.sweep([8.0])}"
+        job = JobId((await pool.client.submit(description, cwd=evidence.work)).cluster, 0)
+        await until(pool, job, JobStarted)
+        pool.kill("startd", signal.SIGSTOP)
+        await until(pool, job, JobDisconnected)
+        (away,) = await pool.client.jobs(select(job))
+        pool.kill("startd", signal.SIGCONT)
+        await until(pool, job, JobReconnected)
+        (back,) = await pool.client.jobs(select(job))
+        await pool.client.wait(select(job))
+        told = [event.event for event in await pool.client.events(job)]
+        numbers = await job_ends_in_log(evidence.work / "job.log")
+        while not (done := await pool.client.history(select(job))):
+            await asyncio.sleep(0.05)
+        audit = await pool.log_check()
+
+    assert (2, True, True) == (
+        away["JobStatus"],
+        isinstance(away["JobDisconnectedDate"], int),
+        away["JobCurrentReconnectAttempt"] in range(1, 20),
+    )
+    assert (2, 1, False) == (back["JobStatus"], back["NumJobReconnects"], "JobDisconnectedDate" in back)
+    assert (1, 1) == (done[0]["NumJobReconnects"], done[0]["NumJobStarts"])
+    assert ["JobDisconnected", "JobReconnected"] == recorded(
+        told, JobDisconnected, JobReconnected, JobVacated
+    )
+    assert [1, 22, 23, 5] == numbers
+    assert ({}, {0: 1}, []) == (evidence.overlaps(), evidence.runs(), evidence.wrong_results(1))
+    assert audit.clean, audit.said
+
+
+async def test_a_machine_that_stays_away_loses_its_job(
+    tmp_path: Path, template: Path, evidence: Evidence
+) -> None:
+    """
+    When the lease is over, and not before, the log says 024 and the job runs again; what ran has ended by then.
+    """
+    async with (
+        throwaway_pool(tmp_path, cpus=1, template=template, settings=SHORT_LEASE) as pool,
+        asyncio.timeout(WITHIN_S),
+    ):
+        description = f"log = job.log\n{evidence.sweep([9.0])}"
+        job = JobId((await pool.client.submit(description, cwd=evidence.work)).cluster, 0)
+        await until(pool, job, JobStarted)
+        pool.kill("startd", signal.SIGSTOP)
+        await until(pool, job, JobVacated)
+        (idle,) = await pool.client.jobs(select(job))
+        pool.kill("startd", signal.SIGCONT)
+        await pool.client.wait(select(job))
+        told = await pool.client.events(job)
+        numbers = await job_ends_in_log(evidence.work / "job.log")
+        audit = await pool.log_check()
+
+    assert (1, 1008, 1) == (idle["JobStatus"], idle["VacateReasonCode"], idle["NumVacates"])
+    assert [] == flaws(told)
+    assert ["JobAssigned", "JobDisconnected", "JobVacated", "JobAssigned"] == recorded(
+        [event.event for event in told], JobAssigned, JobDisconnected, JobReconnected, JobVacated
+    )
+    assert [1, 22, 24, 1, 5] == numbers
+    assert ({}, {0: 2}, []) == (evidence.overlaps(), evidence.runs(), evidence.wrong_results(1))
+    assert audit.clean, audit.said
