@@ -12,6 +12,7 @@ from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.schedd.adverts import Adverts
 from kettle.schedd.claims import Claims
+from kettle.schedd.deferrals import Deferrals
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.partners import Partners
@@ -53,8 +54,11 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             ledger.cool(job)
         claims.settle_idle()
         policies = Policies(ledger, shadows, settings)
+        deferrals = Deferrals(ledger, adverts.urge)
+        ledger.on_change(deferrals.note)
         loops = [
             tasks.create_task(policies.run(), name="policies"),
+            tasks.create_task(deferrals.run(), name="deferrals"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
         ]

@@ -35,6 +35,7 @@ from kettle.starter.verdict import (
     after_mishap,
     after_preparing,
     after_transfer,
+    after_waiting,
     limits,
     lost_lease,
     out_of_disk,
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
 _LONGEST_POLL_S: Final = 3600.0
+_LONGEST_WAIT_S: Final = 30.0
+"""For a time on the wall's clock, which may be set."""
 _FIRST_STORE_PAUSE_S: Final = 0.1
 _LAST_STORE_PAUSE_S: Final = 2.0
 
@@ -102,6 +105,7 @@ class Starter:
         self._limits: list[tuple[float, Ending]] = []
         self._stillness = Stillness(self._report)
         self._sequence = order.spec.sequence
+        self._deferred = self._job.given("DeferralTime")
 
     def run(self) -> None:
         """
@@ -173,11 +177,20 @@ class Starter:
     def _check(self) -> None:
         """
         Preparing takes its time: what was ordered meanwhile, and the end of the lease, keep the job from being started.
+        One that is to start at a time of its own waits for that here, once.
 
         Raises:
             _EndedError: it must not start any more.
         """
-        self._round(nobody(self._cgroup), -1, 0)
+        bystanders = nobody(self._cgroup)
+        self._round(bystanders, -1, 0)
+        if self._deferred and self._ending is None:
+            self._deferred = False
+            self._ending = after_waiting(self._job, time.time())
+            at = self._job.number("DeferralTime") or 0.0
+            while self._ending is None and (left := at - time.time()) > 0:
+                left_ms = int(min(left, _LONGEST_WAIT_S) * 1000) + 1
+                self._round(bystanders, -1, min(left_ms, self._timeout_ms()))
         if self._ending is not None:
             raise _EndedError
 

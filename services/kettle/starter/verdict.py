@@ -27,6 +27,7 @@ _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAM
 """What the names of input files lead to, on every machine."""
 
 _REMOVED, _LEASE_LOST = 1023, 1008
+_MISSED, _REQUEUE = 20, 1005
 _REASON_CHARS: Final = 1000
 
 
@@ -79,6 +80,25 @@ def after_preparing(error: OSError) -> Ending:
     if error.errno in _NAMES:
         return Ending(hold=True, code=13, subcode=error.errno, reason=reason)
     return Ending(hold=False, code=1024, reason=reason)
+
+
+def after_waiting(job: JobAd, now: float) -> Ending | None:
+    """
+    A job that starts at a time of its own is ready at `now`: too late, perhaps.  One of the calendar has another time.
+    """
+    at, window = job.number("DeferralTime"), job.number("DeferralWindow") or 0.0
+    if at is None:
+        return Ending(
+            hold=True, code=_MISSED, reason="the job's DeferralTime is not a time, in seconds since 1970"
+        )
+    if now <= at + window:
+        return None
+    from kettle.jobs.crontab import FIELDS  # rarely needed, and a starter pays for every page
+
+    reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
+    if any(job.given(name) for name in FIELDS):
+        return Ending(hold=False, code=_REQUEUE, reason=reason)
+    return Ending(hold=True, code=_MISSED, reason=reason)
 
 
 def after_transfer(error: TransferError) -> Ending:

@@ -188,6 +188,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         **({"DrainingRequestId": drain.id, "DrainReason": drain.reason} if drain is not None else {}),
         **machine.conditions,
         "HasFileTransfer": True,
+        "HasJobDeferral": True,
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
         **facts.attributes,
