@@ -21,6 +21,7 @@ from kettle.schedd.policies import Policies
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.visitors import Visitors
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands import schedd as commands
 from kettle.wire.identity import Identity
@@ -115,6 +116,7 @@ def _answers(
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
         Served(commands.EXPLAIN, _as_owner(people.explain)),
+        Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
         Served(commands.MATCHED, _as_owner(partners.matched)),
         Served(commands.SYNC, _as_owner(partners.sync)),
         Served(commands.REPORT, _as_owner(partners.report)),

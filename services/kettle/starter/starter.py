@@ -18,7 +18,7 @@ from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.execution.outputs import TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
-from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Suspend
+from kettle.execution.protocol import Asked, Continue, End, Hello, Over, Renew, Run, Said, Suspend
 from kettle.execution.quoting import QuotingError
 from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
@@ -55,6 +55,7 @@ from kettle.wire.work import (
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
+    from kettle.starter.visits import Visits
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
@@ -105,6 +106,7 @@ class Starter:
         self._limits: list[tuple[float, Ending]] = []
         self._stillness = Stillness(self._report)
         self._sequence = order.spec.sequence
+        self._visits: Visits | None = None
         self._deferred = self._job.given("DeferralTime")
 
     def run(self) -> None:
@@ -262,9 +264,13 @@ class Starter:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._line.register(poll)
+        if self._visits is not None:
+            self._visits.register(poll)
         ready = {fd for fd, _ in poll.poll(timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
+        if self._visits is not None:
+            self._visits.go_on(ready)
         if handle in ready:
             return True
         if self._line.fileno() in ready:
@@ -276,6 +282,8 @@ class Starter:
         moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
         if self._ending is not None:
             moments = [self._monitor_at]  # whatever else falls due: it is being ended already
+        if self._visits is not None:
+            moments.append(self._visits.due)
         moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -294,8 +302,22 @@ class Starter:
                 case Continue():
                     self._stillness.resume(family)
                     self._repeat()
+                case Asked():
+                    if (answer := self._visited().hear(message)) is not None:
+                        self._line.say(answer)
                 case Run():
                     pass  # said twice is said once
+
+    def _visited(self) -> "Visits":
+        """
+        Who looks after people that look into the job; most jobs have no such visit, and a starter pays for every page.
+        """
+        if self._visits is None:
+            from kettle.starter.visits import Visits
+
+            self._visits = Visits(self._spec, self._job, self._sandbox, self._cgroup, self._line.say)
+        self._visits.meet(self._family, self._container)
+        return self._visits
 
     def _repeat(self) -> None:
         if (said := self._stillness.said) is not None:
