@@ -18,6 +18,7 @@ from kettle.client import Client, CommandRefusedError, select
 from kettle.client.visiting import STDERR, Visit
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.commands.access import Terminal
+from kettle.wire.commands.schedd import AccessGiven
 from kettle.wire.events import JobStarted
 from kettle.wire.jobs import JobId
 
@@ -88,14 +89,14 @@ async def ran(visit: Visit, *command: str, given: bytes = b"") -> tuple[int | No
     A program beside the job: its exit code, what it wrote.
     """
     said = {1: b"", 2: b""}
-    async with (
-        asyncio.timeout(WITHIN_S),
-        visit.running(command) as session,
-        asyncio.TaskGroup() as feeding,
-    ):
-        feeding.create_task(session.write(given, ends=True))
-        async for output in session.output():
-            said[output.descriptor] += output.data
+    async with asyncio.timeout(WITHIN_S), visit.running(command) as session:
+        feeding = asyncio.create_task(session.write(given, ends=True))
+        try:
+            async for output in session.output():
+                said[output.descriptor] += output.data
+        finally:
+            feeding.cancel()
+            await asyncio.wait([feeding])
     return session.exit_code, said[1], said[2]
 
 
@@ -200,11 +201,10 @@ async def test_others_are_kept_out(pool: ThrowawayPool, visit: Visit, tmp_path: 
     """
     A proof that was made for another attempt, or another person, opens nothing; nor does a job that does not run.
     """
-    stranger = Visit.__new__(Visit)
-    stranger.__dict__.update(vars(visit))
-    stranger.access = msgspec.structs.replace(visit.access, proof="0" * 64)
+    forged = msgspec.structs.replace(visit.access, proof="0" * 64)
+    given = AccessGiven(access=forged, startd=visit.startd, slot=visit.slot)
     with pytest.raises(CommandRefusedError) as refused:
-        await stranger.peek()
+        await visit.with_access(given).peek()
     assert "denied" == refused.value.code
     submitted = await pool.client.submit(
         "executable = /bin/true\nrequest_memory = 1 PB\nqueue\n", cwd=tmp_path

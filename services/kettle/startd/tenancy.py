@@ -142,7 +142,8 @@ class Tenancy:
         if tenant is None or tenant.channel is None or not tenant.met:
             return None
         self._questions += 1
-        number, answer = self._questions, self._loop.create_future()
+        number = self._questions
+        answer: asyncio.Future[Answer] = self._loop.create_future()
         tenant.asked[number] = answer
         tenant.channel.send(Asked(number, verb, body))
         try:

@@ -56,10 +56,8 @@ class Visits:
         """
         All endpoints with their handlers.
         """
-        return [
-            Served(endpoint, self._answers(endpoint))
-            for endpoint in (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
-        ]
+        endpoints: tuple[Endpoint[Any, Any], ...] = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
+        return [Served(endpoint, self._answers(endpoint)) for endpoint in endpoints]
 
     def _answers(self, endpoint: Endpoint[Any, Rep]) -> Callable[[Any, Identity], Awaitable[Rep]]:
         async def answer(request: Any, caller: Identity) -> Rep:

@@ -17,9 +17,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.execution.cgroups import Cgroup
 from kettle.execution.linux import boottime, descendants_of
-from kettle.execution.process import Program, launch
+from kettle.execution.process import Program
 from kettle.execution.sandbox import acting_as
 from kettle.starter.family import Family
 from kettle.wire.commands.access import (
@@ -40,6 +39,7 @@ _ABOVE: Final = 10
 _END_OF_INPUT: Final = b"\x04"
 
 Reply = Callable[[int, Exchanged], object]
+Start = Callable[[Program], int]
 
 
 class SessionError(Exception):
@@ -78,11 +78,11 @@ class Sessions:
         if len(self._sessions) >= _MOST:
             raise SessionError(f"the job has {_MOST} sessions already; end one of them")
 
-    def open(self, request: OpenSession, program: Program, family: Family, cgroup: Cgroup | None) -> int:
+    def open(self, request: OpenSession, program: Program, family: Family, start: Start) -> int:
         """
-        Start a program; its process. Raises LaunchError.
+        Start a program; its process. Raises what `start` raises.
         """
-        session = Session(request, program, family, cgroup, self._reply)
+        session = Session(request, program, family, start, self._reply)
         self._sessions[request.session] = session
         return session.pid
 
@@ -137,7 +137,7 @@ class Session:
     """
 
     def __init__(
-        self, request: OpenSession, program: Program, family: Family, cgroup: Cgroup | None, reply: Reply
+        self, request: OpenSession, program: Program, family: Family, start: Start, reply: Reply
     ) -> None:
         self._reply = reply
         self._family = family
@@ -152,7 +152,7 @@ class Session:
                 program = self._with_terminal(program, request.terminal, undo, theirs)
             else:
                 program = self._with_pipes(program, undo, theirs)
-            self.pid = launch(program, cgroup)
+            self.pid = start(program)
             undo.pop_all()
         family.visitors[self.pid] = None
         self._handle = os.pidfd_open(self.pid)

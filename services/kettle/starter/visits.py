@@ -5,6 +5,7 @@ People who look into the job: what they ask is answered here, with the job's own
 import os
 import posixpath
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import STDERR, STDOUT
-from kettle.execution.process import LaunchError
+from kettle.execution.process import LaunchError, Program, launch
 from kettle.execution.protocol import Answer, Asked
 from kettle.execution.quoting import QuotingError
 from kettle.execution.sandbox import Sandbox, acting_as
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from kettle.execution.containers.contained import Contained
 
+_SHELL: Final = "/bin/sh"
 _STREAMS: Final = {STDOUT: "Out", STDERR: "Err"}
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -174,15 +176,25 @@ class Visits:
         if (known := self._sessions.pid(request.session)) is not None:
             return Opened(pid=known)
         self._sessions.make_room()
-        if self._container is not None:
-            program = self._container.beside(family.pid, request.command, request.terminal)
-        else:
-            program = program_of(self._spec, self._job, self._sandbox.path)
-            environment = dict(program.environment)
-            if request.terminal is not None:
-                environment["TERM"] = request.terminal.kind
-            words = ["-c", 'exec "$@"', "sh", *request.command]
-            program = msgspec.structs.replace(
-                program, path="/bin/sh", arguments=words, environment=environment
+        container, cgroup, account = self._container, self._cgroup, self._spec.account
+        environment = {} if request.terminal is None else {"TERM": request.terminal.kind}
+        words = ["-c", 'exec "$@"', "sh", *request.command]
+        if container is not None:
+            program = Program(
+                path=_SHELL,
+                arguments=words,
+                environment=environment,
+                directory="/",
+                stdin="",
+                stdout="",
+                stderr="",
+                account=account,
             )
-        return Opened(pid=self._sessions.open(request, program, family, self._cgroup))
+            start = partial(container.beside, family.pid, cgroup)
+        else:
+            job = program_of(self._spec, self._job, self._sandbox.path)
+            program = msgspec.structs.replace(
+                job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
+            )
+            start = partial(launch, cgroup=cgroup)
+        return Opened(pid=self._sessions.open(request, program, family, start))

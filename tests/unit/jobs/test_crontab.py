@@ -55,6 +55,7 @@ def test_summer_time() -> None:
     zone = ZoneInfo("Europe/Berlin")
     schedule = crontab({"CronMinute": "30", "CronHour": "2"})
     first = next_run(schedule, seconds("2024-03-30 12:00", zone), zone)
+    assert first is not None
     assert seconds("2024-03-31 03:30", zone) == first
     assert seconds("2024-04-01 02:30", zone) == next_run(schedule, first, zone)
 
