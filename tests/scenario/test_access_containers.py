@@ -43,6 +43,22 @@ async def pool(
     assert [] == running.left
 
 
+async def ready(pool: ThrowawayPool, job: JobId) -> Visit:
+    """
+    Wait until the job's program runs.
+    """
+    while True:
+        try:
+            visit = await pool.client.visit(job)
+            await visit.peek("ready")
+        except CommandRefusedError as error:
+            if error.code not in {"not_running", "unreadable"}:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return visit
+
+
 async def said(visit: Visit, script: str, terminal: Terminal | None = None) -> tuple[int | None, str]:
     """
     What a shell beside the job writes, and its exit code.
@@ -66,15 +82,7 @@ async def test_it_is_in_the_container(pool: ThrowawayPool, tmp_path: Path) -> No
         cwd=tmp_path,
     )
     async with asyncio.timeout(WITHIN_S):
-        while True:
-            try:
-                visit = await pool.client.visit(JobId(submitted.cluster, 0))
-                await visit.peek("ready")
-                break
-            except CommandRefusedError as error:
-                if error.code not in {"not_running", "unreadable"}:
-                    raise
-                await asyncio.sleep(0.05)
+        visit = await ready(pool, JobId(submitted.cluster, 0))
         job = (await visit.peek("status")).data.decode()
         found = await said(visit, f"cat /etc/image; pwd; echo $COLOUR; {STATUS}; exit 3")
         assert (3, f"busybox\n/srv\ngreen\n{job}") == found

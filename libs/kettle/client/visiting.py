@@ -66,6 +66,12 @@ class Visit:
         """
         return self.access.job
 
+    def with_access(self, given: AccessGiven) -> "Visit":
+        """
+        Another visit on the same connection: to another attempt of the job.
+        """
+        return Visit(self._bus, given, patience=self._patience)
+
     async def peek(self, name: str = STDOUT, *, offset: int = 0, length: int = LONGEST_LOOK) -> FilePiece:
         """
         A piece of a file of the sandbox; a negative `offset` counts from its end.
