@@ -224,6 +224,8 @@ async def test_commands(pool: ThrowawayPool, visit: Visit) -> None:
     assert (0, "==> note <==\ntwo\n==> logs/step.log <==\nstep\n", "") == await pool.kettle(
         "tail", job, "note", "logs/step.log"
     )
+    status, out, _ = await pool.kettle("tail", "--json", "--maxbytes", "3", job)
+    assert (0, {"file": "_condor_stdout", "offset": 1, "text": "ne\n"}) == (status, msgspec.json.decode(out))
     status, _, err = await pool.kettle("tail", job, "link")
     assert (1, True) == (status, "links are not followed" in err)
     assert (5, "two\n", "") == await pool.kettle("exec", job, "sh", "-c", "cat note; exit 5")

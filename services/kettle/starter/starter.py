@@ -20,9 +20,9 @@ from kettle.execution.outputs import TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
 from kettle.execution.protocol import Asked, Continue, End, Hello, Over, Renew, Run, Said, Suspend
 from kettle.execution.quoting import QuotingError
-from kettle.execution.reports import store
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.family import Family, nobody
+from kettle.starter.keeping import keep
 from kettle.starter.line import Line
 from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
@@ -62,8 +62,6 @@ _FIRST_MEASURE_S: Final = 8.0
 _LONGEST_POLL_S: Final = 3600.0
 _LONGEST_WAIT_S: Final = 30.0
 """For a time on the wall's clock, which may be set."""
-_FIRST_STORE_PAUSE_S: Final = 0.1
-_LAST_STORE_PAUSE_S: Final = 2.0
 
 
 def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
@@ -404,34 +402,9 @@ class Starter:
         stored = StoredReport(
             schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body), sandbox=kept
         )
-        self._store(stored)
+        keep(stored, self._spec.state, self._line, self._hello(), self._lifeline_fd, self._orphaned)
         self._line.say(Over(stored))
         self._line.close()
-
-    def _store(self, stored: StoredReport) -> None:
-        """
-        Nothing is lost on a full disk: the result waits here until there is room for it.
-        """
-        pause = _FIRST_STORE_PAUSE_S
-        while True:
-            try:
-                store(f"{self._spec.state}/reports", stored)
-            except OSError as error:
-                if pause == _FIRST_STORE_PAUSE_S:
-                    sys.stderr.write(f"the final report of {self._spec.id.name} waits: {error.strerror}\n")
-            else:
-                return
-            poll = select.poll()
-            if self._lifeline_fd >= 0:
-                poll.register(self._lifeline_fd, select.POLLIN)
-            self._line.register(poll)
-            ready = {fd for fd, _ in poll.poll(pause * 1000)}
-            if self._lifeline_fd in ready:
-                self._orphaned()
-            if self._line.fileno() in ready:
-                tuple(self._line.hear())  # whatever is ordered, the job is over
-            self._line.reconnect(self._hello())  # the next startd must not take us for dead
-            pause = min(2 * pause, _LAST_STORE_PAUSE_S)
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """

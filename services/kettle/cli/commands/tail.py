@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from kettle.cli.errors import UsageError
-from kettle.cli.options import at_least, pool_options, with_pool
+from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import Client, CommandRefusedError, job_id
 from kettle.client.visiting import NOT_RUNNING, STDERR, STDOUT, Visit
@@ -43,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"how much of the end of each file (default: {_USUAL_BYTES})",
     )
+    json_option(parser)
     pool_options(parser)
 
 
@@ -67,9 +68,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return with_pool(arguments, work)
 
 
-async def _tail(visit: Visit, name: str, most: int) -> bytes:
+async def _tail(visit: Visit, name: str, most: int) -> tuple[int, bytes]:
     """
-    The end of a file, however many answers that takes.
+    The end of a file, however many answers that takes, and where it begins.
     """
     first = await visit.peek(name, offset=-most, length=min(most, LONGEST_LOOK))
     found = [first.data]
@@ -78,15 +79,14 @@ async def _tail(visit: Visit, name: str, most: int) -> bytes:
         piece = await visit.peek(name, offset=first.offset + have, length=min(most - have, LONGEST_LOOK))
         found.append(piece.data)
         have += len(piece.data)
-    return b"".join(found)
+    return first.offset, b"".join(found)
 
 
 async def _follow(visit: Visit, name: str, most: int, screen: Screen) -> None:
     end = await visit.peek(name, offset=-most, length=0)
     offset = end.offset if most else end.size
     async for piece in visit.follow(name, offset=offset):
-        screen.octets(piece.data)
-        screen.flush()
+        _tell(screen, name, piece.offset, piece.data)
     screen.note(f"This run of job {visit.job} is over; what has become of it: kettle events {visit.job}")
 
 
@@ -94,15 +94,25 @@ async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> in
     failed = 0
     for name in names:
         try:
-            data = await _tail(visit, name, most)
+            offset, data = await _tail(visit, name, most)
         except CommandRefusedError as error:
             if len(names) == 1 or error.code == NOT_RUNNING:
                 raise
             screen.trouble(str(error))
             failed += 1
             continue
-        if len(names) > 1:
+        if len(names) > 1 and not screen.as_json:
             screen.octets(f"==> {name} <==\n".encode())
-        screen.octets(data)
-    screen.flush()
+        _tell(screen, name, offset, data)
     return 1 if failed == len(names) else 0
+
+
+def _tell(screen: Screen, name: str, offset: int, data: bytes) -> None:
+    """
+    As it is, or as a line of JSON, in which what is no text is replaced.
+    """
+    if screen.as_json:
+        screen.json_line({"file": name, "offset": offset, "text": data.decode(errors="replace")})
+        return
+    screen.octets(data)
+    screen.flush()

@@ -1,0 +1,49 @@
+"""
+The final report goes to the disk before anybody is told of it, however long the disk is full.
+"""
+
+import select
+import sys
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+from kettle.execution.attempt import StoredReport
+from kettle.execution.protocol import Hello
+from kettle.execution.reports import store
+from kettle.starter.line import Line
+
+_FIRST_PAUSE_S: Final = 0.1
+_LAST_PAUSE_S: Final = 2.0
+
+
+def keep(
+    stored: StoredReport,
+    state: str,
+    line: Line,
+    hello: Hello,
+    lifeline_fd: int,
+    orphaned: Callable[[], NoReturn],
+) -> None:
+    """
+    Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
+    """
+    pause = _FIRST_PAUSE_S
+    while True:
+        try:
+            store(f"{state}/reports", stored)
+        except OSError as error:
+            if pause == _FIRST_PAUSE_S:
+                sys.stderr.write(f"the final report of {stored.id.name} waits: {error.strerror}\n")
+        else:
+            return
+        poll = select.poll()
+        if lifeline_fd >= 0:
+            poll.register(lifeline_fd, select.POLLIN)
+        line.register(poll)
+        ready = {fd for fd, _ in poll.poll(pause * 1000)}
+        if lifeline_fd in ready:
+            orphaned()
+        if line.fileno() in ready:
+            tuple(line.hear())  # whatever is ordered, the job is over
+        line.reconnect(hello)  # the next startd must not take us for dead
+        pause = min(2 * pause, _LAST_PAUSE_S)
