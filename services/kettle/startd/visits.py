@@ -5,7 +5,7 @@ People who look into jobs that run here: who may, and the way to the job's start
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -41,9 +41,6 @@ class _Entitled(Protocol):
         ...
 
 
-Rep = TypeVar("Rep", bound=msgspec.Struct)
-
-
 class Visits:
     """
     Admits people, and passes on what they ask.
@@ -59,8 +56,8 @@ class Visits:
         endpoints: tuple[Endpoint[Any, Any], ...] = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
         return [Served(endpoint, self._answers(endpoint)) for endpoint in endpoints]
 
-    def _answers(self, endpoint: Endpoint[Any, Rep]) -> Callable[[Any, Identity], Awaitable[Rep]]:
-        async def answer(request: Any, caller: Identity) -> Rep:
+    def _answers(self, endpoint: Endpoint[Any, Any]) -> Callable[[Any, Identity], Awaitable[msgspec.Struct]]:
+        async def answer(request: Any, caller: Identity) -> msgspec.Struct:
             attempt = self._admitted(request, caller)
             if isinstance(request, OpenSession):
                 _log.info(
@@ -77,7 +74,8 @@ class Visits:
                 raise _gone(attempt)
             if answer.code:
                 raise RefusedError(answer.code, answer.reason)
-            return endpoint.decode_reply(answer.body)
+            reply: msgspec.Struct = endpoint.decode_reply(answer.body)
+            return reply
 
         return answer
 
