@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ import pytest_asyncio
 from kettle.client import Client, CommandRefusedError, select
 from kettle.client.visiting import STDERR, Visit
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.access import Terminal
+from kettle.wire.commands.access import Exchange, Exchanged, Terminal
 from kettle.wire.commands.schedd import AccessGiven
 from kettle.wire.events import JobStarted
 from kettle.wire.jobs import JobId
@@ -152,6 +153,24 @@ async def test_large_streams_pass(visit: Visit) -> None:
     """
     data = os.urandom(3_000_000)
     assert (0, data, b"") == await ran(visit, "cat", given=data)
+
+
+async def test_a_repeat_neither_loses_nor_doubles(visit: Visit) -> None:
+    """
+    Input that is said again is not taken again, output that did not come comes again, and a gap is refused.
+    """
+
+    async def say(**said: Any) -> Exchanged:
+        return await visit.exchange(Exchange(access=visit.access, session=session.name, **said))
+
+    async with asyncio.timeout(WITHIN_S), visit.running(["cat"]) as session:
+        assert [3, 3, 5] == [(await say(at=0, data=data)).taken for data in (b"one", b"one", b"onexy")]
+        with pytest.raises(CommandRefusedError, match="missing"):
+            await say(at=9, data=b"z")
+        first = await say(after=0, wait=2.0)
+        assert (first.number, first) == (1, await say(after=0, wait=2.0))
+        rest = (await say(after=1, wait=0.5)).output
+        assert b"onexy" == b"".join(output.data for output in (*first.output, *rest))
 
 
 async def test_a_terminal(visit: Visit) -> None:

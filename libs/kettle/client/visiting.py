@@ -139,7 +139,7 @@ class Session:
 
     def __init__(self, visit: Visit, name: str) -> None:
         self._visit = visit
-        self._name = name
+        self.name: Final = name
         self._taken = 0
         self._writing = asyncio.Lock()
         self.exit_code: int | None = None
@@ -182,5 +182,5 @@ class Session:
             await self._visit.exchange(self._question(at=self._taken, terminal=terminal))
 
     def _question(self, **given: object) -> Exchange:
-        request = {"access": self._visit.access, "session": self._name, **given}
+        request = {"access": self._visit.access, "session": self.name, **given}
         return msgspec.convert(request, Exchange, from_attributes=True)
