@@ -15,8 +15,10 @@ from kettle.userlog import (
     Released,
     Resource,
     Submitted,
+    Suspended,
     Terminated,
     Termination,
+    Unsuspended,
     parse,
     render,
 )
@@ -44,7 +46,7 @@ def test_every_event_is_read() -> None:
     kinds = Counter(type(event) for event in parse(SAMPLE, UTC))
     assert {
         Submitted: 3, Executing: 2, Evicted: 3, Terminated: 3, ImageSize: 2, Aborted: 2, Held: 2, Released: 2,
-        Other: 43,
+        Suspended: 1, Unsuspended: 1, Other: 41,
     } == dict(kinds)  # fmt: skip
 
 

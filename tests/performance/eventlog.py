@@ -34,7 +34,6 @@ from kettle.schedd.domain.replay import Replay
 from kettle.schedd.ledger import mark
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
 from kettle.testing.embedded import Servers, servers
-from kettle.wire import events
 from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import QUERY_JOBS, QueryJobs, Select
 from kettle.wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobStarted, Usage
@@ -305,8 +304,7 @@ async def replay(dsn: str, shard: str) -> dict[str, Any]:
         began, count, past = time.process_time(), 0, Replay("bench")
         wall = time.monotonic()
         async for frame in log.read(shard):
-            for entry in frame.entries:
-                past.feed(entry.stream, events.decode(entry.data), frame.at)
+            past.feed(frame)
             count += len(frame.entries)
         queue = past.queue()
         cpu, wall = time.process_time() - began, time.monotonic() - wall

@@ -35,7 +35,10 @@ from kettle.wire.events import (
     JobSuspended,
     JobVacated,
     Usage,
+    encode,
+    tag_of,
 )
+from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 
 attempts = st.integers(min_value=1, max_value=4)
@@ -176,7 +179,8 @@ def test_a_replay_is_the_queue_that_lived_through_it_all(
     def record(stream: str, event: Event) -> None:
         at = 5_000_000
         queue.apply(stream, event, at)
-        replay.feed(stream, event, at)
+        entry = Entry(stream, 1, tag_of(event), encode(event))
+        replay.feed(Frame("schedd.ap", 1, 1, 1, at, [entry]))
 
     for one in said:
         match one:

@@ -13,7 +13,7 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
-from .test_basic import ended, until
+from .test_basic import ended, happened, until
 
 WITHIN_S = 60.0
 COMPLETED = {0: ("completed", 0, None)}
@@ -38,7 +38,9 @@ async def held_up(pool: ThrowawayPool, gate: Path) -> int:
     script.write_text(f"#!/bin/sh\ntrap '' TERM\nread line < {gate}\n")
     script.chmod(0o755)
     submitted = await pool.client.submit(f"executable = {script}\nqueue\n", cwd=pool.home.parent)
-    await until(pool.client, submitted.cluster, "running")
+    async with asyncio.timeout(WITHIN_S):
+        while "JobStarted" not in happened(await pool.client.events(JobId(submitted.cluster, 0))):
+            await asyncio.sleep(0.05)
     return submitted.cluster
 
 
@@ -100,8 +102,8 @@ async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence
     """
     A startd that is switched off fast ends even a job that ignores SIGTERM, and the job waits for another machine.
     """
-    settings = {"startd": {"shutdown_kill_timeout": 1000.0, "kill_timeout": 1000.0}}
-    async with throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool:
+    startd: dict[str, str | float] = {"shutdown_kill_timeout": 1000.0, "machine_max_vacate_time": "1000"}
+    async with throwaway_pool(tmp_path, cpus=1, template=template, settings={"startd": startd}) as pool:
         cluster = await held_up(pool, evidence.directory / "gate")
         assert pool.sandboxes
         off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=WITHIN_S)

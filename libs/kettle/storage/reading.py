@@ -5,7 +5,9 @@ A piece may be dropped from the table between two pages. A reader knows which po
 notices, and looks for the piece in the archive: the transaction that dropped it has put it there.
 """
 
-from collections.abc import AsyncIterator, Sequence
+import datetime as dt
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -76,7 +78,25 @@ async def events(
 
 
 async def _page(database: Database, shard: ShardKey, at: tuple[int, int], until: int) -> Sequence[EventRow]:
-    return await database.run(lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS, PAGE_BYTES))
+    frames = await database.run(
+        lambda c: c.fetch(QUERIES["read"], shard.id, *at, until, PAGE_ROWS, PAGE_BYTES)
+    )
+    return [
+        row
+        for frame, epoch, when, positions, *rest in frames
+        for row in _rows(repeat(frame), repeat(epoch), repeat(when), positions, *rest)
+    ]
+
+
+def _rows(
+    frames: Iterable[int],
+    epochs: Iterable[int],
+    times: Iterable[dt.datetime],
+    positions: Iterable[int],
+    versions: Iterable[int],
+    *rest: Iterable[str | bytes],
+) -> Iterable[EventRow]:
+    return zip(frames, positions, epochs, versions, times, *rest, strict=False)
 
 
 async def _next(database: Database, place: "_Place") -> Piece | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.execution.linux import signal_process, start_time
 from kettle.master import hangs
 from kettle.pool.logs import log_tail
 
@@ -123,6 +124,7 @@ class Service:
         self._cwd = cwd
         self._fds = tuple(fds)
         self._process: asyncio.subprocess.Process | None = None
+        self._started: int | None = None
         self._said = 0
         self._hang: hangs.Hang | None = None
 
@@ -158,6 +160,7 @@ class Service:
                 pass_fds=self._fds,
                 start_new_session=True,
             )
+            self._started = start_time(self._process.pid)
         finally:
             os.close(output)
 
@@ -199,9 +202,9 @@ class Service:
         return ""
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+        # Not by `Process.send_signal`: when the process has just ended, that reaps it, and its status is lost.
+        if self.pid:
+            signal_process(self.pid, number, started=self._started)
 
 
 class Server:

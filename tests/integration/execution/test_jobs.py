@@ -100,7 +100,7 @@ async def test_the_environment_is_htcondors_and_nothing_of_ours(
     """
     A job sees scratch directory, slot, ads and thread counts, and nothing of the daemon's environment.
     """
-    exited = await submitter.run(script("env; pwd", RequestMemory=256))
+    exited = await submitter.run(script("env; pwd"))
 
     text = (output(exited) or b"").decode()
     variables = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

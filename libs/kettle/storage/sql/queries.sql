@@ -63,15 +63,19 @@ SELECT count(*) FROM owned;
 
 -- name: read
 -- A page of events from a frame and position on, up to a frame: at most `$5` of them, and the last one begins before
--- byte `$6`. How long an event is is known without reading it.
-SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM (
+-- byte `$6`. How long an event is is known without reading it. One row for the events of one frame: an array costs its
+-- reader a fraction of what as many rows do.
+SELECT frame, epoch, at,
+       array_agg(pos ORDER BY pos), array_agg(ver ORDER BY pos), array_agg(stream ORDER BY pos),
+       array_agg(type ORDER BY pos), array_agg(data ORDER BY pos), array_agg(meta ORDER BY pos)
+  FROM (
     SELECT *, sum(octet_length(data)) OVER (ORDER BY frame, pos ROWS UNBOUNDED PRECEDING) - octet_length(data) AS begins
       FROM (
         SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM log.event
          WHERE shard = $1 AND (frame, pos) > ($2, $3) AND frame <= $4
          ORDER BY frame, pos LIMIT $5
       ) AS nearest
-) AS page WHERE begins < $6 ORDER BY frame, pos;
+) AS page WHERE begins < $6 GROUP BY frame, epoch, at ORDER BY frame, min(pos);
 
 -- name: stream
 -- All events of one stream.

@@ -138,8 +138,7 @@ class QueueThen:
         """
         Fold the next frame.
         """
-        for entry, event in zip(frame.entries, events, strict=True):
-            self._replay.feed(entry.stream, event, frame.at)
+        self._replay.feed(frame)
         self._past.feed(frame, events)
         for owner, spent in self._past.take().spent.items():
             self._spent.setdefault(owner, Spent()).add(spent)

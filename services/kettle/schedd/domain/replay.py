@@ -3,27 +3,32 @@ A queue from its history, many times faster than event by event: of a job that l
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final, Literal
 
 from kettle.jobs import apply, fold_base
-from kettle.schedd.domain.job import evolve
+from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.queue import FRESH, JOB_EVENTS, Entry, Queue, Unfit, job_of_stream
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, JobEvent
+from kettle.wire import events, frames
+from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobEvent
+from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
+_Kind = Literal["completed", "removed", "vacated", "goes on", "none of a job"]
+_ENDINGS: Final[dict[str, _Kind]] = {
+    "job.completed": "completed",
+    "job.removed": "removed",
+    "job.vacated": "vacated",
+}
+"""The events after which a job may be over."""
 
-class _Live:
-    """A job in the queue, and everything that was recorded of it."""
-
-    __slots__ = ("events", "job")
-
-    def __init__(self) -> None:
-        self.job = FRESH.job
-        self.events: list[tuple[JobEvent, int]] = []
+_Story = list[tuple[bytes, int]]
+"""What was recorded of a job, and when: read only when it has to be."""
 
 
 class Replay:
     """
-    Fed all events of a schedd's shard from its first one on, it makes the queue as of then.
+    Fed all frames of a schedd's shard from its first one on, it makes the queue as of then.
 
     Equal to a `Queue` to which the same events were applied (tests/properties/test_queue.py).
     """
@@ -34,22 +39,45 @@ class Replay:
         self._clusters: dict[int, tuple[ClusterSubmitted, int]] = {}
         self._left: dict[int, int] = {}
         self._claims: dict[str, tuple[ClaimGranted, int]] = {}
-        self._live: dict[str, _Live] = {}
+        self._live: dict[str, _Story] = {}
+        self._removed: set[str] = set()
         self._newest = 0
 
-    def feed(self, stream: str, event: Event, at: int) -> None:
-        """Fold one event, recorded at `at` microseconds."""
-        if isinstance(event, JOB_EVENTS):
-            live = self._live.get(stream)
-            if live is None:
-                live = self._live[stream] = _Live()
-            live.job = evolve(live.job, event)
-            if live.job.over:
-                del self._live[stream]
-                self._leave(stream)
+    def feed(self, frame: Frame) -> None:
+        """
+        Fold the events of the next frame.
+
+        Raises:
+            Unfit: they do not belong into the shard of a schedd, or do not follow what was fed.
+            UnknownEventError: one cannot be read.
+        """
+        at, live = frame.at, self._live
+        for entry in frame.entries:
+            kind = _kind(entry.type)
+            if kind == "completed":  # it is over, whatever came before (`evolve`)
+                live.pop(entry.stream, None)
+                self._leave(entry.stream)
+            elif kind == "none of a job":
+                self._feed_other(entry, at)
             else:
-                live.events.append((event, at))
-        elif isinstance(event, ClaimGranted):
+                story = live.get(entry.stream)
+                if story is None:
+                    story = live[entry.stream] = []
+                story.append((entry.data, at))
+                if kind != "goes on":
+                    self._may_leave(entry.stream, kind)
+
+    def _may_leave(self, stream: str, kind: _Kind) -> None:
+        if kind == "removed":
+            self._removed.add(stream)
+        if stream in self._removed and _read(self._live[stream])[0].over:
+            self._removed.discard(stream)
+            del self._live[stream]
+            self._leave(stream)
+
+    def _feed_other(self, entry: frames.Entry, at: int) -> None:
+        event = events.decode(entry.data)
+        if isinstance(event, ClaimGranted):
             self._claims[event.claim] = (event, at)
         elif isinstance(event, ClaimEnded):
             self._claims.pop(event.claim, None)
@@ -62,9 +90,10 @@ class Replay:
 
     def _leave(self, stream: str) -> None:
         job = job_of_stream(stream)
-        if job.cluster not in self._clusters:
+        left = self._left.get(job.cluster)
+        if left is None:
             raise Unfit(f"job {job} left a cluster that is not in the queue")
-        left = self._left[job.cluster] | 1 << job.proc
+        left |= 1 << job.proc
         self._left[job.cluster] = left
         if left.bit_count() == len(self._clusters[job.cluster][0].rows):
             del self._clusters[job.cluster], self._left[job.cluster]
@@ -83,11 +112,30 @@ class Replay:
     def _entries(self) -> Iterator[tuple[JobId, Entry]]:
         """The jobs that something has happened to since they were submitted."""
         bases = {number: fold_base(submitted) for number, (submitted, _) in self._clusters.items()}
-        for stream, live in self._live.items():
+        for stream, story in self._live.items():
             job = job_of_stream(stream)
             if job.cluster not in bases or job.proc >= len(self._clusters[job.cluster][0].rows):
                 raise Unfit(f"something happened to job {job}, which is not in the queue")
             changed = bases[job.cluster](job.proc)
-            for event, at in live.events:
+            state, happened = _read(story)
+            for event, at in happened:
                 apply(changed, event, at)
-            yield job, Entry(live.job, changed)
+            yield job, Entry(state, changed)
+
+
+@cache
+def _kind(tag: str) -> _Kind:
+    """What an event means, of whatever version."""
+    return _ENDINGS.get(tag.partition("/")[0], "goes on" if tag.startswith("job.") else "none of a job")
+
+
+def _read(story: _Story) -> tuple[Job, list[tuple[JobEvent, int]]]:
+    job = FRESH.job
+    happened: list[tuple[JobEvent, int]] = []
+    for data, at in story:
+        event = events.decode(data)
+        if not isinstance(event, JOB_EVENTS):
+            raise Unfit(f"an event {type(event).__name__} does not belong into the stream of a job")
+        job = evolve(job, event)
+        happened.append((event, at))
+    return job, happened

@@ -67,7 +67,7 @@ def _refusal(machine: Machine, activation: Activation, now: Now) -> tuple[int, s
         return None
     if claim.ending:
         return NOT_FOUND, f"the claim is ending: {claim.ending}"
-    if machine.trouble or machine.draining:
+    if machine.shut:
         return UNHEALTHY, machine.trouble or "the machine is draining"
     if claim.attempt is not None:
         code = STILL_CLEANING if claim.attempt.stop else NOT_IDLE
