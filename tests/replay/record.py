@@ -81,6 +81,11 @@ executable = /bin/true
 requirements = TARGET.Memory > 1000000 && TARGET.HasFileTransfer
 queue 2
 """
+_TIMED: Final = """\
+executable = /bin/true
+cron_minute = 0
+queue
+"""
 
 
 async def record() -> dict[str, list[Frame]]:
@@ -110,6 +115,7 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     short = (await client.submit(_SHORT, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
         await client.wait(select(short))
+    await client.submit(_TIMED, cwd=place)
     waiting = (await client.submit(_IMPOSSIBLE, cwd=place)).cluster
     await client.hold(select(waiting), "it waits for somebody")
     await client.release(select(f"{waiting}.0"), "it may wait in the queue")

@@ -9,7 +9,7 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import accounting, collector, log, master, negotiator, schedd, startd
+from kettle.wire.commands import access, accounting, collector, log, master, negotiator, schedd, startd
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
 
@@ -40,6 +40,7 @@ _USERS_ASK: Final = tuple(
     (endpoint.role, endpoint.verb)
     for endpoint in (
         *schedd.FOR_USERS,
+        *access.ENDPOINTS,
         *collector.ENDPOINTS,
         *negotiator.ENDPOINTS,
         *accounting.ENDPOINTS,

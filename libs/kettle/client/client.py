@@ -22,6 +22,7 @@ from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
 from kettle.client.progress import Progress, id_of
 from kettle.client.published import Published, Wanted
+from kettle.client.visiting import Visit
 from kettle.client.watching import JobEvent, decoded
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands import accounting, collector, negotiator, schedd
@@ -32,6 +33,7 @@ from kettle.wire.commands.schedd import (
     Act,
     Acted,
     Action,
+    AskAccess,
     Explain,
     Explanation,
     JobEvents,
@@ -342,6 +344,16 @@ class Client:
         except ClientError as error:
             return WhyReport(job=job, explanation=explanation, trouble=str(error))
         return WhyReport(job=job, explanation=explanation, verdict=verdict)
+
+    async def visit(self, job: JobId) -> Visit:
+        """
+        A way to look into a job that runs: at its files, and with programs of your own beside it.
+
+        Raises:
+            CommandRefusedError: `not_found`, `not_running`, or `denied` if it is somebody else's.
+        """
+        given = await self._ask_schedd(schedd.ACCESS, AskAccess(job=job))
+        return Visit(self._bus, given, patience=self._patience)
 
     async def ads(
         self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()

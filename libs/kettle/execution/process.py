@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -46,6 +46,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """Its output goes on where that of an earlier life of the program ended."""
     descriptors: Sequence[int] = ()
     """What else it gets, as descriptors 3, 4 and so on; each must be above those numbers here."""
+    streams: tuple[int, int, int] | None = None
+    """Descriptors here that become its streams, instead of the paths."""
+    terminal: str = ""
+    """The path of a terminal that becomes its streams and controls its session, instead of the paths."""
 
 
 class LaunchError(Exception):
@@ -72,7 +76,7 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
         with _step("directory", program):
             os.chdir(program.directory)
         undo.callback(os.chdir, "/")
-        streams = _open_streams(program, undo)
+        actions = _actions(program, undo)
         if cgroup is not None:
             undo.callback(cgroup.leave)
             with _step("group", program):
@@ -81,18 +85,34 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
         if becomes is not None:
             with _step("account", program):
                 undo.enter_context(_real_account(becomes))
-        given = [*streams, *program.descriptors]
         with _step("program", program):
             return os.posix_spawn(
                 program.path,
                 [program.path, *program.arguments],
                 program.environment,
-                file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(given)],
+                file_actions=actions,
                 setsid=True,
                 setsigmask=(),
                 setsigdef=_SIGNALS,
                 resetids=becomes is not None,
             )
+
+
+def _actions(program: Program, undo: ExitStack) -> list[tuple[Any, ...]]:
+    """
+    What gives the child its descriptors.
+    """
+    if program.terminal:
+        # Opened by the child, after it has got a session: so it becomes the session's.
+        first: list[tuple[Any, ...]] = [
+            (os.POSIX_SPAWN_OPEN, 0, program.terminal, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, 0, 1),
+            (os.POSIX_SPAWN_DUP2, 0, 2),
+        ]
+    else:
+        streams = program.streams or _open_streams(program, undo)
+        first = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+    return [*first, *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(program.descriptors, 3))]
 
 
 def _open_streams(program: Program, undo: ExitStack) -> list[int]:

@@ -70,6 +70,27 @@ class Saved(msgspec.Struct, frozen=True, tag="saved"):
     number: int
 
 
+class Asked(msgspec.Struct, frozen=True, tag="asked"):
+    """
+    Somebody who may look into the job asks: the request of an endpoint of `kettle.wire.commands.access`, as it travels.
+    """
+
+    number: int
+    verb: str
+    body: bytes
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """
+    The reply, or with a `code` why there is none.
+    """
+
+    number: int
+    body: bytes = b""
+    code: str = ""
+    reason: str = ""
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """
     A starter is there; `report` repeats what a former startd may not have passed on.
@@ -96,8 +117,8 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     report: StoredReport
 
 
-ToStarter = Run | Renew | End | Suspend | Continue | Saved
-ToStartd = Hello | Said | Over
+ToStarter = Run | Renew | End | Suspend | Continue | Saved | Asked
+ToStartd = Hello | Said | Over | Answer
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 decode_to_starter: Final = msgspec.msgpack.Decoder(ToStarter).decode

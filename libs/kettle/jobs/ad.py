@@ -18,6 +18,7 @@ from kettle.wire.events.job import (
     JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDeferred,
     JobDisconnected,
     JobEvent,
     JobHeld,
@@ -98,13 +99,16 @@ _SET_LATER: Final = frozenset({
 _MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
 """A submitter's guess, until they are measured."""
 
+_DEFERRAL: Final = ("DeferralTime", "DeferralWindow")
+"""When it starts; of a job that runs by the calendar, what is recorded replaces the first."""
+
 _REFUSED: Final = frozenset(
     name.lower()
     for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate", "Managed")
 )
-LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED))
+LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED, "DeferralTime"))
 """The attributes that `apply` may set, change or take away; it leaves all others as they were submitted."""
-_SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, "User")}
+_SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, *_DEFERRAL, "User")}
 
 
 def job_ad(submitted: ClusterSubmitted, at_us: int, proc: int, *, schedd: str = "") -> Ad:
@@ -222,6 +226,15 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _vacated(ad, event, at_us)
         case JobCompleted():
             _completed(ad, event, at_us)
+        case _:
+            _acted(ad, event, now)
+
+
+def _acted(ad: Ad, event: JobHeld | JobReleased | JobRemoved | JobDeferred, now: int) -> None:
+    """
+    What somebody, or a policy, or the calendar wanted.
+    """
+    match event:
         case JobHeld():
             _become(ad, Status.HELD, now)
             ad.update({
@@ -238,6 +251,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _no_longer_held(ad)
             _become(ad, Status.REMOVED, now)
             ad["RemoveReason"] = event.reason
+        case JobDeferred():
+            ad["DeferralTime"] = event.until
         case _:
             assert_never(event)
 

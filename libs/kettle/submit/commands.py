@@ -19,6 +19,14 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "checkpoint_exit_code": ("SuccessCheckpointExitCode",),
     "container_image": (),
     "container_target_dir": (),
+    "cron_day_of_month": ("CronDayOfMonth",),
+    "cron_day_of_week": ("CronDayOfWeek",),
+    "cron_hour": ("CronHour",),
+    "cron_minute": ("CronMinute",),
+    "cron_month": ("CronMonth",),
+    "deferral_prep_time": ("cron_prep_time", "DeferralPrepTime"),
+    "deferral_time": ("DeferralTime",),
+    "deferral_window": ("cron_window", "DeferralWindow"),
     "description": ("JobDescription",),
     "docker_image": (),
     "docker_network_type": (),
@@ -85,9 +93,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NOT_YET: Final = """
     accounting_group accounting_group_user nice_user arguments2 checkpoint_destination
-    concurrency_limits concurrency_limits_expr container_service_names core_size cron_day_of_month cron_day_of_week
-    cron_hour cron_minute cron_month cron_prep_time cron_window cuda_version dagman_job_id dagman_log
-    deferral_prep_time deferral_time deferral_window disk_usage docker_override_entrypoint docker_pull_policy
+    concurrency_limits concurrency_limits_expr container_service_names core_size
+    cuda_version dagman_job_id dagman_log disk_usage docker_override_entrypoint docker_pull_policy
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length

@@ -13,6 +13,7 @@ from kettle.classad.nodes import Literal
 from kettle.submit.checkpoints import checkpointing
 from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.containers import Container, container_of
+from kettle.submit.deferral import REQUIREMENT, deferral_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, is_undefined, wire
 from kettle.submit.lookup import Lookup, Setting, placed
@@ -57,7 +58,11 @@ def needs(lookup: Lookup) -> Ad:
     ad |= transfer_attributes(transfer, lookup, megabytes)
     if container is not None:
         ad |= container.attributes
-    ad["Requirements"] = _requirements(lookup, requests, transfer, container)
+    clauses = _requirements(lookup, requests, transfer, container)
+    if deferral := deferral_of(lookup):
+        ad |= deferral
+        clauses.append(REQUIREMENT)
+    ad["Requirements"] = Expr(" && ".join(clauses))
     return ad
 
 
@@ -123,7 +128,7 @@ def _need(given: Setting, name: str, unit: str, *, least: int) -> Node:
 
 def _requirements(
     lookup: Lookup, requests: list[Request], transfer: Transfer, container: Container | None
-) -> Expr:
+) -> list[str]:
     given = lookup.get("requirements")
     clauses: list[str] = []
     checked: set[str] = set()
@@ -145,7 +150,7 @@ def _requirements(
     clauses += _fits(requests, checked)
     clauses += reachable(transfer, checked)
     clauses += checkpointing(lookup, checked)
-    return Expr(" && ".join(clauses))
+    return clauses
 
 
 def _fits(requests: list[Request], checked: set[str]) -> Iterator[str]:

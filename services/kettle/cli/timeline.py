@@ -3,6 +3,7 @@ What happened, to a job or to the pool, as sentences.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import assert_never
 
 import msgspec
@@ -19,6 +20,7 @@ from kettle.wire.events import (
     JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDeferred,
     JobDisconnected,
     JobHeld,
     JobReconnected,
@@ -46,6 +48,7 @@ _Told = (
     | JobHeld
     | JobReleased
     | JobRemoved
+    | JobDeferred
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft
 
@@ -108,10 +111,18 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
                 f"held{by}: {event.reason} (code {event.code}{f'.{event.subcode}' if event.subcode else ''})",
                 "held",
             )
+        case _:
+            return _of_waiting(event)
+
+
+def _of_waiting(event: JobReleased | JobRemoved | JobDeferred) -> tuple[str, str]:
+    match event:
         case JobReleased():
             return _said("released", event.by, event.reason), "good"
         case JobRemoved():
             return _said("removed", event.by, event.reason), "removed"
+        case JobDeferred(until=until):
+            return f"runs next at {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M %Z}", "idle"
         case _:
             assert_never(event)
 

@@ -12,7 +12,7 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
 from kettle.jobs import Status
-from kettle.schedd.domain import policy
+from kettle.schedd.domain import deferral, policy
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
@@ -256,6 +256,8 @@ class People:
 
     def _reason(self, job: JobId, ad: Ad) -> str:
         state = self._queue.jobs[job].job
+        if job in self._queue.deferred:
+            return deferral.waits(ad, time.time())
         if job in self._queue.cooling:
             return (
                 f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "

@@ -48,7 +48,7 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     max_backlog: int = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
     queue_super_users: tuple[str, ...] = ()
-    """Who may act on other people's jobs."""
+    """Who may act on other people's jobs, and look into them while they run."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
 

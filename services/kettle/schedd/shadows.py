@@ -16,6 +16,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError
 from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
+from kettle.schedd.domain import deferral
 from kettle.schedd.domain.job_policy import Verdict
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
@@ -95,7 +96,7 @@ class Shadows:
             key=self._secrets.key(state.claim),
             startd=granted.startd,
             slot=granted.slot,
-            ad=self._queue.ad(job),
+            ad=deferral.settled(self._queue.ad(job), time.time()),
             trace=traceparent(self._queue.schedd, job),
         )
 

@@ -12,6 +12,7 @@ from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.schedd.adverts import Adverts
 from kettle.schedd.claims import Claims
+from kettle.schedd.deferrals import Deferrals
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger, restore
@@ -22,6 +23,7 @@ from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.schedd.swaps import Swaps
+from kettle.schedd.visitors import Visitors
 from kettle.storage import PgWorkingSet
 from kettle.wire.commands import schedd as commands
 from kettle.wire.identity import Identity
@@ -58,8 +60,11 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             ledger.cool(job)
         claims.settle_idle()
         policies = Policies(ledger, shadows, settings)
+        deferrals = Deferrals(ledger, adverts.urge)
+        ledger.on_change(deferrals.note)
         loops = [
             tasks.create_task(policies.run(), name="policies"),
+            tasks.create_task(deferrals.run(), name="deferrals"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
             tasks.create_task(home_jobs.run(), name="local jobs"),
@@ -124,6 +129,7 @@ def _answers(
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
         Served(commands.EXPLAIN, _as_owner(people.explain)),
+        Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
         Served(commands.MATCHED, _as_owner(partners.matched)),
         Served(commands.SYNC, _as_owner(partners.sync)),
         Served(commands.REPORT, _as_owner(partners.report)),

@@ -16,6 +16,7 @@ from kettle.startd.domain.changes import Begun
 from kettle.startd.domain.claim import Drain as Wish
 from kettle.startd.domain.draining import DrainRefused
 from kettle.startd.startd import Startd, moment
+from kettle.startd.visits import Visits
 from kettle.wire.commands.startd import (
     ACTIVATE,
     ALIVE,
@@ -76,6 +77,7 @@ class Handlers:
             Served(FETCH_OUTPUT, self.fetch_output),
             Served(DRAIN, self.drain),
             Served(CANCEL_DRAIN, self.cancel_drain),
+            *Visits(self._startd).served(),
         ]
 
     async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:

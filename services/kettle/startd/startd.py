@@ -16,6 +16,7 @@ from kettle.execution.attempt import AttemptId, Input, StoredReport
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.linux import boottime
+from kettle.execution.protocol import Answer
 from kettle.runtime import Telemetry
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
@@ -219,6 +220,12 @@ class Startd:
     def _attempt(self, attempt: AttemptId) -> Attempt | None:
         claim = self.machine.claims.get(attempt.claim)
         return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
+
+    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
+        """
+        Ask the starter of an attempt; None: it is not there, or not any more.
+        """
+        return await self._tenancy.ask(attempt, verb, body)
 
     # -- what the tenancy tells --------------------------------------------------------------------------------------
 

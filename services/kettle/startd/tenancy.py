@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from functools import partial
 from typing import Final
 
@@ -14,7 +15,20 @@ import msgspec
 
 from kettle.execution.attempt import AttemptId, JobSpec
 from kettle.execution.linux import signal_process, start_time
-from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend, ToStartd
+from kettle.execution.protocol import (
+    Answer,
+    Asked,
+    Continue,
+    End,
+    Hello,
+    Over,
+    Renew,
+    Run,
+    Said,
+    Saved,
+    Suspend,
+    ToStartd,
+)
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Attempt, Stop
 from kettle.startd.nursery import Nursery
@@ -40,6 +54,8 @@ class Tenancy:
         self._tenants: dict[AttemptId, Tenant] = {}
         self._strangers: set[Channel] = set()
         self._loop = asyncio.get_running_loop()
+        self._questions = time.monotonic_ns()
+        """A starter may still answer what our predecessor asked."""
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -127,6 +143,27 @@ class Tenancy:
         if tenant is not None and tenant.channel is not None:
             tenant.channel.send(Saved(number))
 
+    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
+        """
+        Ask the starter; None: it is not there, or not any more.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is None or tenant.channel is None or not tenant.met:
+            return None
+        self._questions += 1
+        number = self._questions
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        tenant.asked[number] = answer
+        tenant.channel.send(Asked(number, verb, body))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.cancelled():
+                return None
+            raise
+        finally:
+            tenant.asked.pop(number, None)
+
     def end(self, attempt: AttemptId, stop: Stop, *, limit: float) -> None:
         """
         Have the job ended.  A starter that does not do it within `limit` seconds is killed.
@@ -149,6 +186,7 @@ class Tenancy:
         tenant = self._tenants.pop(attempt, None)
         if tenant is not None:
             tenant.settled.set()
+            _unanswered(tenant)
             self._unwatch(tenant)
             if tenant.channel is not None:
                 tenant.channel.close()
@@ -221,6 +259,9 @@ class Tenancy:
                 self._landlord.said(report)
             case Over(report=stored):
                 self._landlord.over(stored)
+            case Answer(number=number):
+                if (asked := tenant.asked.get(number)) is not None and not asked.done():
+                    asked.set_result(message)
 
     def _meet(self, tenant: Tenant, channel: Channel, pid: int) -> None:
         started = start_time(pid) or 0
@@ -242,6 +283,7 @@ class Tenancy:
         The line is broken: the starter is dead, or hung up on its way out.
         """
         tenant.channel = None
+        _unanswered(tenant)
         if tenant.id not in self._tenants:
             return
         if not tenant.met:
@@ -293,6 +335,11 @@ class Tenancy:
             return  # its line, or the watch, tells
         if tenant.channel is None:
             self._missing(tenant)
+
+
+def _unanswered(tenant: Tenant) -> None:
+    for asked in tenant.asked.values():
+        asked.cancel()
 
 
 def _end(stop: Stop) -> End:

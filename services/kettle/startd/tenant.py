@@ -6,6 +6,7 @@ import asyncio
 from typing import Protocol
 
 from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.execution.protocol import Answer
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Stop
 from kettle.wire.work import Report
@@ -60,3 +61,5 @@ class Tenant:
         """Whether the job is to stand still; None: nobody has ever said."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()
+        self.asked: dict[int, asyncio.Future[Answer]] = {}
+        """What its starter has been asked and has not answered."""

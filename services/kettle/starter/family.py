@@ -28,6 +28,8 @@ class Family:
         self.status: int | None = None
         """Wait status of the main process, once it has ended."""
         self.peak_kib = 0
+        self.visitors: dict[int, int | None] = {}
+        """The wait statuses of processes beside the job that somebody waits for; None: it has not ended."""
         self._cgroup = cgroup
         self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         """Of what set up the job's container."""
@@ -152,6 +154,8 @@ class Family:
     def _ended(self, pid: int, status: int) -> None:
         if pid == self.pid:
             self.status = status
+        if pid in self.visitors:
+            self.visitors[pid] = status
 
 
 def nobody(cgroup: Cgroup | None) -> Family:

@@ -1,11 +1,11 @@
 """
-The final report on its way to the disk.
+The final report goes to the disk before anybody is told of it, however long the disk is full.
 """
 
 import select
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 from kettle.execution.attempt import StoredReport
 from kettle.execution.protocol import Hello
@@ -17,10 +17,15 @@ _LAST_PAUSE_S: Final = 2.0
 
 
 def keep(
-    stored: StoredReport, state: str, line: Line, hello: Hello, lifeline_fd: int, orphaned: Callable[[], None]
+    stored: StoredReport,
+    state: str,
+    line: Line,
+    hello: Hello,
+    lifeline_fd: int,
+    orphaned: Callable[[], NoReturn],
 ) -> None:
     """
-    Put it below the startd's directory `state`.  Nothing is lost on a full disk: it waits here until there is room.
+    Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
     """
     pause = _FIRST_PAUSE_S
     while True:

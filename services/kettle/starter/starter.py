@@ -19,7 +19,7 @@ from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.execution.outputs import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
-from kettle.execution.protocol import Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend
+from kettle.execution.protocol import Asked, Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend
 from kettle.execution.quoting import QuotingError
 from kettle.execution.sandbox import Mark, Sandbox, release_execute
 from kettle.starter.checkpoint import Checkpoint
@@ -28,15 +28,16 @@ from kettle.starter.keeping import keep
 from kettle.starter.line import Line
 from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
+from kettle.starter.reporting import Reporter
 from kettle.starter.stillness import Stillness
 from kettle.starter.verdict import (
     Ending,
     after_collecting,
-    after_container,
-    after_launch,
     after_mishap,
-    after_preparing,
+    after_starting,
     after_transfer,
+    after_waiting,
+    exited,
     limits,
     lost_lease,
     out_of_disk,
@@ -44,22 +45,17 @@ from kettle.starter.verdict import (
 )
 from kettle.transfer.plugin import Move
 from kettle.wire.events.job import Usage
-from kettle.wire.work import (
-    Body,
-    Exited,
-    Failed,
-    Measured,
-    Report,
-    Started,
-    Trouble,
-)
+from kettle.wire.work import Exited, Failed, Measured, Report, Started, Trouble
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
+    from kettle.starter.visits import Visits
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
 _LONGEST_POLL_S: Final = 3600.0
+_LONGEST_WAIT_S: Final = 30.0
+"""For a time on the wall's clock, which may be set."""
 
 
 def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
@@ -100,9 +96,11 @@ class Starter:
         self._monitor_at = boottime() + order.spec.monitor_interval
         self._measure_at = boottime() + _FIRST_MEASURE_S
         self._limits: list[tuple[float, Ending]] = []
-        self._stillness = Stillness(self._report)
-        self._checkpoint = Checkpoint(self._job, self._report)
-        self._sequence = order.spec.sequence
+        self._reporter = Reporter(order.spec)
+        self._stillness = Stillness(self._reporter.report)
+        self._checkpoint = Checkpoint(self._job, self._reporter.report)
+        self._visits: Visits | None = None
+        self._deferred = self._job.given("DeferralTime")
 
     def run(self) -> None:
         """
@@ -138,16 +136,10 @@ class Starter:
             before = self._family
             pid = self._start(again=before is not None)
             self._family = before.successor(pid) if before is not None else Family(pid, self._cgroup)
-        except ContainerError as error:
-            self._ending = after_container(error)
         except TransferError as error:
             self._ending = self._ending or after_transfer(error)
-        except LaunchError as error:
-            self._ending = after_launch(error)
-        except QuotingError as error:
-            self._ending = Ending(hold=True, code=6, subcode=22, reason=f"cannot start the job: {error}")
-        except OSError as error:
-            self._ending = after_preparing(error)
+        except (ContainerError, LaunchError, QuotingError, OSError) as error:
+            self._ending = after_starting(error)
         except _EndedError:
             pass  # before it had begun
         return self._ending is None
@@ -189,11 +181,20 @@ class Starter:
     def _check(self) -> None:
         """
         Preparing takes its time: what was ordered meanwhile, and the end of the lease, keep the job from being started.
+        One that is to start at a time of its own waits for that here, once.
 
         Raises:
             _EndedError: it must not start any more.
         """
-        self._round(nobody(self._cgroup), -1, 0)
+        bystanders = nobody(self._cgroup)
+        self._round(bystanders, -1, 0)
+        if self._deferred and self._ending is None:
+            self._deferred = False
+            self._ending = after_waiting(self._job, time.time())
+            at = self._job.number("DeferralTime") or 0.0
+            while self._ending is None and (left := at - time.time()) > 0:
+                left_ms = int(min(left, _LONGEST_WAIT_S) * 1000) + 1
+                self._round(bystanders, -1, min(left_ms, self._timeout_ms()))
         if self._ending is not None:
             raise _EndedError
 
@@ -232,7 +233,7 @@ class Starter:
     def _begin(self, family: Family) -> None:
         self._limits = limits(self._job, self._spec.began, boottime())
         if self._started is None:
-            self._started = self._report(Started(pid=family.pid, at=time.time()))
+            self._started = self._reporter.report(Started(pid=family.pid, at=time.time()))
             self._line.say(Said(self._started))
         self._stillness.begin(family)
         self._repeat()
@@ -285,9 +286,13 @@ class Starter:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._line.register(poll)
+        if self._visits is not None:
+            self._visits.register(poll)
         ready = {fd for fd, _ in poll.poll(timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
+        if self._visits is not None:
+            self._visits.go_on(ready)
         if handle in ready:
             return True
         if self._line.fileno() in ready:
@@ -299,6 +304,8 @@ class Starter:
         moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
         if self._ending is not None:
             moments = [self._monitor_at]  # whatever else falls due: it is being ended already
+        if self._visits is not None:
+            moments.append(self._visits.due)
         moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -310,17 +317,33 @@ class Starter:
                 case End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
                     self._end(family, ending, hard=hard)
-                case Suspend():
-                    if self._ending is None:
-                        self._stillness.suspend(family)
-                    self._repeat()
-                case Continue():
-                    self._stillness.resume(family)
-                    self._repeat()
+                case Suspend() | Continue():
+                    self._still(family, suspend=isinstance(message, Suspend))
                 case Saved(number=number):
                     self._checkpoint.confirm(number)
+                case Asked():
+                    if (answer := self._visited().hear(message)) is not None:
+                        self._line.say(answer)
                 case Run():
                     pass  # said twice is said once
+
+    def _still(self, family: Family, *, suspend: bool) -> None:
+        if not suspend:
+            self._stillness.resume(family)
+        elif self._ending is None:
+            self._stillness.suspend(family)
+        self._repeat()
+
+    def _visited(self) -> "Visits":
+        """
+        Who looks after people that look into the job; most jobs have no such visit, and a starter pays for every page.
+        """
+        if self._visits is None:
+            from kettle.starter.visits import Visits
+
+            self._visits = Visits(self._spec, self._job, self._sandbox, self._cgroup, self._line.say)
+        self._visits.meet(self._family, self._container)
+        return self._visits
 
     def _repeat(self) -> None:
         if (said := self._stillness.said) is not None:
@@ -355,7 +378,9 @@ class Starter:
             self._end(family, out_of_disk(self._spec.disk, disk), hard=True)
         if boottime() >= self._measure_at:
             self._measure_at = boottime() + self._spec.measure_interval
-            self._line.say(Said(self._report(Measured(usage=self._usage(family.running_cpu_seconds())))))
+            self._line.say(
+                Said(self._reporter.report(Measured(usage=self._usage(family.running_cpu_seconds()))))
+            )
             self._repeat()
 
     def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
@@ -405,7 +430,10 @@ class Starter:
         except OSError as error:  # the startd removes it when it starts the next time
             self._stumble(after_mishap(error), error)
         stored = StoredReport(
-            schedd=self._spec.schedd, secret=self._spec.key.secret, report=self._report(body), sandbox=kept
+            schedd=self._spec.schedd,
+            secret=self._spec.key.secret,
+            report=self._reporter.report(body),
+            sandbox=kept,
         )
         keep(stored, self._spec.state, self._line, self._hello(), self._lifeline_fd, self._orphaned)
         self._line.say(Over(stored))
@@ -434,16 +462,7 @@ class Starter:
             return ending.failed(usage), False
         if self._ending is not None:
             return self._ending.failed(usage), False
-        exited = Exited(
-            exit_code=code if code >= 0 else None,
-            exit_signal=-code if code < 0 else None,
-            at=at,
-            usage=msgspec.structs.replace(usage, sent=results.sent),
-            outputs=results.files,
-            missing=results.missing,
-            trouble=trouble,
-        )
-        return exited, results.kept
+        return exited(code, results, trouble, at=at, usage=usage), results.kept
 
     def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
         """
@@ -474,27 +493,7 @@ class Starter:
         return None
 
     def _usage(self, cpu: tuple[float, float]) -> Usage:
-        family = self._family
-        return Usage(
-            wall=round(boottime() - self._spec.began, 6),
-            user_cpu=cpu[0],
-            system_cpu=cpu[1],
-            memory_kib=family.memory_kib() if family is not None else 0,
-            disk_kib=self._sandbox.size_kib(),
-            received=self._spec.received,
-        )
-
-    def _report(self, body: Body) -> Report:
-        self._sequence += 1
-        spec = self._spec
-        return Report(
-            claim=spec.key.claim,
-            attempt=spec.attempt,
-            sequence=self._sequence,
-            job=spec.job,
-            body=body,
-            trace=spec.trace,
-        )
+        return self._reporter.usage(self._sandbox, self._family, cpu)
 
     def _hello(self) -> Hello:
         return Hello(self._spec.id, os.getpid(), self._started)

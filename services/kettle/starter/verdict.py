@@ -10,12 +10,13 @@ import msgspec
 
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import FIRST_VACATE, JobAd
-from kettle.execution.outputs import TooManyResultsError
+from kettle.execution.outputs import Results, TooManyResultsError
 from kettle.execution.process import LaunchError, Step
+from kettle.execution.quoting import QuotingError
 from kettle.jobs.durations import exceeded
 from kettle.starter.mover import TransferError
 from kettle.wire.events.job import Usage
-from kettle.wire.work import Failed
+from kettle.wire.work import Exited, Failed, Trouble
 
 _LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input": 8, "output": 7, "error": 7}
 """HoldReasonCode by the step that failed; the other steps are the machine's fault, not the job's."""
@@ -27,6 +28,7 @@ _NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAM
 """What the names of input files lead to, on every machine."""
 
 _REMOVED, _LEASE_LOST = 1023, 1008
+_MISSED, _REQUEUE = 20, 1005
 _REASON_CHARS: Final = 1000
 
 
@@ -54,6 +56,21 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return Failed(hold=self.hold, code=self.code, subcode=self.subcode, reason=self.reason, usage=usage)
 
 
+def after_starting(error: ContainerError | LaunchError | QuotingError | OSError) -> Ending:
+    """
+    The job has no main process, and why.
+    """
+    match error:
+        case ContainerError():
+            return after_container(error)
+        case LaunchError():
+            return after_launch(error)
+        case QuotingError():
+            return Ending(hold=True, code=6, subcode=errno.EINVAL, reason=f"cannot start the job: {error}")
+        case _:
+            return after_preparing(error)
+
+
 def after_launch(error: LaunchError) -> Ending:
     """
     The job could not be started.
@@ -79,6 +96,40 @@ def after_preparing(error: OSError) -> Ending:
     if error.errno in _NAMES:
         return Ending(hold=True, code=13, subcode=error.errno, reason=reason)
     return Ending(hold=False, code=1024, reason=reason)
+
+
+def exited(code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage) -> Exited:
+    """
+    The program ran to its end; a negative `code` is that of the signal which ended it.
+    """
+    return Exited(
+        exit_code=code if code >= 0 else None,
+        exit_signal=-code if code < 0 else None,
+        at=at,
+        usage=msgspec.structs.replace(usage, sent=results.sent),
+        outputs=results.files,
+        missing=results.missing,
+        trouble=trouble,
+    )
+
+
+def after_waiting(job: JobAd, now: float) -> Ending | None:
+    """
+    A job that starts at a time of its own is ready at `now`: too late, perhaps.  One of the calendar has another time.
+    """
+    at, window = job.number("DeferralTime"), job.number("DeferralWindow") or 0.0
+    if at is None:
+        return Ending(
+            hold=True, code=_MISSED, reason="the job's DeferralTime is not a time, in seconds since 1970"
+        )
+    if now <= at + window:
+        return None
+    from kettle.jobs.crontab import FIELDS  # rarely needed, and a starter pays for every page
+
+    reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
+    if any(job.given(name) for name in FIELDS):
+        return Ending(hold=False, code=_REQUEUE, reason=reason)
+    return Ending(hold=True, code=_MISSED, reason=reason)
 
 
 def after_transfer(error: TransferError) -> Ending:

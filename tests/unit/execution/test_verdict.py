@@ -7,7 +7,8 @@ import errno
 import pytest
 
 from kettle.execution.jobad import JobAd
-from kettle.starter.verdict import after_collecting, after_mishap, after_preparing, limits
+from kettle.starter.verdict import after_collecting, after_mishap, after_preparing, after_waiting, limits
+from kettle.wire.ads import Ad
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("-inf"), float("nan")])
@@ -25,6 +26,25 @@ def test_a_job_runs_from_when_its_program_was_started() -> None:
     found = limits(JobAd({"AllowedExecuteDuration": 60, "AllowedJobDuration": 90}), 5.0, 50.0)
 
     assert [(95.0, 46), (110.0, 47)] == [(at, ending.code) for at, ending in found]
+
+
+@pytest.mark.parametrize(
+    ("ad", "expected"),
+    [
+        ({"DeferralTime": 100}, None),
+        ({"DeferralTime": 98, "DeferralWindow": 2}, None),
+        ({"DeferralTime": 98, "DeferralWindow": 1}, (True, 20)),
+        ({"DeferralTime": 98, "DeferralWindow": 1, "CronMinute": "*"}, (False, 1005)),
+        ({"DeferralTime": "noon"}, (True, 20)),
+    ],
+)
+def test_a_job_that_is_ready_too_late(ad: Ad, expected: tuple[bool, int] | None) -> None:
+    """
+    Beyond its window a job is held, and one of the calendar waits for its next time.
+    """
+    ending = after_waiting(JobAd(ad), 100.0)
+
+    assert expected == (None if ending is None else (ending.hold, ending.code))
 
 
 def test_every_reason_can_be_said_on_the_wire() -> None:

@@ -60,6 +60,7 @@ class Contained:
         self._request = request
         self._sandbox = sandbox
         self._lock = -1
+        self._started: Program | None = None
 
     def brought(self) -> Input | None:
         """
@@ -97,7 +98,25 @@ class Contained:
             ContainerError: the runtime will not have it.
             LaunchError: a stream of the job cannot be opened.
         """
+        self._started = box.program
         return _chosen(self._spec.containers, self._request).start(box, cgroup, check)
+
+    def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> int:
+        """
+        Run another program in the container of the job's process; its pid. Its streams are its own, the rest is the job's.
+
+        Raises:
+            ContainerError: it cannot be run there.
+        """
+        from kettle.execution.containers.entering import (
+            enter,
+        )  # rarely needed, and a starter pays for every page
+
+        job = self._started
+        assert job is not None, "the job runs"
+        environment = {**job.environment, **program.environment}
+        program = msgspec.structs.replace(program, environment=environment, directory=job.directory)
+        return enter(program, pid, cgroup)
 
     def finish(self) -> None:
         """

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.commands.access import Access
 from kettle.wire.commands.shadow import Assignment, Stop
 from kettle.wire.commands.startd import Done
 from kettle.wire.endpoint import Endpoint, Position
@@ -279,15 +280,30 @@ class AttemptsRecorded(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
+class AskAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The right to look into a job that runs, for its owner or a super user of the queue."""
+
+    job: JobId
+
+
+class AccessGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """The right, and where the job runs."""
+
+    access: Access
+    startd: str
+    slot: str
+
+
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
 RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
 QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
 QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
 EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
+ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven)
 MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
 
-FOR_USERS = (SUBMIT, ACT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
+FOR_USERS = (SUBMIT, ACT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
 ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)

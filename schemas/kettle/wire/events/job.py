@@ -145,6 +145,13 @@ class JobRemoved(Event, frozen=True, tag="job.removed/1"):
     by: str = ""
 
 
+class JobDeferred(Event, frozen=True, tag="job.deferred/1"):
+    """The job, which runs by the calendar, starts at a time and not before."""
+
+    until: int
+    """Seconds since the epoch."""
+
+
 JobEvent = (
     JobAssigned
     | JobStarted
@@ -158,4 +165,5 @@ JobEvent = (
     | JobHeld
     | JobReleased
     | JobRemoved
+    | JobDeferred
 )

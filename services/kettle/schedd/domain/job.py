@@ -20,6 +20,7 @@ from kettle.wire.events import (
     JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDeferred,
     JobDisconnected,
     JobEvent,
     JobHeld,
@@ -196,8 +197,14 @@ class Remove(msgspec.Struct, frozen=True):
     by: str
 
 
+class Defer(msgspec.Struct, frozen=True):
+    """The calendar says when it runs next, seconds since 1970."""
+
+    until: int
+
+
 Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Finish | End
-Command = Assign | Heard | Hold | Release | Remove
+Command = Assign | Defer | Heard | Hold | Release | Remove
 
 _STAYS = frozenset({0, 1, 16})
 """HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
@@ -208,6 +215,8 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
     match command:
         case Assign():
             return _assign(job, command)
+        case Defer(until=until):
+            return [JobDeferred(until=until)] if job.runnable else []
         case Begin() | Suspend() | Continue() | Disconnect() | Reconnect() | Checkpoint() | Finish() | End():
             return _hear(job, command)
         case Hold() | Release() | Remove():
@@ -348,6 +357,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
+        case JobDeferred():
+            return job
         case _:
             return _evolve_further(job, event)
 

@@ -14,7 +14,7 @@ import msgspec
 from kettle.jobs import Status, fold_base, in_use, job_ad
 from kettle.jobs import apply as apply_to_ad
 from kettle.jobs.ad import job_ads
-from kettle.schedd.domain import job_policy, universes
+from kettle.schedd.domain import deferral, job_policy, universes
 from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.job import Job, evolve
@@ -29,6 +29,7 @@ from kettle.wire.events import (
     JobCheckpointed,
     JobCompleted,
     JobContinued,
+    JobDeferred,
     JobDisconnected,
     JobEvent,
     JobHeld,
@@ -68,6 +69,8 @@ class Cluster(msgspec.Struct):
     """The statuses in which its jobs are looked at now and then for a policy of their own."""
     at_exit: bool = False
     """Whether they have one that is looked at when they exit."""
+    timed: bool = False
+    """Whether its jobs start at a time of their own."""
 
     @property
     def size(self) -> int:
@@ -140,6 +143,8 @@ class Queue:
         """(submitter, universe) -> jobs that run there."""
         self.cooling: set[JobId] = set()
         """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
+        self.deferred: dict[JobId, bool] = {}
+        """Jobs that could run but for the time; whether `due` has said that it has come."""
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
         self.measured: dict[JobId, Usage] = {}
@@ -272,6 +277,7 @@ class Queue:
                 | JobHeld()
                 | JobReleased()
                 | JobRemoved()
+                | JobDeferred()
             ):
                 return self._job(stream, event, at)
             case _:
@@ -297,6 +303,7 @@ class Queue:
             universe=_universe(event),
             periodic=job_policy.periodic(event.ad) | job_policy.periodic(event.columns),
             at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
+            timed=deferral.timed(event.ad) or deferral.timed(event.columns),
         )
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
@@ -347,7 +354,7 @@ class Queue:
         if state.runnable and state.cooling:
             self.cooling.add(job)
         elif state.runnable:
-            self._offer(job)
+            self._ready(job)
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=job)
         self._attend(job, state, 1)
@@ -362,6 +369,8 @@ class Queue:
         self.tally[submitter][state.status] -= 1
         if job in self.cooling:
             self.cooling.discard(job)
+        elif self.deferred.pop(job, None) is False:
+            pass  # it was not offered yet
         elif state.runnable:
             demand = self._demand_of(job)
             runnable = demand[submitter][number := self.autocluster(job)]
@@ -379,6 +388,20 @@ class Queue:
         """
         if job in self.cooling:
             self.cooling.discard(job)
+            self._ready(job)
+
+    def due(self, job: JobId) -> None:
+        """
+        The time of a job that waited for it has come.
+        """
+        if self.deferred.get(job) is False:
+            self.deferred[job] = True
+            self._offer(job)
+
+    def _ready(self, job: JobId) -> None:
+        if self.clusters[job.cluster].timed:
+            self.deferred[job] = False
+        else:
             self._offer(job)
 
     def _offer(self, job: JobId) -> None:

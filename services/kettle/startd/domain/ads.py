@@ -209,6 +209,7 @@ def _common(machine: Machine, name: str, resources: Resources, *, now: float) ->
         **machine.conditions,
         "HasFileTransfer": True,
         "HasSelfCheckpointTransfers": True,
+        "HasJobDeferral": True,
         "DaemonStartTime": facts.started,
         "MyCurrentTime": int(now),
         **facts.attributes,

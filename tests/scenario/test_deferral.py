@@ -1,0 +1,89 @@
+"""
+Jobs that start at a time of their own.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events import Event, JobAssigned, JobDeferred, JobHeld, JobStarted, JobVacated
+from kettle.wire.jobs import JobId
+
+WITHIN_S = 150.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    async with throwaway_pool(tmp_path_factory.mktemp("deferral"), cpus=2, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def events_of(pool: ThrowawayPool, cluster: int) -> list[Event]:
+    return [each.event for each in await pool.client.events(JobId(cluster, 0))]
+
+
+async def test_a_job_starts_at_its_time(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    It has its machine before, and its program starts at the time and not before.
+    """
+    at = int(time.time()) + 6
+    submitted = await pool.client.submit(
+        f"executable = /bin/true\ntransfer_executable = false\ndeferral_time = {at}\nqueue\n", cwd=tmp_path
+    )
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(submitted.cluster))
+    said = await pool.client.events(JobId(submitted.cluster, 0))
+    (assigned,) = (each for each in said if isinstance(each.event, JobAssigned))
+    (started,) = (each.event for each in said if isinstance(each.event, JobStarted))
+    assert assigned.at < at <= started.at < at + 30
+
+
+async def test_a_job_that_is_late_is_held(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A machine that is ready after the window does not start the job: it is held with HTCondor's code.
+    """
+    window = "ifThenElse(JobStatus == 1, 10000, 5)"
+    submitted = await pool.client.submit(
+        "executable = /bin/true\ntransfer_executable = false\n"
+        f"deferral_time = {int(time.time()) - 100}\ndeferral_window = {window}\nqueue\n",
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S), aclosing(pool.client.watch(select(submitted.cluster))) as watched:
+        async for progress in watched:
+            if progress.counts["held"]:
+                break
+    (held,) = (each for each in await events_of(pool, submitted.cluster) if isinstance(each, JobHeld))
+    assert (20, True) == (held.code, "missed" in held.reason)
+
+
+async def test_a_job_of_the_calendar_runs_again(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    It runs at a full minute, and when its policy keeps it in the queue, it waits for the next one.
+    """
+    submitted = await pool.client.submit(
+        "executable = /bin/true\ntransfer_executable = false\ncron_minute = *\ncron_window = 20\n"
+        "on_exit_remove = false\nqueue\n",
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        while not any(isinstance(each, JobVacated) for each in await events_of(pool, submitted.cluster)):
+            await asyncio.sleep(0.5)
+        while isinstance((await events_of(pool, submitted.cluster))[-1], JobVacated):
+            await asyncio.sleep(0.1)
+    said = await events_of(pool, submitted.cluster)
+    deferred = [each.until for each in said if isinstance(each, JobDeferred)]
+    (started,) = (each.at for each in said if isinstance(each, JobStarted))
+    assert [60] == [later - earlier for earlier, later in zip(deferred[-2:], deferred[-1:], strict=False)]
+    assert (0, True) == (deferred[-1] % 60, deferred[-2] <= started < deferred[-1])
+    await pool.client.remove(select(submitted.cluster))

@@ -1,0 +1,97 @@
+"""
+Jobs that start at a time of their own, in the queue.
+"""
+
+import pytest
+
+from kettle.schedd.domain.deferral import Move, Senseless, Wait, plan, settled, timed
+from kettle.schedd.domain.job import Assign, Defer, Job, decide
+from kettle.schedd.domain.queue import Queue
+from kettle.wire.ads import Ad, Expr
+from kettle.wire.events import ClusterSubmitted, JobDeferred
+from kettle.wire.jobs import JobId
+
+NOW = 1_700_000_030
+MINUTE = 1_700_000_040
+"""The first full minute after NOW."""
+JOB = JobId(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("ad", "expected"),
+    [
+        ({"DeferralTime": NOW + 5000}, Wait(NOW + 5000 - 600)),
+        ({"DeferralTime": NOW + 5000, "DeferralPrepTime": 10, "ScheddInterval": 0}, Wait(NOW + 4990)),
+        ({"DeferralTime": Expr("time() + 700")}, Wait(NOW + 100)),
+        ({"DeferralTime": NOW - 5}, Wait(NOW - 605)),
+        ({"DeferralTime": "tomorrow"}, Wait(0)),
+        ({"CronMinute": "*"}, Move(MINUTE)),
+        ({"CronMinute": "*", "DeferralTime": MINUTE}, Wait(MINUTE - 600)),
+        ({"CronMinute": "*", "DeferralTime": NOW - 10, "DeferralWindow": 20}, Wait(NOW - 610)),
+        ({"CronMinute": "*", "DeferralTime": NOW - 10, "DeferralWindow": 10}, Move(MINUTE)),
+        ({"CronMinute": "*", "DeferralTime": NOW - 10, "DeferralWindow": 90, "JobCurrentStartExecutingDate": NOW - 10},
+         Move(MINUTE)),
+    ],
+)  # fmt: skip
+def test_plan(ad: Ad, expected: Wait | Move) -> None:
+    """
+    A job is offered in time for its preparation; one of the calendar gets its next time when the last one is used or over.
+    """
+    assert expected == plan(ad, NOW)
+
+
+@pytest.mark.parametrize(
+    "ad", [{"CronMinute": "61"}, {"CronMinute": 61}, {"CronDayOfMonth": "31", "CronMonth": "2"}]
+)
+def test_a_calendar_without_days(ad: Ad) -> None:
+    """
+    Settings that name no time are told, and the job does not wait for ever.
+    """
+    assert isinstance(plan(ad, NOW), Senseless)
+
+
+def test_only_what_names_a_time_is_timed() -> None:
+    """
+    Jobs without such attributes are not looked at.
+    """
+    assert [True, True, False] == [
+        timed(names) for names in (["deferraltime"], ["CRONHOUR"], ["DeferralWindow"])
+    ]
+
+
+def test_expressions_are_settled() -> None:
+    """
+    Who runs the job is told numbers; what cannot be evaluated stays, and an ad without such expressions is the same.
+    """
+    ad: Ad = {"DeferralTime": Expr("time() + 5"), "DeferralWindow": Expr("nowhere")}
+    plain: Ad = {"DeferralTime": 7}
+    assert {"DeferralTime": NOW + 5, "DeferralWindow": Expr("nowhere")} == settled(ad, NOW)
+    assert settled(plain, NOW) is plain
+
+
+def test_an_offer_is_made_when_it_is_due_and_taken_back_when_time_moves() -> None:
+    """
+    A job is not among those that may run until its time; a new time takes it out again, and being held for good.
+    """
+    queue = Queue("schedd")
+    queue.apply(
+        "cluster/1",
+        ClusterSubmitted(cluster=1, owner="anna", ad={"CronMinute": "*"}, columns=[], rows=[[]]),
+        1,
+    )
+    assert [] == queue.requests("anna")
+    queue.due(JOB)
+    assert [JOB] == [request[1] for request in queue.requests("anna")]
+    (event,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
+    queue.apply("job/1.0", event, 2)
+    assert ([], {JOB: False}) == (queue.requests("anna"), queue.deferred)
+    assert MINUTE == queue.ad(JOB)["DeferralTime"]
+
+
+def test_a_running_job_is_not_deferred() -> None:
+    """
+    The time of a job that has begun does not move.
+    """
+    assert [JobDeferred(until=5)] == decide(Job(), Defer(5))
+    assert [] == decide(Job(status="running", claim="c"), Defer(5))
+    assert decide(Job(), Assign(claim="c", slot="s", startd="n"))
