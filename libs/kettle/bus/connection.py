@@ -13,14 +13,9 @@ from typing import Any, Final
 from urllib.parse import ParseResult
 from weakref import WeakKeyDictionary
 
-import nats.errors
-from nats.aio.client import Client, Server, Srv
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
-from nats.aio.transport import TcpTransport
-
 from kettle.bus.backoff import Backoff
 from kettle.bus.chunks import HEADERS
+from kettle.bus.driver import Client, Msg, Server, Srv, Subscription, TcpTransport, errors
 from kettle.bus.ports import (
     BusError,
     BusUnavailableError,
@@ -215,7 +210,7 @@ class Connection:
         try:
             await self.client.flush(CONNECT_S)
             await self.client.flush(CONNECT_S)
-        except nats.errors.Error as error:
+        except errors.Error as error:
             raise BusUnavailableError(f"the connection to NATS is lost: {error}") from error
 
     async def publish(
@@ -228,7 +223,7 @@ class Connection:
             raise RefusedError("too_large", _too_large(subject, data, self.limit))
         try:
             await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
-        except nats.errors.Error as error:
+        except errors.Error as error:
             raise BusUnavailableError(
                 f"the connection to NATS is lost, and too much waits for it: {error}"
             ) from error
@@ -304,9 +299,9 @@ class Connection:
             self._not_permitted(text)
         elif "authorization violation" in text.lower() and not self._connected.is_set():
             raise BusUnavailableError("NATS does not accept our credentials") from error
-        elif isinstance(error, nats.errors.SlowConsumerError):
+        elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
-        elif isinstance(error, (nats.errors.Error, OSError, TimeoutError)):
+        elif isinstance(error, (errors.Error, OSError, TimeoutError)):
             _logger.warning("NATS: %s", str(error) or type(error).__name__)
         else:
             self.fail(error)
@@ -317,7 +312,7 @@ class Connection:
             if f'"{subject.lower()}"' in text and not future.done():
                 future.set_exception(RefusedError("not_permitted", f"we may not publish on {subject}"))
 
-    def _overrun(self, error: nats.errors.SlowConsumerError) -> None:
+    def _overrun(self, error: errors.SlowConsumerError) -> None:
         """
         The client dropped a message because more wait than it keeps. What was missed is the same as in a lost connection;
         it is told once for a whole series.

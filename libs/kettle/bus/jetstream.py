@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, Final, NoReturn
 
 import msgspec
-from nats.aio.msg import Msg
 
 from kettle.bus.connection import Connection
+from kettle.bus.driver import Msg
 from kettle.bus.ports import (
     BucketSpec,
     BusError,

@@ -8,11 +8,11 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
-from nats.aio.msg import Msg
 
 from kettle.bus.backoff import Backoff
 from kettle.bus.chunks import Limits, Parcel, exchange
 from kettle.bus.connection import Connection
+from kettle.bus.driver import Msg
 from kettle.bus.entries import watch
 from kettle.bus.jetstream import (
     JetStream,

@@ -13,12 +13,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-import nats.errors
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from kettle.bus.backoff import Backoff
 from kettle.bus.connection import Connection, status_of
+from kettle.bus.driver import Msg, Subscription, errors
 from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
 
@@ -271,7 +269,7 @@ class Reader:
         if self._subscription is None:
             return
         subscription, self._subscription = self._subscription, None
-        with suppress(nats.errors.Error):
+        with suppress(errors.Error):
             await subscription.unsubscribe()
         if not self._source.durable and self._connection.connected:
             with suppress(BusError):

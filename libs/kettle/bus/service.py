@@ -13,13 +13,10 @@ from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
-import nats.errors
-import nats.micro
-from nats.aio.msg import Msg
-from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER, Request
 
 from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole
 from kettle.bus.connection import Connection
+from kettle.bus.driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
 from kettle.wire.endpoint import Refusal
 from kettle.wire.identity import Identity
@@ -68,7 +65,7 @@ class Service:
         """
         Answer the endpoints of `role` that are meant for `name`, from when this returns.
         """
-        add_service = cast("Callable[..., Any]", nats.micro.add_service)
+        add_service = cast("Callable[..., Any]", micro.add_service)
         service = await add_service(
             self._connection.client,
             name=role,
@@ -191,7 +188,7 @@ def _refused(refusal: RefusedError) -> Parcel:
 
 
 async def _send(respond: Respond, parcel: Parcel) -> None:
-    with suppress(nats.errors.Error, BusError):  # who asked will ask again
+    with suppress(errors.Error, BusError):  # who asked will ask again
         await respond(parcel)
 
 

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import logging
 import math
-import sys
 import time
 import uuid
 from collections.abc import Collection
@@ -79,8 +78,6 @@ def control(arguments: argparse.Namespace, screen: Screen, action: ControlAction
     peaceful, fast = getattr(arguments, "peaceful", False), getattr(arguments, "fast", False)
     how: How = "peaceful" if peaceful else "fast" if fast else "graceful"
     request = Control(id=uuid.uuid4().hex, action=action, daemons=arguments.daemon, how=how)
-    # See kettle.cli.options.with_pool.
-    sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]  # None means: is not to be had
     return asyncio.run(_control(arguments, screen, request))
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -152,8 +151,6 @@ def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[
     """
     import asyncio
 
-    # The bus's driver would load aiohttp for WebSockets, which we do not use: three quarters of its loading time.
-    sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]  # None means: is not to be had
     from kettle.client import Client
 
     async def connected() -> T:
