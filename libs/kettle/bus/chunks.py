@@ -144,6 +144,14 @@ class _Held(msgspec.Struct):
     expiry: asyncio.TimerHandle | None = None
 
 
+def too_large(served: Served[Any, Any], size: int) -> RefusedError:
+    """
+    The refusal of a request that is larger than those of its endpoint are.
+    """
+    verb = served.endpoint.verb
+    return RefusedError("too_large", f"a {verb} of {size:,} bytes; at most {served.largest:,} are taken")
+
+
 class Depot:
     """
     What one service has of messages in parts, and does with each part. `limit`: the most bytes of a message.
@@ -181,7 +189,10 @@ class Depot:
             raise RefusedError("malformed", "this is the place for parts of messages, and it is none")
         if SIZE not in headers:
             return Whole(served, parcel.data)
-        number, held = self._keep(caller, _number(headers[SIZE]))
+        size = _number(headers[SIZE])
+        if size > served.largest:
+            raise too_large(served, size)
+        number, held = self._keep(caller, size)
         held.served = served
         return Parcel(b"", {PLACE: f"{self.place} {number}"})
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole
+from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole, too_large
 from kettle.bus.connection import Connection
 from kettle.bus.driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
@@ -26,6 +26,9 @@ CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""
 IN_HAND_BYTES: Final = 256 * 1024 * 1024
 """Bytes of them; the same."""
+
+ASIDE: Final = 512
+"""How many of them may be of endpoints that are for anybody."""
 
 BUSY_MS: Final = 200
 """When to try again then."""
@@ -60,6 +63,7 @@ class Service:
         self._places: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_hand = 0
+        self._aside = 0
 
     async def add(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
         """
@@ -104,7 +108,15 @@ class Service:
         self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
     ) -> None:
         size = len(parcel.data)
-        if len(self._tasks) >= CONCURRENT or self._in_hand + size > IN_HAND_BYTES:
+        aside = served is not None and served.aside
+        if served is not None and size > served.largest:
+            await _send(respond, _refused(too_large(served, size)))
+            return
+        if (
+            len(self._tasks) >= CONCURRENT
+            or self._in_hand + size > IN_HAND_BYTES
+            or (aside and self._aside >= ASIDE)
+        ):
             refusal = RefusedError(
                 "busy", "the service has too many requests in hand; try again later", retry_after_ms=BUSY_MS
             )
@@ -114,11 +126,13 @@ class Service:
         task = asyncio.create_task(self._answer(role, subject, parcel, served, respond), name=name)
         self._tasks.add(task)
         self._in_hand += size
-        task.add_done_callback(partial(self._done, size))
+        self._aside += aside
+        task.add_done_callback(partial(self._done, size, aside))
 
-    def _done(self, size: int, task: asyncio.Task[None]) -> None:
+    def _done(self, size: int, aside: bool, task: asyncio.Task[None]) -> None:  # noqa: FBT001 - a callback's
         self._tasks.discard(task)
         self._in_hand -= size
+        self._aside -= aside
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("%s failed", task.get_name(), exc_info=error)
             self._connection.fail(error)

@@ -113,7 +113,12 @@ class Visit:
             CommandRefusedError: `refused` if it cannot be started, `NOT_RUNNING`.
         """
         name = uuid.uuid4().hex
-        request = OpenSession(access=self.access, session=name, command=list(command), terminal=terminal)
+        try:
+            request = OpenSession(access=self.access, session=name, command=list(command), terminal=terminal)
+        except ValueError as error:
+            raise CommandRefusedError(
+                "malformed", f"{error}: put it into a file, or into its input"
+            ) from error
         await self._ask(OPEN_SESSION, request)
         try:
             yield Session(self, name)

@@ -75,6 +75,17 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
     return (user + waited_user) / _CLOCK_TICKS, (system + waited_system) / _CLOCK_TICKS
 
 
+def terminal_of(pid: int) -> int:
+    """
+    The device number of the terminal that controls a process; 0: it has none.
+    """
+    fields = _stat(pid)
+    if fields is None:
+        return 0
+    packed = int(fields[4]) & 0xFFFFFFFF
+    return os.makedev(packed >> 8 & 0xFFF, packed & 0xFF | packed >> 12 & 0xFFF00)
+
+
 def _stat(pid: int) -> list[str] | None:
     """
     Fields of `/proc/PID/stat` from the third on; the second, the name, may contain anything.

@@ -22,7 +22,7 @@ from kettle.execution.sandbox import acting_as
 
 Step = Literal["group", "account", "directory", "input", "output", "error", "program"]
 _SHEBANG_BYTES: Final = 256
-_SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+SIGNALS: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 """What whoever started the pool ignored (a shell in the background, `nohup`) is nothing to the job."""
 
 
@@ -93,7 +93,7 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
                 file_actions=actions,
                 setsid=True,
                 setsigmask=(),
-                setsigdef=_SIGNALS,
+                setsigdef=SIGNALS,
                 resetids=becomes is not None,
             )
 

@@ -99,6 +99,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     id: AttemptId
     pid: int
     report: Report | None = None
+    visits: bool = False
+    """It knows what `asked` means; to one that does not, the word would be the end of its job."""
 
 
 class Said(msgspec.Struct, frozen=True, tag="said"):

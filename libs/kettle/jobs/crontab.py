@@ -8,6 +8,7 @@ those of the clock on the wall of whoever asks.
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta, tzinfo
+from itertools import product
 from typing import Final
 
 import msgspec
@@ -22,6 +23,7 @@ FIELDS: Final[Mapping[str, tuple[int, int]]] = {
 """Attribute -> smallest and largest number; of the days of the week both 0 and 7 are Sunday."""
 
 _PART: Final = re.compile(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?")
+_HOURS: Final = 24
 _MOST_DAYS: Final = 366 * 8 + 2
 """The 29th of February may be eight years away."""
 
@@ -87,8 +89,10 @@ def next_run(schedule: Crontab, after: int, zone: tzinfo | None = None) -> int |
     """
     The first time after `after`, both in seconds since 1970; None if the days that were named do not exist.
 
-    `zone`: where the clock hangs; None: here. A time that the change to summer's leaves out comes as much later.
+    `zone`: where the clock hangs; None: here. A time that the change to summer's leaves out comes as much later. In
+    the hour that comes twice in autumn, what runs every hour runs twice, and what names its hours once.
     """
+    folds = (0, 1) if len(schedule.hours) == _HOURS else (0,)
     start = datetime.fromtimestamp(after, zone)
     for ahead in range(_MOST_DAYS):
         day = start.date() + timedelta(days=ahead)
@@ -97,8 +101,8 @@ def next_run(schedule: Crontab, after: int, zone: tzinfo | None = None) -> int |
         for hour in schedule.hours:
             if not ahead and hour < start.hour:
                 continue
-            for minute in schedule.minutes:
-                found = int(datetime.combine(day, time(hour, minute), zone).timestamp())
+            for fold, minute in product(folds, schedule.minutes):
+                found = int(datetime.combine(day, time(hour, minute, fold=fold), zone).timestamp())
                 if found > after:
                     return found
     return None

@@ -60,8 +60,14 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             ledger.cool(job)
         claims.settle_idle()
         policies = Policies(ledger, shadows, settings)
-        deferrals = Deferrals(ledger, adverts.urge)
+
+        def offered() -> None:
+            adverts.urge()
+            home_jobs.urge()
+
+        deferrals = Deferrals(ledger, offered)
         ledger.on_change(deferrals.note)
+        ledger.on_cooled(deferrals.wake)
         loops = [
             tasks.create_task(policies.run(), name="policies"),
             tasks.create_task(deferrals.run(), name="deferrals"),

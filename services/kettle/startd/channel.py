@@ -5,8 +5,12 @@ The startd's end of the line to one starter: non-blocking, without the weight of
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import Final
 
 from kettle.execution.protocol import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
+
+_MUCH: Final = 1024 * 1024
+"""Bytes that the other end has not taken; orders are sent all the same."""
 
 
 class Channel:
@@ -36,6 +40,13 @@ class Channel:
         From now on others listen.
         """
         self._heard, self._lost = heard, lost
+
+    @property
+    def clogged(self) -> bool:
+        """
+        Whether the other end has so much to read that it should not be asked anything.
+        """
+        return len(self._unsent) > _MUCH
 
     def send(self, message: ToStarter) -> None:
         """

@@ -19,6 +19,7 @@ from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
 
 _log: Final = logging.getLogger(__name__)
+_SLOT_ACCOUNTS: Final = 100_000
 EXECUTE_LINK: Final = "execute"
 """In the startd's state: a link to the sandboxes' directory where that is not in the pool's home."""
 _ARCH: Final = {"x86_64": "X86_64", "aarch64": "aarch64", "ppc64le": "ppc64le"}
@@ -38,6 +39,14 @@ def account(settings: StartdSettings, slot: int) -> Account | None:
     if settings.job_account == "own" or (settings.job_account == "auto" and os.geteuid() != 0):
         return None
     return Account(settings.slot_uid_base + slot, settings.slot_uid_base + slot)
+
+
+def accounts(settings: StartdSettings) -> range:
+    """
+    The users that are slots; none if jobs run as we do.
+    """
+    base = settings.slot_uid_base
+    return range(base, base + _SLOT_ACCOUNTS) if account(settings, 0) is not None else range(0)
 
 
 def administrators(settings: StartdSettings) -> frozenset[str]:

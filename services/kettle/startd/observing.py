@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.execution.linux import cpu_seconds, descendants_of
+from kettle.execution.linux import cpu_seconds, descendants_of, terminal_of
 from kettle.startd.domain.claim import Now
 from kettle.startd.domain.policy import Policy
 from kettle.wire.ads import Ad
@@ -28,11 +28,18 @@ class Observer:
     """
 
     def __init__(
-        self, policy: Policy, *, console: Sequence[str], dev: Path = Path("/dev"), proc: Path = Path("/proc")
+        self,
+        policy: Policy,
+        *,
+        console: Sequence[str],
+        accounts: range = range(0),
+        dev: Path = Path("/dev"),
+        proc: Path = Path("/proc"),
     ) -> None:
         """
-        `console`: patterns below `dev` of the devices that are the console.
+        `console`: patterns below `dev` of the devices that are the console; `accounts`: users that are slots.
         """
+        self._accounts = accounts
         self._console = console
         self._dev = dev
         self._proc = proc
@@ -46,9 +53,10 @@ class Observer:
         The machine now; `starters` are the processes below which all jobs are.
         """
         local = time.localtime(now.time)
+        starters = list(starters)
         console = self._idle(self._console, now.time)
         ad: Ad = {
-            "KeyboardIdle": min(console, self._idle(_TERMINALS, now.time)),
+            "KeyboardIdle": min(console, self._idle(_TERMINALS, now.time, starters)),
             "ConsoleIdle": console,
             "ClockMin": local.tm_hour * 60 + local.tm_min,
             "ClockDay": (local.tm_wday + 1) % 7,
@@ -65,18 +73,24 @@ class Observer:
         except (OSError, ValueError, IndexError):
             return None  # an expression that asks for it is undefined, and so not true
 
-    def _idle(self, patterns: Iterable[str], now: float) -> int:
+    def _idle(self, patterns: Iterable[str], now: float, starters: Iterable[int] = ()) -> int:
         """
-        Seconds since the last use of any of some devices.
+        Seconds since the last use of any of some devices, but for the terminals of those who look into jobs from afar.
         """
         last: float | None = None
+        of_jobs: set[int] | None = None
         for pattern in patterns:
             for path in self._dev.glob(pattern):
                 try:
-                    used = path.stat().st_atime
+                    about = path.stat()
                 except OSError:
                     continue  # somebody has just logged out
-                last = used if last is None else max(last, used)
+                if about.st_uid in self._accounts or (last is not None and about.st_atime <= last):
+                    continue
+                if of_jobs is None:
+                    of_jobs = _terminals_below(starters)
+                if about.st_rdev not in of_jobs:
+                    last = about.st_atime
         return NEVER_USED if last is None else max(0, int(now - last))
 
     def _of_jobs(self, starters: Iterable[int], clock: float) -> float:
@@ -92,3 +106,11 @@ class Observer:
             self._load += share * (min(spent / span, float(os.cpu_count() or 1)) - self._load)
         self._used, self._before = used, clock
         return round(self._load, 2)
+
+
+def _terminals_below(starters: Iterable[int]) -> set[int]:
+    """
+    Numbers of the terminals at which processes of jobs are.
+    """
+    members = (pid for starter in starters if starter for pid in descendants_of(starter))
+    return {number for pid in members if (number := terminal_of(pid))}

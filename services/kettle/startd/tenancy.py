@@ -39,6 +39,8 @@ _log: Final = logging.getLogger(__name__)
 _BIRTHS: Final = 5
 """How often a starter is tried to be forked before the machine gives up."""
 _BIRTH_PAUSE_S: Final = 0.2
+_MOST_ASKED: Final = 32
+"""Questions that one starter has in hand."""
 _HARD_PATIENCE_S: Final = 10.0
 """How long a starter may take to end its job beyond the time that the job has."""
 
@@ -150,6 +152,14 @@ class Tenancy:
         tenant = self._tenants.get(attempt)
         if tenant is None or tenant.channel is None or not tenant.met:
             return None
+        if not tenant.visits:
+            return Answer(
+                0, code="refused", reason="the job was started by an earlier version, which cannot tell"
+            )
+        if len(tenant.asked) >= _MOST_ASKED or tenant.channel.clogged:
+            return Answer(
+                0, code="busy", reason="the job's starter has too many questions in hand; try again later"
+            )
         self._questions += 1
         number = self._questions
         answer: asyncio.Future[Answer] = self._loop.create_future()
@@ -250,7 +260,8 @@ class Tenancy:
 
     def _hear(self, tenant: Tenant, channel: Channel, message: ToStartd) -> None:
         match message:
-            case Hello(pid=pid, report=report):
+            case Hello(pid=pid, report=report, visits=visits):
+                tenant.visits = visits
                 self._meet(tenant, channel, pid)
                 if report is not None:
                     self._landlord.said(report)

@@ -61,5 +61,7 @@ class Tenant:
         """Whether the job is to stand still; None: nobody has ever said."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()
+        self.visits = False
+        """Whether its starter can be asked for those who look into the job."""
         self.asked: dict[int, asyncio.Future[Answer]] = {}
         """What its starter has been asked and has not answered."""

@@ -4,6 +4,7 @@ People who look into jobs that run here: who may, and the way to the job's start
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
@@ -12,10 +13,12 @@ import msgspec
 from kettle.auth.access import proves
 from kettle.bus.ports import RefusedError, Served
 from kettle.execution.attempt import AttemptId
+from kettle.execution.protocol import Answer
 from kettle.startd.startd import Startd
 from kettle.wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
+    LARGEST_QUESTION,
     LONGEST_WAIT,
     OPEN_SESSION,
     PEEK,
@@ -26,6 +29,9 @@ from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
 
 _log: Final = logging.getLogger(__name__)
+_MOST_ASKED: Final = 128
+"""Questions of one person that are in hand."""
+_BUSY_MS: Final = 500
 _PATIENCE_S: Final = LONGEST_WAIT + 5.0
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -48,13 +54,18 @@ class Visits:
 
     def __init__(self, startd: Startd) -> None:
         self._startd = startd
+        self._asked: Counter[str] = Counter()
+        """Questions in hand, by person."""
 
     def served(self) -> list[Served[Any, Any]]:
         """
         All endpoints with their handlers.
         """
         endpoints: tuple[Endpoint[Any, Any], ...] = (PEEK, OPEN_SESSION, EXCHANGE, CLOSE_SESSION)
-        return [Served(endpoint, self._answers(endpoint)) for endpoint in endpoints]
+        return [
+            Served(endpoint, self._answers(endpoint), aside=True, largest=LARGEST_QUESTION)
+            for endpoint in endpoints
+        ]
 
     def _answers(self, endpoint: Endpoint[Any, Any]) -> Callable[[Any, Identity], Awaitable[msgspec.Struct]]:
         async def answer(request: Any, caller: Identity) -> msgspec.Struct:
@@ -63,20 +74,35 @@ class Visits:
                 _log.info(
                     "session", extra={"by": caller.name, "job": str(attempt.job), "session": request.session}
                 )
-            try:
-                async with asyncio.timeout(_PATIENCE_S):
-                    answer = await self._startd.ask(attempt, endpoint.verb, _encode(request))
-            except TimeoutError as error:
-                raise RefusedError(
-                    "unavailable", f"the starter of job {attempt.job} does not answer now"
-                ) from error
-            if answer is None:
-                raise _gone(attempt)
-            if answer.code:
-                raise RefusedError(answer.code, answer.reason)
+            answer = await self._ask(attempt, endpoint.verb, _encode(request), caller.name)
             reply: msgspec.Struct = endpoint.decode_reply(answer.body)
             return reply
 
+        return answer
+
+    async def _ask(self, attempt: AttemptId, verb: str, body: bytes, person: str) -> Answer:
+        if self._asked[person] >= _MOST_ASKED:
+            raise RefusedError(
+                "busy", f"{person} has {_MOST_ASKED} questions in hand here already", retry_after_ms=_BUSY_MS
+            )
+        self._asked[person] += 1
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                answer = await self._startd.ask(attempt, verb, body)
+        except TimeoutError as error:
+            raise RefusedError(
+                "unavailable", f"the starter of job {attempt.job} does not answer now"
+            ) from error
+        finally:
+            self._asked[person] -= 1
+            if not self._asked[person]:
+                del self._asked[person]
+        if answer is None:
+            raise _gone(attempt)
+        if answer.code:
+            raise RefusedError(
+                answer.code, answer.reason, retry_after_ms=_BUSY_MS if answer.code == "busy" else 0
+            )
         return answer
 
     def _admitted(self, request: _Entitled, caller: Identity) -> AttemptId:

@@ -135,7 +135,9 @@ async def running(
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,
-                observer=Observer(facts.policy, console=settings.console_devices),
+                observer=Observer(
+                    facts.policy, console=settings.console_devices, accounts=host.accounts(settings)
+                ),
                 tasks=tasks,
                 telemetry=telemetry or Telemetry(),
             )

@@ -6,8 +6,11 @@ import contextlib
 import os
 import select
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Final
+
+import msgspec
 
 from kettle.execution.linux import boottime
 from kettle.execution.protocol import (
@@ -90,7 +93,13 @@ class Line:
             self._lose()
             return
         for body in self._frames.feed(data):
-            yield decode_to_starter(body)
+            try:
+                message = decode_to_starter(body)
+            except msgspec.ValidationError as error:
+                # A word of a later startd: the job does not pay for it that its starter is older.
+                sys.excepthook(type(error), error, error.__traceback__)
+            else:
+                yield message
 
     def reconnect(self, hello: Hello) -> None:
         """

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.execution.beside import Birth, BirthError
 from kettle.execution.linux import boottime, descendants_of
 from kettle.execution.process import Program
 from kettle.execution.sandbox import acting_as
@@ -26,6 +27,7 @@ from kettle.wire.commands.access import (
     Closed,
     Exchange,
     Exchanged,
+    Opened,
     OpenSession,
     Output,
     Terminal,
@@ -35,11 +37,14 @@ _MOST: Final = 16
 """Sessions of one job at once."""
 _IDLE_S: Final = 30.0
 """A session whose asker is not heard of for so long is ended; askers ask again every few seconds."""
+_BIRTH_S: Final = 5.0
+"""How long a program may take to be executed: the job may stop the process that is to become it."""
 _ABOVE: Final = 10
 _END_OF_INPUT: Final = b"\x04"
 
-Reply = Callable[[int, Exchanged], object]
-Start = Callable[[Program], int]
+Reply = Callable[[int, Exchanged | Opened], object]
+Refuse = Callable[[int, str], object]
+Start = Callable[[Program], Birth]
 
 
 class SessionError(Exception):
@@ -50,11 +55,12 @@ class SessionError(Exception):
 
 class Sessions:
     """
-    All sessions of one job; `reply` answers a question that had to wait.
+    All sessions of one job; `reply` answers a question that had to wait, or `refuse` does.
     """
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: Reply, refuse: Refuse) -> None:
         self._reply = reply
+        self._refuse = refuse
         self._sessions: dict[str, Session] = {}
 
     @property
@@ -64,27 +70,27 @@ class Sessions:
         """
         return min((session.due for session in self._sessions.values()), default=float("inf"))
 
-    def pid(self, name: str) -> int | None:
+    def known(self, name: str) -> "Session | None":
         """
-        The process of a session; None if there is no such session.
+        A session; None if there is none of this name.
         """
-        session = self._sessions.get(name)
-        return session.pid if session is not None else None
+        return self._sessions.get(name)
 
-    def make_room(self) -> None:
+    def open(
+        self, number: int, request: OpenSession, program: Program, family: Family, start: Start
+    ) -> Opened | None:
         """
-        Raises SessionError if there are too many.
+        Start a program, which is told when it runs; None until then.
+
+        Raises:
+            SessionError: there are too many.
+            OSError: there can be no streams, or no process, for one more.
         """
         if len(self._sessions) >= _MOST:
             raise SessionError(f"the job has {_MOST} sessions already; end one of them")
-
-    def open(self, request: OpenSession, program: Program, family: Family, start: Start) -> int:
-        """
-        Start a program; its process. Raises what `start` raises.
-        """
         session = Session(request, program, family, start, self._reply)
         self._sessions[request.session] = session
-        return session.pid
+        return session.opened(number)
 
     def exchange(self, number: int, request: Exchange) -> Exchanged | None:
         """
@@ -104,6 +110,13 @@ class Sessions:
             session.end()
         return Closed()
 
+    def end(self) -> None:
+        """
+        End all of them.
+        """
+        for name in list(self._sessions):
+            self.close(name)
+
     def register(self, poll: select.poll) -> None:
         """
         Have a poll watch what is waited for.
@@ -116,9 +129,15 @@ class Sessions:
         Answer what can be answered now; end sessions that nobody asks about any more.
         """
         for name, session in list(self._sessions.items()):
-            session.go_on(ready)
-            if session.abandoned:
+            try:
+                session.go_on(ready)
+            except BirthError as error:
+                for number in session.waiting:
+                    self._refuse(number, str(error))
                 self.close(name)
+            else:
+                if session.abandoned:
+                    self.close(name)
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -147,15 +166,21 @@ class Session:
         self._taken = 0
         self._last = Exchanged()
         self._heard = boottime()
+        self._born_by = self._heard + _BIRTH_S
+        self.waiting: list[int] = []
+        """Questions that are answered when the program runs."""
+        self._input_ended = False
         with ExitStack() as undo, ExitStack() as theirs:
             if request.terminal is not None:
                 program = self._with_terminal(program, request.terminal, undo, theirs)
             else:
                 program = self._with_pipes(program, undo, theirs)
-            self.pid = start(program)
+            self._birth: Birth | None = start(program)
+            undo.callback(self._birth.abandon)
+            self.pid = self._birth.pid
+            self._handle = os.pidfd_open(self.pid)
             undo.pop_all()
         family.visitors[self.pid] = None
-        self._handle = os.pidfd_open(self.pid)
 
     def _with_terminal(
         self, program: Program, terminal: Terminal, undo: ExitStack, theirs: ExitStack
@@ -181,6 +206,16 @@ class Session:
         for fd in (stdin, stdout, stderr):
             theirs.callback(os.close, fd)
         return msgspec.structs.replace(program, streams=(stdin, stdout, stderr))
+
+    def opened(self, number: int) -> Opened | None:
+        """
+        The answer to a question that opens it; None if it has to wait.
+        """
+        self._heard = boottime()
+        if self._birth is None:
+            return Opened(pid=self.pid)
+        self.waiting.append(number)
+        return None
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
@@ -266,7 +301,7 @@ class Session:
         When it has waited long enough.
         """
         waits = [waiting.until for waiting in (self._asked, self._fed) if waiting is not None]
-        return min([self._heard + _IDLE_S, *waits])
+        return min([self._heard + _IDLE_S, *waits, *([self._born_by] if self._birth is not None else [])])
 
     @property
     def ended(self) -> bool:
@@ -286,8 +321,9 @@ class Session:
         """
         Output is looked for when somebody asks for it, room for input when there is some; the end always.
         """
-        if self._handle >= 0:
-            poll.register(self._handle, select.POLLIN)
+        for fd in (self._handle, self._birth.told if self._birth is not None else -1):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
         events = dict.fromkeys(self._outputs, select.POLLIN) if self._asked is not None else {}
         if self._fed is not None and self._input >= 0:
             events[self._input] = events.get(self._input, 0) | select.POLLOUT
@@ -297,7 +333,12 @@ class Session:
     def go_on(self, ready: set[int]) -> None:
         """
         See `Sessions`.
+
+        Raises:
+            BirthError: the program could not be started.
         """
+        if self._birth is not None:
+            self._grow(self._birth, ready)
         if self._handle in ready:
             self._family.reap()
             if self.ended:
@@ -315,11 +356,24 @@ class Session:
             if (reply := self._tell(asked)) is not None:
                 self._reply(asked.number, reply)
 
+    def _grow(self, birth: Birth, ready: set[int]) -> None:
+        if birth.told in ready:
+            birth.finish()
+            self._birth = None
+            for number in self.waiting:
+                self._reply(number, Opened(pid=self.pid))
+            self.waiting.clear()
+        elif boottime() >= self._born_by:
+            raise BirthError("the program did not begin in time: the job, or who suspended it, stopped it")
+
     def end(self) -> None:
         """
         End the program, and all that it made as far as it can be told from the job's.
         """
         self._hang_up()
+        if self._birth is not None:
+            self._birth.abandon()
+            self._birth = None
         family = [
             pid for pid in descendants_of(os.getpid()) if pid != self._family.pid and _is_in(pid, self.pid)
         ]
@@ -353,6 +407,9 @@ class Session:
         return found
 
     def _end_input(self) -> None:
+        if self._input_ended:
+            return  # it was asked again
+        self._input_ended = True
         if self._terminal:
             with suppress(OSError):
                 os.write(self._input, _END_OF_INPUT)

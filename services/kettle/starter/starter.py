@@ -28,6 +28,7 @@ from kettle.starter.keeping import keep
 from kettle.starter.line import Line
 from kettle.starter.mover import Mover, TransferError, downloads
 from kettle.starter.program import container_of, program_of
+from kettle.starter.reception import Reception
 from kettle.starter.reporting import Reporter
 from kettle.starter.stillness import Stillness
 from kettle.starter.verdict import (
@@ -49,7 +50,6 @@ from kettle.wire.work import Exited, Failed, Measured, Report, Started, Trouble
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
-    from kettle.starter.visits import Visits
 
 EXIT_ORPHANED: Final = 70
 _FIRST_MEASURE_S: Final = 8.0
@@ -99,7 +99,7 @@ class Starter:
         self._reporter = Reporter(order.spec)
         self._stillness = Stillness(self._reporter.report)
         self._checkpoint = Checkpoint(self._job, self._reporter.report)
-        self._visits: Visits | None = None
+        self._reception = Reception(order.spec, self._job, self._sandbox, self._cgroup, line.say)
         self._deferred = self._job.given("DeferralTime")
 
     def run(self) -> None:
@@ -258,6 +258,7 @@ class Starter:
         if self._ending is not None or not self._checkpoint.is_made(family.status):
             return False
         family.extinguish()
+        self._reception.close()  # its sessions are of this life
         self._stillness.pause(family)
         self._limits = limits(self._job, self._spec.began, math.inf)
         usage = self._usage(family.cpu_seconds())
@@ -286,26 +287,24 @@ class Starter:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._line.register(poll)
-        if self._visits is not None:
-            self._visits.register(poll)
+        self._reception.register(poll)
         ready = {fd for fd, _ in poll.poll(timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
-        if self._visits is not None:
-            self._visits.go_on(ready)
+        self._reception.go_on(ready)
         if handle in ready:
             return True
         if self._line.fileno() in ready:
             self._hear(family)
         self._tick(family)
+        self._reception.answer(self._family, self._container, still=self._stillness.wanted)
         return False
 
     def _timeout_ms(self) -> int:
         moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
         if self._ending is not None:
             moments = [self._monitor_at]  # whatever else falls due: it is being ended already
-        if self._visits is not None:
-            moments.append(self._visits.due)
+        moments.append(self._reception.due)
         moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -322,8 +321,7 @@ class Starter:
                 case Saved(number=number):
                     self._checkpoint.confirm(number)
                 case Asked():
-                    if (answer := self._visited().hear(message)) is not None:
-                        self._line.say(answer)
+                    self._reception.hear(message)
                 case Run():
                     pass  # said twice is said once
 
@@ -333,17 +331,6 @@ class Starter:
         elif self._ending is None:
             self._stillness.suspend(family)
         self._repeat()
-
-    def _visited(self) -> "Visits":
-        """
-        Who looks after people that look into the job; most jobs have no such visit, and a starter pays for every page.
-        """
-        if self._visits is None:
-            from kettle.starter.visits import Visits
-
-            self._visits = Visits(self._spec, self._job, self._sandbox, self._cgroup, self._line.say)
-        self._visits.meet(self._family, self._container)
-        return self._visits
 
     def _repeat(self) -> None:
         if (said := self._stillness.said) is not None:
@@ -417,6 +404,7 @@ class Starter:
     def _finish(self) -> None:
         at = time.time()
         (self._family or nobody(self._cgroup)).extinguish()
+        self._reception.close()
         if self._container is not None:
             self._container.finish()
         body, kept = self._conclude(at)
@@ -496,4 +484,4 @@ class Starter:
         return self._reporter.usage(self._sandbox, self._family, cpu)
 
     def _hello(self) -> Hello:
-        return Hello(self._spec.id, os.getpid(), self._started)
+        return Hello(self._spec.id, os.getpid(), self._started, visits=True)

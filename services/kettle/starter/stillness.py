@@ -25,6 +25,13 @@ class Stillness:
         self.said: Report | None = None
         """What was last said: to be said again and again, because a report that is not final may be lost."""
 
+    @property
+    def wanted(self) -> bool:
+        """
+        Whether it stands still, or will as soon as it runs.
+        """
+        return self._still or self._at_once
+
     def begin(self, family: Family) -> None:
         """
         The job runs now.

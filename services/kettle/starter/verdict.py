@@ -117,7 +117,7 @@ def after_waiting(job: JobAd, now: float) -> Ending | None:
     """
     A job that starts at a time of its own is ready at `now`: too late, perhaps.  One of the calendar has another time.
     """
-    at, window = job.number("DeferralTime"), job.number("DeferralWindow") or 0.0
+    at, window = job.number("DeferralTime"), max(0.0, job.number("DeferralWindow") or 0.0)
     if at is None:
         return Ending(
             hold=True, code=_MISSED, reason="the job's DeferralTime is not a time, in seconds since 1970"

@@ -12,11 +12,11 @@ import msgspec
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.beneath import open_beneath, open_place
+from kettle.execution.beside import beside
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import STDERR, STDOUT
-from kettle.execution.process import LaunchError, Program, launch
+from kettle.execution.process import Program
 from kettle.execution.protocol import Answer, Asked
 from kettle.execution.quoting import QuotingError
 from kettle.execution.sandbox import Sandbox, acting_as
@@ -26,6 +26,7 @@ from kettle.starter.sessions import SessionError, Sessions
 from kettle.wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
+    LONGEST_LOOK,
     OPEN_SESSION,
     PEEK,
     FilePiece,
@@ -69,13 +70,15 @@ class Visits:
         self._cgroup = cgroup
         self._family: Family | None = None
         self._container: Contained | None = None
-        self._sessions = Sessions(lambda number, reply: say(Answer(number, _encode(reply))))
+        self._still = False
+        self._say = say
+        self._sessions = Sessions(self._answer, self._refuse)
 
-    def meet(self, family: Family | None, container: "Contained | None") -> None:
+    def meet(self, family: Family | None, container: "Contained | None", *, still: bool) -> None:
         """
-        The job's processes, as far as there are any.
+        The job's processes, as far as there are any; `still`: they are to stand still.
         """
-        self._family, self._container = family, container
+        self._family, self._container, self._still = family, container, still
 
     @property
     def due(self) -> float:
@@ -96,24 +99,36 @@ class Visits:
         """
         self._sessions.go_on(ready)
 
+    def close(self) -> None:
+        """
+        End all programs of visitors.
+        """
+        self._sessions.end()
+
     def hear(self, asked: Asked) -> Answer | None:
         """
         The answer; None if it follows later.
         """
         try:
             reply = self._carry_out(asked)
-        except (SessionError, ContainerError, LaunchError, QuotingError) as error:
+        except (SessionError, QuotingError) as error:
             return Answer(asked.number, code="refused", reason=str(error))
         except OSError as error:
             return Answer(asked.number, code="refused", reason=error.strerror or str(error))
         return None if reply is None else Answer(asked.number, _encode(reply))
+
+    def _answer(self, number: int, reply: msgspec.Struct) -> None:
+        self._say(Answer(number, _encode(reply)))
+
+    def _refuse(self, number: int, reason: str) -> None:
+        self._say(Answer(number, code="refused", reason=reason))
 
     def _carry_out(self, asked: Asked) -> msgspec.Struct | None:
         match asked.verb:
             case PEEK.verb:
                 return self._peek(PEEK.decode_request(asked.body))
             case OPEN_SESSION.verb:
-                return self._open(OPEN_SESSION.decode_request(asked.body))
+                return self._open(asked.number, OPEN_SESSION.decode_request(asked.body))
             case EXCHANGE.verb:
                 return self._sessions.exchange(asked.number, EXCHANGE.decode_request(asked.body))
             case CLOSE_SESSION.verb:
@@ -124,10 +139,15 @@ class Visits:
     # -- files -------------------------------------------------------------------------------------------------------
 
     def _peek(self, request: Peek) -> Peeked:
+        left = LONGEST_LOOK
+        pieces: list[FilePiece] = []
         with acting_as(self._spec.account):
-            return Peeked(files=[self._piece(place) for place in request.files])
+            for place in request.files:
+                pieces.append(self._piece(place, min(place.length, left)))
+                left -= len(pieces[-1].data)
+        return Peeked(files=pieces)
 
-    def _piece(self, place: FilePlace) -> FilePiece:
+    def _piece(self, place: FilePlace, length: int) -> FilePiece:
         try:
             fd = self._opened(place.name)
         except OSError as error:
@@ -135,9 +155,7 @@ class Visits:
         try:
             size = os.fstat(fd).st_size
             offset = place.offset if place.offset >= 0 else max(0, size + place.offset)
-            return FilePiece(
-                name=place.name, offset=offset, size=size, data=os.pread(fd, place.length, offset)
-            )
+            return FilePiece(name=place.name, offset=offset, size=size, data=os.pread(fd, length, offset))
         except OSError as error:
             return FilePiece(name=place.name, trouble=error.strerror or str(error))
         finally:
@@ -169,13 +187,16 @@ class Visits:
 
     # -- programs ----------------------------------------------------------------------------------------------------
 
-    def _open(self, request: OpenSession) -> Opened:
+    def _open(self, number: int, request: OpenSession) -> Opened | None:
         family = self._family
         if family is None or family.status is not None:
             raise SessionError("the job's program does not run yet, or not any more")
-        if (known := self._sessions.pid(request.session)) is not None:
-            return Opened(pid=known)
-        self._sessions.make_room()
+        if (known := self._sessions.known(request.session)) is not None:
+            return known.opened(number)
+        if self._still:
+            raise SessionError(
+                "the job is suspended, and so would be what is started beside it; ask again later"
+            )
         container, cgroup, account = self._container, self._cgroup, self._spec.account
         environment = {} if request.terminal is None else {"TERM": request.terminal.kind}
         words = ["-c", 'exec "$@"', "sh", *request.command]
@@ -196,5 +217,5 @@ class Visits:
             program = msgspec.structs.replace(
                 job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
             )
-            start = partial(launch, cgroup=cgroup)
-        return Opened(pid=self._sessions.open(request, program, family, start))
+            start = partial(beside, cgroup)
+        return self._sessions.open(number, request, program, family, start)

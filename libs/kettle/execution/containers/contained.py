@@ -7,7 +7,7 @@ import os
 import posixpath
 import stat
 from contextlib import AbstractContextManager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ from kettle.execution.environment import PATH
 from kettle.execution.nvidia import nodes
 from kettle.execution.process import Program
 from kettle.execution.sandbox import acting_as, remove_tree
+
+if TYPE_CHECKING:
+    from kettle.execution.beside import Birth
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
     "bubblewrap": frozenset({"files", "machine"}),
@@ -101,12 +104,12 @@ class Contained:
         self._started = box.program
         return _chosen(self._spec.containers, self._request).start(box, cgroup, check)
 
-    def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> int:
+    def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> "Birth":
         """
-        Run another program in the container of the job's process; its pid. Its streams are its own, the rest is the job's.
+        Begin another program in the container of the job's process. Its streams are its own, the rest is the job's.
 
         Raises:
-            ContainerError: it cannot be run there.
+            OSError: there can be no process for it.
         """
         from kettle.execution.containers.entering import (
             enter,
@@ -116,7 +119,7 @@ class Contained:
         assert job is not None, "the job runs"
         environment = {**job.environment, **program.environment}
         program = msgspec.structs.replace(program, environment=environment, directory=job.directory)
-        return enter(program, pid, cgroup)
+        return enter(pid, cgroup, program)
 
     def finish(self) -> None:
         """

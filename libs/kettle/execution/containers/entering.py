@@ -8,14 +8,12 @@ becomes the program, because the job's account may not be able to read our inter
 import ctypes
 import fcntl
 import os
-import struct
-import sys
 from contextlib import ExitStack
-from typing import Final, NoReturn
+from typing import Final
 
 from kettle.execution.attempt import Account
+from kettle.execution.beside import Birth, bear, become_account
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.policy import ContainerError
 from kettle.execution.process import Program
 
 _USER: Final = 0x10000000
@@ -25,59 +23,20 @@ _GET_USERNS: Final = 0xB701
 _BOUNDING_DROP: Final = 24
 _NO_NEW_PRIVILEGES: Final = 38
 _LAST_CAPABILITY: Final = 63
-_ERRNO: Final = struct.Struct("!i")
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(program: Program, pid: int, cgroup: Cgroup | None) -> int:
+def enter(pid: int, cgroup: Cgroup | None, program: Program) -> Birth:
     """
-    Run a program, with streams or a terminal of its own, in the container of a process; its pid.
+    Begin a program, with streams or a terminal of its own, in the container of a process. Raises OSError.
+    """
 
-    Raises:
-        ContainerError: the container cannot be entered, or has no such program.
-    """
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _become(program, pid, cgroup, tell)
-    os.close(tell)
-    try:
-        said = os.read(told, _ERRNO.size)
-    finally:
-        os.close(told)
-    if said:
-        os.waitpid(child, 0)
-        why = os.strerror(*_ERRNO.unpack(said))
-        raise ContainerError(f"{program.path} cannot be run in the container: {why}")
-    return child
-
-
-def _become(program: Program, pid: int, cgroup: Cgroup | None, tell: int) -> NoReturn:
-    """
-    In the child: nothing is said if all goes well, because the pipe closes itself.
-    """
-    try:
-        os.setsid()
-        if cgroup is not None:
-            cgroup.join()
-        streams = (os.open(program.terminal, os.O_RDWR),) * 3 if program.terminal else program.streams
-        assert streams is not None
+    def join() -> None:
         _join(pid, program.account)
-        os.chdir(program.directory)
         _lock()
-        for number, fd in enumerate(streams):
-            os.dup2(fd, number)
-        os.execve(  # noqa: S606 - no shell of ours, which the job's words have nothing to do with
-            program.path, [program.path, *program.arguments], dict(program.environment)
-        )
-    except OSError as error:
-        os.write(tell, _ERRNO.pack(error.errno or 0))
-    except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it
-        sys.excepthook(type(error), error, error.__traceback__)
-        os.write(tell, _ERRNO.pack(0))
-    finally:
-        os._exit(1)
+
+    return bear(program, cgroup, join)
 
 
 def _join(pid: int, account: Account | None) -> None:
@@ -93,7 +52,7 @@ def _join(pid: int, account: Account | None) -> None:
         closing.callback(os.close, owner)
         foreign = _identity(owner) != ours["user"]
         if foreign:
-            _become_account(account)
+            become_account(account)
             _set(owner, _USER)
         for kind, flag in _OTHERS.items():
             if _identity(places[kind]) != ours[kind]:
@@ -102,13 +61,7 @@ def _join(pid: int, account: Account | None) -> None:
             _set(places["user"], _USER)
         _drop_capabilities()
         if not foreign:
-            _become_account(account)
-
-
-def _become_account(account: Account | None) -> None:
-    if account is not None:
-        os.setresgid(account.gid, account.gid, account.gid)
-        os.setresuid(account.uid, account.uid, account.uid)
+            become_account(account)
 
 
 def _drop_capabilities() -> None:

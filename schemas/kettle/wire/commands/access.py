@@ -8,9 +8,13 @@ from kettle.wire.endpoint import Endpoint
 from kettle.wire.jobs import JobId
 
 LONGEST_LOOK = 256 * 1024
-"""Bytes of one file in one answer, and of a program's output."""
+"""Bytes of all files in one answer, and of a program's output."""
 LONGEST_INPUT = 64 * 1024
 """Bytes of a program's input in one message."""
+LONGEST_COMMAND = 128 * 1024
+"""Bytes of a command's words together."""
+LARGEST_QUESTION = 192 * 1024
+"""Bytes of any request here."""
 LONGEST_WAIT = 5.0
 """Seconds that an answer may be waited for."""
 
@@ -37,6 +41,7 @@ class FilePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     offset: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)] = 0
     """Negative: counted from the end, as far as the file goes back."""
     length: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LOOK)] = LONGEST_LOOK
+    """All pieces of one answer together have no more than a single one may have; the later ones are shorter then."""
 
 
 class Peek(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -82,6 +87,11 @@ class OpenSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     command: Annotated[list[_Word], msgspec.Meta(min_length=1, max_length=1000)]
     terminal: Terminal | None = None
     """None: pipes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no kernel would take as one command."""
+        if sum(len(word.encode()) + 1 for word in self.command) > LONGEST_COMMAND:
+            raise ValueError(f"the command has more than {LONGEST_COMMAND} bytes")
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):

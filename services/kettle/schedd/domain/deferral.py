@@ -49,13 +49,14 @@ def timed(attributes: Iterable[str]) -> bool:
 def plan(ad: Ad, now: float) -> Wait | Move | Senseless:
     """What a job that could run at `now` waits for. The calendar is that of the clock on this machine's wall."""
     seen = _Ad(ad, now)
-    at, window = seen.number("DeferralTime"), seen.number("DeferralWindow") or 0
+    at, window = seen.number("DeferralTime"), seen.window()
     fields = {name: str(value) for folded, name in _CRON.items() if (value := seen.value(folded)) is not None}
-    if fields and (
-        at is None or now >= at + window or (seen.number("JobCurrentStartExecutingDate") or 0) >= at
-    ):
+    ran = at is not None and (seen.number("JobCurrentStartExecutingDate") or 0) >= at
+    if fields and (at is None or now >= at + window or ran):
+        # The clock of the machine where it ran may be ahead of ours: this time is used, even if it is still to come here.
+        used = at if ran and at is not None else 0
         try:
-            following = next_run(crontab(fields), int(now))
+            following = next_run(crontab(fields), max(int(now), used))
         except ValueError as error:
             return Senseless(f"its cron settings cannot be read: {error}")
         return (
@@ -85,7 +86,7 @@ def settled(ad: Ad, now: float) -> Ad:
 def waits(ad: Ad, now: float) -> str:
     """A sentence on why such a job does not run at `now`."""
     seen = _Ad(ad, now)
-    at, window = seen.number("DeferralTime"), seen.number("DeferralWindow") or 0
+    at, window = seen.number("DeferralTime"), seen.window()
     if at is None:
         return "it waits for its time, and DeferralTime is none"
     if now >= at + window:
@@ -114,3 +115,7 @@ class _Ad:
         """A whole number; None for anything else."""
         value = self.value(name)
         return value if isinstance(value, int) else None
+
+    def window(self) -> int:
+        """How many seconds late it may start."""
+        return max(0, self.number("DeferralWindow") or 0)

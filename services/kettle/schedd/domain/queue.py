@@ -145,6 +145,8 @@ class Queue:
         """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
         self.deferred: dict[JobId, bool] = {}
         """Jobs that could run but for the time; whether `due` has said that it has come."""
+        self.unplanned: set[JobId] = set()
+        """Those of them that have just become so, and some that are gone again: whoever plans their times empties it."""
         self.tally: dict[str, dict[str, int]] = {}
         """Submitter -> status -> number of jobs."""
         self.measured: dict[JobId, Usage] = {}
@@ -401,6 +403,7 @@ class Queue:
     def _ready(self, job: JobId) -> None:
         if self.clusters[job.cluster].timed:
             self.deferred[job] = False
+            self.unplanned.add(job)
         else:
             self._offer(job)
 
