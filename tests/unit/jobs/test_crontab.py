@@ -72,3 +72,15 @@ def test_nonsense(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"no numbers from|is neither"):
         tuple(numbers_of(name, text))
     assert name in FIELDS
+
+
+def test_winter_time() -> None:
+    """
+    In the hour that comes twice, what runs every hour runs twice, and a time of the day once.
+    """
+    zone = ZoneInfo("Europe/Berlin")
+    one = int(datetime(2024, 10, 27, 0, 30, tzinfo=UTC).timestamp())
+    assert one + 1800 == next_run(crontab({"CronMinute": "*/30"}), one, zone)
+    assert one + 3600 == next_run(crontab({"CronMinute": "30"}), one, zone)
+    once = crontab({"CronMinute": "30", "CronHour": "2"})
+    assert seconds("2024-10-28 02:30", zone) == next_run(once, one, zone)

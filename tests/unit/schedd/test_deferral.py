@@ -2,11 +2,18 @@
 Jobs that start at a time of their own, in the queue.
 """
 
+import time
+
 import pytest
 
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.schedd import deferrals
+from kettle.schedd.deferrals import Deferrals
 from kettle.schedd.domain.deferral import Move, Senseless, Wait, plan, settled, timed
 from kettle.schedd.domain.job import Assign, Defer, Job, decide
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.ledger import Ledger, restore
 from kettle.wire.ads import Ad, Expr
 from kettle.wire.events import ClusterSubmitted, JobDeferred
 from kettle.wire.jobs import JobId
@@ -31,6 +38,8 @@ JOB = JobId(1, 0)
         ({"CronMinute": "*", "DeferralTime": NOW - 10, "DeferralWindow": 10}, Move(MINUTE)),
         ({"CronMinute": "*", "DeferralTime": NOW - 10, "DeferralWindow": 90, "JobCurrentStartExecutingDate": NOW - 10},
          Move(MINUTE)),
+        ({"CronMinute": "*", "DeferralTime": MINUTE, "DeferralWindow": Expr("5 - 705")}, Wait(MINUTE - 600)),
+        ({"CronMinute": "*", "DeferralTime": MINUTE, "JobCurrentStartExecutingDate": MINUTE + 1}, Move(MINUTE + 60)),
     ],
 )  # fmt: skip
 def test_plan(ad: Ad, expected: Wait | Move) -> None:
@@ -95,3 +104,44 @@ def test_a_running_job_is_not_deferred() -> None:
     assert [JobDeferred(until=5)] == decide(Job(), Defer(5))
     assert [] == decide(Job(status="running", claim="c"), Defer(5))
     assert decide(Job(), Assign(claim="c", slot="s", startd="n"))
+
+
+async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    What happens to others costs it nothing; one whose time has come is offered, and so is one that has cooled.
+    """
+    looked: list[object] = []
+
+    def noted(ad: Ad, now: float) -> Wait | Move | Senseless:
+        looked.append(ad["DeferralTime"])
+        return plan(ad, now)
+
+    monkeypatch.setattr(deferrals, "plan", noted)
+    log, queue, offered = MemoryLog(), Queue("ap"), list[str]()
+    async with Shard.own(log, "schedd.ap", owner="me") as shard:
+        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
+        clock = Deferrals(ledger, lambda: offered.append("now"))
+        later, soon = int(time.time()) + 10_000, int(time.time()) + 1
+        for cluster, at in ((1, later), (2, later + 1), (3, soon)):
+            ad: Ad = {"DeferralTime": at}
+            queue.apply(
+                f"cluster/{cluster}",
+                ClusterSubmitted(cluster=cluster, owner="anna", ad=ad, columns=[], rows=[[]]),
+                cluster,
+            )
+        assert soon <= await clock.look() - 59.0 <= soon + 60
+        assert ([later, later + 1, soon], ["now"]) == (looked, offered)
+        looked.clear()
+        await clock.look()
+        (event,) = decide(queue.jobs[JOB].job, Defer(later + 5))
+        queue.apply("job/1.0", event, 4)
+        assert later - 595 > await clock.look()
+        assert [later + 5] == looked
+        monkeypatch.setattr(time, "time", lambda: float(later))
+        await clock.look()
+        assert (sorted([later + 5, later + 1, soon], key=str), 3) == (
+            sorted(looked[1:], key=str),
+            len(offered),
+        )

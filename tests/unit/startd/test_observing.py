@@ -3,6 +3,8 @@ What a startd sees of the machine's owner.
 """
 
 import os
+import pty
+import signal
 from pathlib import Path
 
 from kettle.startd.domain.claim import Now
@@ -18,10 +20,11 @@ def touched(path: Path, seconds_ago: float) -> None:
     os.utime(path, (NOW.time - seconds_ago, NOW.time))
 
 
-def observer(tmp_path: Path, **policy: str) -> Observer:
+def observer(tmp_path: Path, accounts: range = range(0), **policy: str) -> Observer:
     (tmp_path / "dev").mkdir(exist_ok=True)
     return Observer(
         Policy(policy),
+        accounts=accounts,
         console=("tty[0-9]*", "input/*"),
         dev=tmp_path / "dev",
         proc=tmp_path / "proc",
@@ -41,6 +44,40 @@ def test_the_last_touch_of_any_device_counts(tmp_path: Path) -> None:
     seen = observer(tmp_path).observe([], NOW)
 
     assert (20, 300) == (seen["KeyboardIdle"], seen["ConsoleIdle"])
+
+
+def test_terminals_of_slots_are_no_use_of_the_machine(tmp_path: Path) -> None:
+    """
+    A shell beside a job must not suspend it: whoever types there sits elsewhere.
+    """
+    touched(tmp_path / "dev" / "pts" / "3", 20)
+
+    seen = observer(tmp_path, range(os.getuid(), os.getuid() + 1)).observe([], NOW)
+
+    assert seen["KeyboardIdle"] == NEVER_USED
+
+
+def test_nor_are_terminals_below_starters(tmp_path: Path) -> None:
+    """
+    Where jobs run as we do, their terminals are known by the processes that sit there.
+    """
+    pid, ours = pty.fork()
+    if pid == 0:
+        os.write(1, b"x")
+        signal.pause()
+        os._exit(0)
+    try:
+        assert os.read(ours, 1) == b"x"
+        (tmp_path / "dev" / "pts").mkdir(parents=True)
+        (tmp_path / "dev" / "pts" / "3").symlink_to(Path(f"/proc/{pid}/fd/0").readlink())
+        mine, others = (observer(tmp_path).observe(starters, NOW) for starters in ([os.getpid()], []))
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(ours)
+
+    assert mine["KeyboardIdle"] == NEVER_USED
+    assert others["KeyboardIdle"] != NEVER_USED
 
 
 def test_a_machine_that_nobody_can_touch_is_never_in_use(tmp_path: Path) -> None:
