@@ -186,7 +186,7 @@ async def test_a_terminal(visit: Visit) -> None:
         resized = False
         async for output in session.output():
             seen += output.data
-            if b"yes" in seen and not resized:
+            if b"yes\r\n" in seen and not resized:
                 resized = True
                 await session.resize(Terminal(rows=31, columns=91))
                 await session.write(b"stty size; exit 3\n")

@@ -100,13 +100,16 @@ class Service:
                 await request.respond(parcel.data, dict(parcel.headers) or None)
 
             parcel = Parcel(request.data, request.headers or {})
-            await self._take(served.endpoint.role, request.subject, parcel, served, respond)
+            await self.take(served.endpoint.role, request.subject, parcel, served, respond)
 
         return handle
 
-    async def _take(
+    async def take(
         self, role: str, subject: str, parcel: Parcel, served: Served[Any, Any] | None, respond: Respond
     ) -> None:
+        """
+        Begin to answer a message that has come, or refuse it: one that a service is asked, or a part of one.
+        """
         size = len(parcel.data)
         aside = served is not None and served.aside
         if served is not None and size > served.largest:
@@ -181,7 +184,7 @@ class Service:
                 await self._connection.publish(message.reply, parcel.data, headers=parcel.headers)
 
             parcel = Parcel(message.data, message.headers or {})
-            await self._take(role, message.subject, parcel, None, respond)
+            await self.take(role, message.subject, parcel, None, respond)
 
         subject = self._subjects.command(role, self._depot.place, "*", "*")
         await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]

@@ -116,8 +116,8 @@ def _become(program: Program, cgroup: Cgroup | None, join: Callable[[], None], t
         assert streams is not None
         join()
         os.chdir(program.directory)
-        for number, fd in enumerate(streams):
-            os.dup2(fd, number)
+        for descriptor, fd in enumerate(streams):
+            os.dup2(fd, descriptor)
         os.execve(  # noqa: S606 - no shell of ours, which the job's words have nothing to do with
             program.path, [program.path, *program.arguments], dict(program.environment)
         )

@@ -162,15 +162,11 @@ class Tenancy:
             )
         self._questions += 1
         number = self._questions
-        answer: asyncio.Future[Answer] = self._loop.create_future()
+        answer: asyncio.Future[Answer | None] = self._loop.create_future()
         tenant.asked[number] = answer
         tenant.channel.send(Asked(number, verb, body))
         try:
             return await answer
-        except asyncio.CancelledError:
-            if answer.cancelled():
-                return None
-            raise
         finally:
             tenant.asked.pop(number, None)
 
@@ -350,7 +346,8 @@ class Tenancy:
 
 def _unanswered(tenant: Tenant) -> None:
     for asked in tenant.asked.values():
-        asked.cancel()
+        if not asked.done():
+            asked.set_result(None)
 
 
 def _end(stop: Stop) -> End:

@@ -63,5 +63,5 @@ class Tenant:
         self.settled = asyncio.Event()
         self.visits = False
         """Whether its starter can be asked for those who look into the job."""
-        self.asked: dict[int, asyncio.Future[Answer]] = {}
+        self.asked: dict[int, asyncio.Future[Answer | None]] = {}
         """What its starter has been asked and has not answered."""

@@ -218,3 +218,15 @@ async def test_the_room_of_a_request_is_taken_until_it_is_answered(more: dict[st
     assert 3 == here.held
     here.answered(whole)
     assert 0 == here.held
+
+
+async def test_an_endpoint_may_take_less() -> None:
+    """
+    What is announced for it and is larger is refused before there is room for it.
+    """
+    small = Served(ECHO.endpoint, ECHO.handler, largest=11)
+    here = depot()
+    with pytest.raises(RefusedError, match="11") as refused:
+        here.receive("u-ada", Parcel(b"", {SIZE: "12"}), small)
+    assert ("too_large", 0) == (refused.value.code, here.held)
+    assert PLACE in here.receive("u-ada", Parcel(b"", {SIZE: "11"}), small).headers  # type: ignore[union-attr] # a parcel

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.execution.attempt import ClaimKey, JobSpec
+from kettle.execution.attempt import JobSpec
 from kettle.execution.beside import Birth, bear, beside
 from kettle.execution.jobad import JobAd
 from kettle.execution.process import Program
@@ -26,6 +26,7 @@ from kettle.starter.family import Family, nobody
 from kettle.starter.line import Line
 from kettle.starter.reception import Reception
 from kettle.starter.sessions import Sessions
+from kettle.wire.ads import Scalar
 from kettle.wire.commands.access import (
     LONGEST_LOOK,
     OPEN_SESSION,
@@ -39,6 +40,7 @@ from kettle.wire.commands.access import (
     Peek,
     Terminal,
 )
+from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
 ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")
@@ -50,10 +52,10 @@ class Desk:
     The reception of a job with this sandbox, and what it has answered.
     """
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self, tmp_path: Path, **attributes: Scalar) -> None:
         spec = JobSpec(
             key=ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, schedd="s", execute=str(tmp_path), state="/s",
-            slot="slot1", cpus=1, memory=1, disk=1, ad={"Cmd": "/bin/true"}, machine_ad="", inputs=[], received=0,
+            slot="slot1", cpus=1, memory=1, disk=1, ad={"Cmd": "/bin/true", **attributes}, machine_ad="", inputs=[], received=0,
             began=0, deadline=0, sequence=0,
         )  # fmt: skip
         self.answers: list[Answer] = []
@@ -120,6 +122,18 @@ def test_many_files_are_no_more_than_one(tmp_path: Path) -> None:
     pieces = PEEK.decode_reply(answer.body).files
     assert [100, LONGEST_LOOK - 100, 0] == [len(piece.data) for piece in pieces]
     assert [LONGEST_LOOK] * 3 == [piece.size for piece in pieces]
+
+
+def test_a_stream_in_proc_is_none(tmp_path: Path) -> None:
+    """
+    A job that names its own output may name files that tell of its starter, not of itself.
+    """
+    (tmp_path / "out").write_bytes(b"said")
+    for name, found in (("out", b"said"), ("/proc/self/environ", b"")):
+        desk = Desk(tmp_path, Iwd=str(tmp_path), Out=name, ShouldTransferFiles="NO")
+        answer = desk.ask(PEEK.verb, encode(Peek(access=ACCESS, files=[FilePlace(name="_condor_stdout")])))
+        (piece,) = PEEK.decode_reply(answer.body).files
+        assert (found, not found) == (piece.data, "/proc" in piece.trouble)
 
 
 def test_nothing_begins_beside_a_suspended_job(tmp_path: Path) -> None:

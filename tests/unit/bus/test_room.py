@@ -1,0 +1,89 @@
+"""
+What a service has in hand at once.
+"""
+
+import asyncio
+from typing import cast
+
+import msgspec
+
+from kettle.bus import service
+from kettle.bus.chunks import Parcel
+from kettle.bus.connection import Connection
+from kettle.bus.ports import Served
+from kettle.bus.service import Service, refusal_of
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.identity import Identity, user
+from kettle.wire.subjects import Subjects
+
+
+class Text(msgspec.Struct, frozen=True):
+    data: bytes
+
+
+SUBJECTS = Subjects("test")
+ASK = Endpoint("test", "ask", Text, Text)
+ORDER = Endpoint("test", "order", Text, Text)
+BODY = msgspec.msgpack.encode(Text(b"x"))
+
+
+class FakeConnection:
+    limit = 1 << 20
+
+
+class Asker:
+    """
+    Sends requests to a service as if they came from the bus.
+    """
+
+    def __init__(self) -> None:
+        self._service = Service(cast("Connection", FakeConnection()), SUBJECTS, None)
+        self.codes: list[str] = []
+
+    async def send(self, served: Served[Text, Text], data: bytes = BODY) -> None:
+        async def respond(parcel: Parcel) -> None:
+            refusal = refusal_of(parcel.headers, parcel.data)
+            self.codes.append(refusal.code if refusal is not None else "")
+
+        subject = SUBJECTS.command("test", "a", served.endpoint.verb, user("ada").token)
+        await self._service.take("test", subject, Parcel(data), served, respond)
+
+    async def close(self) -> None:
+        await self._service.close()
+
+
+async def test_what_is_for_anybody_leaves_room() -> None:
+    """
+    However many questions of people hang, the service's other endpoints answer.
+    """
+
+    async def hang(_request: Text, _caller: Identity) -> Text:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def obey(request: Text, _caller: Identity) -> Text:
+        return request
+
+    asker = Asker()
+    for _ in range(service.ASIDE + 1):
+        await asker.send(Served(ASK, hang, aside=True))
+    assert ["busy"] == asker.codes
+    await asker.send(Served(ORDER, obey))
+    while len(asker.codes) < 2:
+        await asyncio.sleep(0)
+    assert ["busy", ""] == asker.codes
+    await asker.close()
+
+
+async def test_a_request_that_is_too_large_is_not_taken_in() -> None:
+    """
+    Endpoints say how much they take.
+    """
+
+    async def never(_request: Text, _caller: Identity) -> Text:
+        raise AssertionError
+
+    asker = Asker()
+    await asker.send(Served(ASK, never, largest=10), bytes(11))
+    assert ["too_large"] == asker.codes
+    await asker.close()
