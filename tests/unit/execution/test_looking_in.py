@@ -105,7 +105,7 @@ def test_one_question_has_its_turn(tmp_path: Path) -> None:
     assert float("inf") == desk.reception.due
     for number in (1, 2):
         desk.reception.hear(Asked(number, "dance", b""))
-    seen = []
+    seen: list[tuple[int, float]] = []
     for _ in range(3):
         desk.reception.answer(None, None, still=False)
         seen.append((len(desk.answers), desk.reception.due))
