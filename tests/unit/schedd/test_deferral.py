@@ -2,6 +2,7 @@
 Jobs that start at a time of their own, in the queue.
 """
 
+import asyncio
 import time
 
 import pytest
@@ -15,7 +16,7 @@ from kettle.schedd.domain.job import Assign, Defer, Job, decide
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClusterSubmitted, JobDeferred
+from kettle.wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated
 from kettle.wire.jobs import JobId
 
 NOW = 1_700_000_030
@@ -110,7 +111,7 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    What happens to others costs it nothing; one whose time has come is offered, and so is one that has cooled.
+    What happens to others costs it nothing; one whose time has come is offered.
     """
     looked: list[object] = []
 
@@ -145,3 +146,31 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
             sorted(looked[1:], key=str),
             len(offered),
         )
+
+
+async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
+    """
+    Its time has long come: nothing else need happen to the queue before it is seen.
+    """
+    log, queue, offered = MemoryLog(), Queue("ap"), asyncio.Event()
+    async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
+        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
+        clock = Deferrals(ledger, offered.set)
+        ledger.on_cooled(clock.wake)
+        for stream, event in (
+            (
+                "cluster/1",
+                ClusterSubmitted(cluster=1, owner="anna", ad={"DeferralTime": NOW}, columns=[], rows=[[]]),
+            ),
+            ("job/1.0", JobAssigned(attempt=1, claim="c", slot="s", startd="n")),
+            ("job/1.0", JobVacated(attempt=1, code=1007, reason="", cool_down=0.05)),
+        ):
+            queue.apply(stream, event, 1)
+        assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+        running = tasks.create_task(clock.run())
+        await asyncio.sleep(0)
+        ledger.cool(JOB)
+        async with asyncio.timeout(10.0):
+            await offered.wait()
+        running.cancel()
+    assert [JOB] == [request[1] for request in queue.requests("anna")]
