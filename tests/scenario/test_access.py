@@ -20,7 +20,7 @@ from kettle.client.visiting import STDERR, Visit
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.commands.access import Exchange, Exchanged, Terminal
 from kettle.wire.commands.schedd import AccessGiven
-from kettle.wire.events import JobStarted
+from kettle.wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated
 from kettle.wire.jobs import JobId
 
 WITHIN_S = 60.0
@@ -56,14 +56,22 @@ async def begun(client: Client, job: JobId) -> Visit:
                 if isinstance(event.event, JobStarted):
                     break
         visit = await client.visit(job)
-        while True:
-            try:
-                if (await visit.peek("note")).data == b"two\n":
-                    return visit
-            except CommandRefusedError as error:
-                if error.code != "unreadable":
-                    raise
-            await asyncio.sleep(0.05)
+        await found(visit, "note", b"two\n")
+    return visit
+
+
+async def found(visit: Visit, name: str, data: bytes) -> None:
+    """
+    Wait until a file has these contents.
+    """
+    while True:
+        try:
+            if (await visit.peek(name)).data == data:
+                return
+        except CommandRefusedError as error:
+            if error.code != "unreadable":
+                raise
+        await asyncio.sleep(0.05)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -210,6 +218,43 @@ async def test_a_session_leaves_nothing(pool: ThrowawayPool, visit: Visit) -> No
         assert "not_running" == refused.value.code
         while sleeping(pool):
             await asyncio.sleep(0.05)
+
+
+LIVES = """\
+#!/bin/sh
+[ -e lived ] && { echo again > life; while [ ! -e stop ]; do sleep 0.1; done; exit 0; }
+echo two > note
+touch lived
+while [ ! -e go ]; do sleep 0.1; done
+exit 85
+"""
+
+
+async def test_a_session_belongs_to_one_life_of_the_program(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A program that saves a checkpoint and begins again has lost what was beside it, and ends once, with its own status.
+    """
+    script = tmp_path / "lives.sh"
+    script.write_text(LIVES)
+    script.chmod(0o755)
+    submitted = await pool.client.submit(
+        "executable = lives.sh\ncheckpoint_exit_code = 85\ntransfer_checkpoint_files = lived\n"
+        "request_memory = 64\nqueue\n",
+        cwd=tmp_path,
+    )
+    job = JobId(submitted.cluster, 0)
+    async with asyncio.timeout(WITHIN_S):
+        visit = await begun(pool.client, job)
+        async with visit.running(["sh", "-c", "touch go; exec sleep 987"]) as session:
+            with pytest.raises(CommandRefusedError, match="no such session"):
+                async for _ in session.output():
+                    pass
+        assert [] == sleeping(pool)
+        await found(visit, "life", b"again\n")
+        assert 0 == (await ran(visit, "touch", "stop"))[0]
+        async with aclosing(pool.client.follow(job)) as events:
+            seen = [type(event.event) async for event in events]
+    assert (1, 1, 0) == tuple(seen.count(kind) for kind in (JobAssigned, JobCompleted, JobVacated))
 
 
 def sleeping(pool: ThrowawayPool) -> list[str]:
