@@ -200,13 +200,12 @@ async def test_trouble_with_mail_ends_no_shadow(
     """
     tried = 0
 
-    class Full(Outbox):
-        def __init__(self, *_: object, **__: object) -> None:
-            nonlocal tried
-            tried += 1
-            raise OSError(28, "No space left on device")
+    async def full(*_: object) -> None:
+        nonlocal tried
+        tried += 1
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(wiring, "Outbox", Full)
+    monkeypatch.setattr(wiring, "_send_mail", full)
     job = side.assignment()
     async with side.shadow(mail_server="127.0.0.1:1", mail_retry=0.01):
         await until(lambda: tried > 2)
