@@ -33,7 +33,6 @@ _HOUR_S: Final = 3600.0
 _MOST_WAITING: Final = 10_000
 """Files of mails: as many as one can still list and send in an hour when the mail server is there again."""
 _REFUSED: Final = 500
-_CLOSING: Final = 421
 _SMTP: Final = 25
 _SUFFIX: Final = ".eml"
 
@@ -192,27 +191,25 @@ class Postman:
         """
         waiting = await asyncio.to_thread(self._outbox.waiting)
         self._deferred = {path: self._deferred[path] for path in waiting if path in self._deferred}
-        for path in sorted(
-            waiting, key=self._patience
-        ):  # a mail that breaks the connection breaks it for no other
+        for path in waiting:
             if self._deferred.get(path, _NEVER).due > time.monotonic():
                 continue
             try:
-                await asyncio.to_thread(self._send, path)
+                server = await asyncio.to_thread(self._connect)
+            except (OSError, smtplib.SMTPException) as error:
+                _log.warning("the mail server is away", extra={"cause": f"{type(error).__name__}: {error}"})
+                for old in filter(_is_over, waiting):
+                    self._not_taken(old, error, final=True)
+                return False
+            try:
+                await asyncio.to_thread(_send, server, path)
             except Exception as error:  # noqa: BLE001 - one mail, whatever its text does to libraries, stops no other
-                down = _is_down(error)
-                self._not_taken(path, error, final=not down and _is_final(error))
-                if down:
-                    return False
+                self._not_taken(path, error, final=_is_final(error) or _is_over(path))
             else:
                 path.unlink(missing_ok=True)
         return True
 
-    def _patience(self, path: Path) -> tuple[int, Path]:
-        return self._deferred.get(path, _NEVER).times, path
-
     def _not_taken(self, path: Path, error: Exception, *, final: bool) -> None:
-        final = final or time.time() - path.stat().st_mtime > _GIVE_UP_S
         _log.warning(
             "a mail is given up" if final else "mail waits",
             extra={"mail": path.name, "cause": f"{type(error).__name__}: {error}"},
@@ -224,35 +221,35 @@ class Postman:
         pause = min(self._first_pause * 2.0 ** min(times, 32), _LONGEST_PAUSE_S)
         self._deferred[path] = Deferred(times + 1, time.monotonic() + pause)
 
-    def _send(self, path: Path) -> None:
-        message = message_from_bytes(path.read_bytes(), policy=policy.default)
+    def _connect(self) -> smtplib.SMTP:
+        """
+        A server that takes mail now: what goes wrong until then is not about a mail.
+        """
         server = smtplib.SMTP(self._host, self._port, timeout=_PATIENCE_S)
         try:
-            refused = server.send_message(message)
-            with contextlib.suppress(OSError, smtplib.SMTPException):  # the mail is the server's now
-                server.quit()
-        finally:
+            server.ehlo_or_helo_if_needed()
+        except BaseException:
             server.close()
-        if refused:
-            _log.warning("some recipients are refused", extra={"mail": path.name, "refused": sorted(refused)})
+            raise
+        return server
 
 
 _NEVER: Final = Deferred(0, 0.0)
 
 
-def _is_down(error: Exception) -> bool:
-    """
-    Whether it says something about the server, and nothing about the mail.
-    """
-    match error:
-        case smtplib.SMTPConnectError() | smtplib.SMTPHeloError() | smtplib.SMTPServerDisconnected():
-            return True
-        case smtplib.SMTPResponseException():
-            return error.smtp_code == _CLOSING
-        case smtplib.SMTPException():
-            return False
-        case _:
-            return isinstance(error, OSError)
+def _send(server: smtplib.SMTP, path: Path) -> None:
+    try:
+        refused = server.send_message(message_from_bytes(path.read_bytes(), policy=policy.default))
+        with contextlib.suppress(OSError, smtplib.SMTPException):  # the mail is the server's now
+            server.quit()
+    finally:
+        server.close()
+    if refused:
+        _log.warning("some recipients are refused", extra={"mail": path.name, "refused": sorted(refused)})
+
+
+def _is_over(path: Path) -> bool:
+    return path.exists() and time.time() - path.stat().st_mtime > _GIVE_UP_S
 
 
 def _is_final(error: Exception) -> bool:
@@ -267,4 +264,4 @@ def _is_final(error: Exception) -> bool:
         case smtplib.SMTPNotSupportedError():
             return True
         case _:
-            return not isinstance(error, smtplib.SMTPException)
+            return not isinstance(error, OSError)

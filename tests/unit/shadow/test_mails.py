@@ -131,8 +131,12 @@ def test_no_more_is_kept_of_a_job_than_its_mails_say() -> None:
     """
     The rest of a large ad is looked at and forgotten; what was asked for is worked out from as much as that takes.
     """
-    projector, large = MailProjector("ap"), {f"Attribute{number}": "x" * 100 for number in range(200)}
-    asked = {"JobNotification": 1, "EmailAttributes": "attribute7, CumulativeSlotTime, CheckpointNumber"}
+    projector = MailProjector("ap")
+    large: dict[str, Scalar] = {f"Attribute{number}": "x" * 100 for number in range(200)}
+    asked: dict[str, Scalar] = {
+        "JobNotification": 1,
+        "EmailAttributes": "attribute7, CumulativeSlotTime, CheckpointNumber",
+    }
     submission = submitted(RequestCpus=2, **large, **asked)
     few = submitted(JobNotification=1, **large)
     said = told(submission, *LIFE[:3], JobCheckpointed(attempt=1, number=1, at=NOON / 1e6), GOOD)
