@@ -238,7 +238,7 @@ async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one
     """
     job = side.assignment()
     made = [checkpoint(job, number, small("state", b"%d" % number)) for number in (1, 2, 3)]
-    async with side.shadow():
+    async with side.shadow() as shadow:
         await side.schedd.hand_over(job)
         await until(lambda: side.startd.runs)
         for count, each in enumerate(made, start=1):
@@ -246,6 +246,8 @@ async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one
             await until(partial(confirmed, side, count))
         await side.startd.say(made[0], made[2])
         await until(lambda: side.startd.confirmed.count(made[2].key) == 2)
+        known = shadow._attempts[job.job].attempt  # pyright: ignore[reportPrivateUsage] - nobody else can tell
+        assert [{made[2].key}] * 2 == [known._heard, known._saved]  # pyright: ignore[reportPrivateUsage]
         await side.startd.exited(job, sequence=4)
         await side.schedd.end(job)
 
