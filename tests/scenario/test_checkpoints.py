@@ -32,8 +32,8 @@ from .evidence import Evidence
 WITHIN_S = 60.0
 T = TypeVar("T", bound=Event)
 
-PATIENT = {"schedd": {"lease": 30.0}}
-"""A startd that is killed is there again before the lease is over, also on a slow machine."""
+PATIENT: dict[str, dict[str, str | float]] = {"schedd": {"lease": 30.0}, "startd": {"checkpoint_pause": 0.01}}
+"""A startd that is killed is there again before the lease is over, also on a slow machine; jobs go on at once."""
 
 COUNTER = """\
 #!/bin/sh

@@ -65,6 +65,9 @@ async def test_mail_waits_for_its_server_and_jobs_do_not(tmp_path: Path, templat
         throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool,
         asyncio.timeout(WITHIN_S),
     ):
+        waiting = pool.home / "state" / "mail.schedd"
+        while not (waiting / "written").exists():  # nobody is told of what happened before
+            await asyncio.sleep(0.05)
         for wish, who, code in (
             ("complete", "nobody", 0),
             ("error", "ann@example.com", 3),
@@ -80,7 +83,6 @@ queue
 """
             submitted = await pool.client.submit(description, cwd=tmp_path)
             await pool.client.wait(select(submitted.cluster))
-        waiting = pool.home / "state" / "mail.schedd"
         while len(list(waiting.glob("*.eml"))) < 2:
             await asyncio.sleep(0.05)
         await pool.restarted("shadow", after=pool.kill("shadow"))

@@ -115,6 +115,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between the soft kill signal and SIGKILL; a job may ask for fewer."""
     monitor_interval: float = 5.0
     measure_interval: float = 300.0
+    checkpoint_pause: float = 10.0
+    """The least seconds between two starts of a program that ends with a checkpoint."""
     enforce_disk: bool = False
     containers: ContainerPolicy | None = None
     """None: there are no containers on this machine."""

@@ -89,8 +89,12 @@ class JobAd:
     def is_saved(self) -> bool:
         """
         Whether a job that is evicted keeps what it has made, for its next run.
+
+        One that makes checkpoints goes on from the last of them: what lies there between two is no state to go on from,
+        and would take the checkpoint's place.
         """
-        return self.transfers and (self.text("WhenToTransferOutput") or "").upper() == "ON_EXIT_OR_EVICT"
+        kept = (self.text("WhenToTransferOutput") or "").upper() == "ON_EXIT_OR_EVICT"
+        return self.transfers and kept and self.checkpoint_code is None
 
     @property
     def checkpoint_code(self) -> int | None:

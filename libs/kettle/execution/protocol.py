@@ -99,6 +99,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     id: AttemptId
     pid: int
     report: Report | None = None
+    checkpoint: Report | None = None
+    """One that nobody has saved yet, as far as the starter knows: its files may be fetched."""
     visits: bool = False
     """It knows what `asked` means; to one that does not, the word would be the end of its job."""
 

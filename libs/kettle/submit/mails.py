@@ -4,8 +4,9 @@ About what the submitter is sent mail, and to whom.
 
 from typing import Final
 
+from kettle.jobs.recipients import RecipientError, recipients
 from kettle.submit.expressions import unquoted
-from kettle.submit.lookup import Lookup
+from kettle.submit.lookup import Lookup, is_settled
 from kettle.transfer.manifest import items
 from kettle.wire.ads.types import Ad
 
@@ -23,6 +24,11 @@ def mails(lookup: Lookup) -> Ad:
         ad["JobNotification"] = _NOTIFICATIONS[given.text.lower()]
     if given := lookup.get("notify_user"):
         ad["NotifyUser"] = unquoted(given.text)
+        if is_settled(given.text):
+            try:
+                recipients(unquoted(given.text))
+            except RecipientError as error:
+                given.refuse(f"notify_user cannot be used: {error}")
     if given := lookup.get("email_attributes"):
         ad["EmailAttributes"] = ",".join(items(unquoted(given.text)))
     return ad

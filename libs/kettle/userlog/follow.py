@@ -7,7 +7,9 @@ makes the lines come again; they are then compared with the end of each file.
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -20,6 +22,8 @@ from kettle.wire.frames import Frame, Hollow
 
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""
+_SHARE = 50.0
+"""So many times as long as a checkpoint took there is none: one of a hundred thousand jobs is not made for each 64."""
 
 
 L = TypeVar("L")
@@ -152,18 +156,18 @@ async def follow(
     What `deliveries` repeat is passed over; what they leave out, or bring without its entries, comes from `missing`.
     A delivery is acknowledged when its lines are in the files.
     """
-    since = 0
+    since, next_at = 0, 0.0
     try:
         async for delivery in deliveries:
             for message in delivery.messages:
                 async for frame in _whole(frames.decode(message.data), projector.frame, missing):
                     if lines := projector.feed(frame):
-                        await _finish(writer.write, frame.number, lines)
+                        await _finish(partial(writer.write, frame.number, lines))
             await delivery.ack()
             since += 1
-            if since >= _SAVE_EVERY:
-                await asyncio.to_thread(checkpoint.save, projector.snapshot())
-                since = 0
+            if since >= _SAVE_EVERY and (began := time.monotonic()) >= next_at:
+                await _finish(lambda: checkpoint.save(projector.snapshot()))  # nothing is fed meanwhile
+                since, next_at = 0, time.monotonic() + _SHARE * (time.monotonic() - began)
     except asyncio.CancelledError:
         # A failure saves nothing: it may have left the projector inside a frame.
         checkpoint.save(projector.snapshot())
@@ -180,9 +184,9 @@ async def _whole(arrived: Frame | Hollow, known: int, missing: Missing) -> Async
         yield arrived
 
 
-async def _finish(write: Callable[[int, Sequence[L]], None], frame: int, lines: Sequence[L]) -> None:
+async def _finish(write: Callable[[], None]) -> None:
     """Write in a thread, and to the end also when cancelled: the projector has already counted the frame."""
-    writing = asyncio.ensure_future(asyncio.to_thread(write, frame, lines))
+    writing = asyncio.ensure_future(asyncio.to_thread(write))
     try:
         await asyncio.shield(writing)
     except asyncio.CancelledError:

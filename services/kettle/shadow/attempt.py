@@ -59,6 +59,8 @@ FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
 """Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
+_UNREADABLE: Final = "unreadable"
+"""What a worker says of a file that it knows and cannot read: no repeat would change it."""
 _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
 _OUTPUT: Final = "Transfer output files failure at the access point:"
@@ -95,7 +97,9 @@ class Attempt:
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_HEARD)
         self._heard: set[ReportKey] = set()
         self._saved: set[ReportKey] = set()
-        """Checkpoints that are recorded: their workers may not have heard it."""
+        """The newest checkpoint, if it is recorded: its worker may not have heard it."""
+        self._newest = 0
+        """Its number."""
         self._sources: dict[str, Source] = {}
         self._began = False
         self._used: asyncio.Future[None] | None = None
@@ -125,12 +129,26 @@ class Attempt:
         if isinstance(report.body, Measured):
             self._measured(report.body)
             return
+        if isinstance(report.body, Checkpointed) and self._is_old(report.key, report.body.number):
+            return
         if report.key in self._saved:
             self._side.workers[self.assignment.startd].confirm(report.key)
         if report.key in self._heard or self._reports.full():
             return
         self._heard.add(report.key)
         self._reports.put_nowait(report)
+
+    def _is_old(self, key: ReportKey, number: int) -> bool:
+        """
+        Whether a newer checkpoint is known; one that is newer itself makes room: there may be very many of them.
+
+        The worker has made it after it had heard that the one before is saved.
+        """
+        if number > self._newest:
+            self._heard -= self._saved
+            self._saved.clear()
+            self._newest = number
+        return number < self._newest
 
     def _measured(self, measured: Measured) -> None:
         """Pass on what the job uses, for its policies; while the schedd is away, once."""
@@ -291,8 +309,20 @@ class Attempt:
                 assert_never(report.body)
 
     async def _keep(self, worker: Worker, key: ReportKey, made: Checkpointed) -> None:
-        """Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job."""
-        if trouble := await self._trouble_with(made):
+        """
+        Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job.
+
+        A worker that does not hand it out may have been started anew and not know of it yet: its starter says it again.
+        """
+        try:
+            trouble = await self._trouble_with(made)
+        except RefusedError as refusal:
+            _log.warning(
+                "checkpoint not fetched", extra={"job": str(self.assignment.job), "cause": str(refusal)}
+            )
+            self._heard.discard(key)
+            return
+        if trouble:
             reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
             await self._side.workers.deactivate(
                 self.assignment, FAILED_TO_CHECKPOINT, reason, hard=True, hold=True
@@ -310,7 +340,7 @@ class Attempt:
         return result.reason if isinstance(result, Ended) else result
 
     async def _save(self, made: Checkpointed) -> str:
-        """Why a checkpoint could not be saved; empty if it was."""
+        """Why a checkpoint could not be saved; empty if it was. Raises RefusedError if it was not handed out."""
         assignment, size = self.assignment, sum(file.size for file in made.outputs)
         if size > (most := limit(assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
             return f"its files have {size >> 20} MiB together, more than {most >> 20} MiB"
@@ -320,7 +350,11 @@ class Attempt:
                 await self._side.spool.save(assignment.job, assignment.attempt, made.outputs, fetch)
         except OSError as error:
             return error.strerror or str(error)
-        except (RefusedError, ValueError) as error:
+        except RefusedError as refusal:
+            if refusal.code != _UNREADABLE:
+                raise
+            return str(refusal)
+        except ValueError as error:  # not what the worker announced, which no repeat would change
             return str(error)
         return ""
 

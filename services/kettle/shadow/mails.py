@@ -12,7 +12,7 @@ import msgspec
 
 from kettle.classad import unparse
 from kettle.jobs import apply, ended
-from kettle.jobs.ad import job_ads
+from kettle.jobs.ad import LATER, job_ads
 from kettle.transfer.manifest import items
 from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import (
@@ -41,6 +41,14 @@ _USED: Final = (
 )
 _TIMES: Final = (("QDate", "submitted"), ("JobCurrentStartDate", "started"), ("CompletionDate", "ended"))
 
+_KEPT: Final = frozenset({
+    *(name for name, _ in (*_TIMES, *_USED)),
+    "Args", "Arguments", "Cmd", "EmailAttributes", "HoldReason", "HoldReasonCode", "HoldReasonSubCode", "Iwd",
+    "JobNotification", "NotifyUser", "Owner", "RemoteHost",
+    "CurrentHosts", "JobStatus", "LastSuspensionTime", "RemoveReason", "ShadowBday",
+})  # fmt: skip
+"""What a mail says without being asked, and what `apply` looks at to get there; an ad has a hundred attributes more."""
+
 
 class Mail(NamedTuple):
     """
@@ -50,6 +58,8 @@ class Mail(NamedTuple):
     to: str
     subject: str
     body: str
+    owner: str
+    """Whose job it is about."""
 
 
 class Kept(msgspec.Struct):
@@ -71,7 +81,7 @@ class State(msgspec.Struct):
     frame: int = 0
     clusters: dict[int, Kept] = {}
     jobs: dict[str, Ad] = {}
-    """The ads of those to which something has happened, by `cluster.proc`."""
+    """What is needed of the ads of those to which something has happened, by `cluster.proc`."""
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -136,6 +146,7 @@ class MailProjector:
                 to=_text(ad, "NotifyUser") or _text(ad, "Owner"),
                 subject=f"[Kettle] Job {name} {happened}",
                 body="\n".join(_body(ad, f"Job {name} on {self._schedd} {happened}.")),
+                owner=_text(ad, "Owner"),
             )
         if ended(ad):
             del state.jobs[name]
@@ -143,6 +154,8 @@ class MailProjector:
             if not state.clusters[job.cluster].live:
                 del state.clusters[job.cluster]
                 self._ads.pop(job.cluster, None)
+        else:
+            state.jobs[name] = _needed(ad)
 
     def _made(self, cluster: int) -> Callable[[int, str], Ad]:
         made = self._ads.get(cluster)
@@ -152,6 +165,15 @@ class MailProjector:
             assert isinstance(submitted, ClusterSubmitted)
             made = self._ads[cluster] = job_ads(submitted, kept.at)
         return made
+
+
+def _needed(ad: Ad) -> Ad:
+    """
+    What later mails of the job say, and what tells how they come to say it.
+    """
+    asked = {name.lower() for name in items(_text(ad, "EmailAttributes"))}
+    kept = (_KEPT | LATER | {"RequestCpus"}) if asked else _KEPT  # some are worked out from others
+    return {name: value for name, value in ad.items() if name in kept or name.lower() in asked}
 
 
 def _told(ad: Ad, event: Event) -> str:

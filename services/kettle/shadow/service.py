@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from bisect import bisect_right
 from typing import Final
 
 import msgspec
@@ -92,6 +93,7 @@ class Shadow:
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()
         self._sync = asyncio.Event()
+        self._asked_about = JobId(0, 0)
         self._closed = False
         telemetry.gauge(
             "kettle.shadow.attempts",
@@ -259,7 +261,7 @@ class Shadow:
             for job, followed in self._attempts.items()
         ]
         strays, began = self._strays.attempts(), time.monotonic()
-        kept = self._spool.jobs()[:_KEPT]
+        kept = await self._kept()
         request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays, kept=kept)
         try:
             orders = await self._bus.call(
@@ -270,6 +272,17 @@ class Shadow:
             return self._settings.retry
         self._obey(orders)
         return 0.0 if orders.more else orders.sync_interval
+
+    async def _kept(self) -> list[JobId]:
+        """
+        Jobs with saved files of which we do not know whether they run again: some of them now, the next ones next time.
+        """
+        found = sorted(set(await asyncio.to_thread(self._spool.jobs)).difference(self._attempts))
+        if len(found) > _KEPT:
+            first = bisect_right(found, self._asked_about)
+            found = (found[first:] + found[:first])[:_KEPT]
+            self._asked_about = found[-1]
+        return found
 
     def _obey(self, orders: ShadowOrders) -> None:
         for assignment in orders.start:

@@ -40,6 +40,8 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """What is put behind the names of people without one (EMAIL_DOMAIN); default the name of this machine."""
     mail_retry: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days."""
+    mail_hourly: Annotated[int, msgspec.Meta(ge=0)] = 200
+    """Mails about one owner's jobs in an hour; the others are dropped, and the log says how many."""
     retry: float = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
     retry_ceiling: float = 5.0

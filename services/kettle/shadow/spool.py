@@ -5,6 +5,7 @@ What evicted jobs left for their next run, and checkpoints of those that run, on
     <cluster>.<proc>/<attempt>-<n>.part     the same while it arrives; nobody reads it
 """
 
+import asyncio
 import os
 import re
 import shutil
@@ -24,6 +25,25 @@ _COMPLETE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _JOB: Final = re.compile(r"[0-9]+\.[0-9]+")
 
 
+def _order(path: Path) -> tuple[int, int]:
+    """
+    Attempt and number of what is at a place, complete or not; what is nothing of the kind comes first.
+    """
+    name = _COMPLETE.fullmatch(path.name.removesuffix(_PART))
+    return (int(name[1]), int(name[2] or 0)) if name is not None else (-1, 0)
+
+
+def _flush(path: Path) -> None:
+    """
+    Wait until a file, or the names in a directory, are on the disk.  Raises OSError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class Spool:
     """
     The saved files of all jobs of a shadow.
@@ -36,20 +56,43 @@ class Spool:
         """
         Keep what an attempt left, in place of what an earlier one did; all of it or none.
 
+        When it returns it outlives a failure of power: the job goes on, and what was there before is gone.
         Raises OSError, or what `fetch` raises, or ValueError for a name that leads elsewhere.
+        """
+        place = await asyncio.to_thread(self._prepare, job, attempt)
+        part = place.with_name(f"{place.name}{_PART}")
+        for file in files:
+            if not is_inside(file.name):
+                raise ValueError(f"the worker names an output file {file.name!r} outside of its sandbox")
+            await write(part / file.name, [file], fetch, mark="part")
+            await asyncio.sleep(0)  # of very many small files, others wait for one only
+        await asyncio.to_thread(self._settle, part, place)
+
+    def _prepare(self, job: JobId, attempt: int) -> Path:
+        """
+        Where the next that an attempt leaves will be, with an empty directory for what arrives.
         """
         number = max((n for a, n, _ in self._complete(job) if a == attempt), default=0) + 1
         place = self._directory / str(job) / f"{attempt}-{number}"
         part = place.with_name(f"{place.name}{_PART}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700, parents=True)
-        for file in files:
-            if not is_inside(file.name):
-                raise ValueError(f"the worker names an output file {file.name!r} outside of its sandbox")
-            await write(part / file.name, [file], fetch, mark="part")
+        return place
+
+    def _settle(self, part: Path, place: Path) -> None:
+        """
+        Make what has arrived last, then count, and take away only what is older: another attempt may have begun meanwhile.
+        """
+        for directory, _, names in os.walk(part, topdown=False):
+            for name in names:
+                _flush(Path(directory) / name)
+            _flush(Path(directory))
         part.rename(place)
+        for above in (place.parent, self._directory, self._directory.parent):  # each may be new
+            _flush(above)
+        ours = _order(place)
         for other in place.parent.iterdir():
-            if other != place:
+            if _order(other) < ours:
                 shutil.rmtree(other, ignore_errors=True)
 
     def saved(self, job: JobId) -> list[Wanted]:
@@ -73,8 +116,8 @@ class Spool:
         What there is of a job: attempt, number, place.
         """
         place = self._directory / str(job)
-        found = [(path, _COMPLETE.fullmatch(path.name)) for path in place.iterdir()] if place.is_dir() else []
-        return [(int(name[1]), int(name[2] or 0), path) for path, name in found if name is not None]
+        found = list(place.iterdir()) if place.is_dir() else []
+        return [(*_order(path), path) for path in found if _COMPLETE.fullmatch(path.name)]
 
     def drop(self, job: JobId) -> None:
         """

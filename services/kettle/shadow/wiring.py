@@ -70,7 +70,7 @@ async def running(
                 tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
             ]
             if settings.mail_server:
-                loops.append(tasks.create_task(_send_mail(bus, subjects, settings), name="mail"))
+                loops.append(tasks.create_task(_mail_always(bus, subjects, settings), name="mail"))
             yield shadow
             for loop in loops:
                 loop.cancel()
@@ -90,6 +90,18 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     writer = Writer(JobAppender(Places(settings.home_path)), redelivered=redelivered, failed=_not_written)
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
+
+
+async def _mail_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """
+    Send mail; for ever.  A disk that is full, or a mail that nobody thought of, is no reason to leave jobs alone.
+    """
+    while True:
+        try:
+            await _send_mail(bus, subjects, settings)
+        except Exception:  # noqa: BLE001 - the runner of mail: no other task is to be cancelled for it
+            _log.exception("mail is not sent for the moment: tried again in %g s", settings.mail_retry)
+        await asyncio.sleep(settings.mail_retry)
 
 
 async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:

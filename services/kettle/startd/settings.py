@@ -101,6 +101,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Between two measurements of a job by its starter."""
     measure_interval: Seconds = 300.0
     """Between two reports of what was measured (STARTER_UPDATE_INTERVAL)."""
+    checkpoint_pause: Seconds = 10.0
+    """The least time between two starts of a program that ends with a checkpoint; doubled, up to 30 times as much, as
+    long as it uses no CPU: one that does nothing else must not keep the access point busy."""
     enforce_disk: bool = False
     """Hold a job that uses more disk than its slot has (STARTD_ENFORCE_DISK_LIMITS)."""
     cgroups: bool = True

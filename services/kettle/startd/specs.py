@@ -75,6 +75,7 @@ class Specs:
             kill_timeout=self.kill_timeout(claim, now),
             monitor_interval=self._settings.monitor_interval,
             measure_interval=self._settings.measure_interval,
+            checkpoint_pause=self._settings.checkpoint_pause,
             enforce_disk=self._settings.enforce_disk,
             containers=self._containers,
             plugins=self._plugins,

@@ -256,11 +256,12 @@ class Tenancy:
 
     def _hear(self, tenant: Tenant, channel: Channel, message: ToStartd) -> None:
         match message:
-            case Hello(pid=pid, report=report, visits=visits):
+            case Hello(pid=pid, report=started, checkpoint=checkpoint, visits=visits):
                 tenant.visits = visits
                 self._meet(tenant, channel, pid)
-                if report is not None:
-                    self._landlord.said(report)
+                for report in (started, checkpoint):
+                    if report is not None:
+                        self._landlord.said(report)
             case Said(report=report):
                 tenant.settled.set()
                 self._landlord.said(report)

@@ -25,30 +25,49 @@ from kettle.wire.work import Body, Checkpointed, Report
 FAILED_TO_CHECKPOINT: Final = 36
 _FIRST_REPEAT_S: Final = 1.0
 _LAST_REPEAT_S: Final = 60.0
+_LONGEST_PAUSE: Final = 30.0
+"""In shortest ones."""
+_IDLE_CPU_S: Final = 1.0
+"""What starting a program may take: with less it has done no work."""
 
 
 class Checkpoint:
     """
     The newest checkpoint of a job.  `report` makes a report of what it is told.
+
+    Between two starts of the program are at least `pause` seconds, and more as long as it uses no CPU.
     """
 
-    def __init__(self, job: JobAd, report: Callable[[Body], Report]) -> None:
+    def __init__(self, job: JobAd, report: Callable[[Body], Report], pause: float) -> None:
         self._job = job
-        self._report = report
+        self._make = report
         self._code = job.checkpoint_code
         self._number = 0
         self._said: Report | None = None
         self._pause = _FIRST_REPEAT_S
         self._repeat_at = 0.0
+        self._shortest, self._between = pause, 0.0
+        self._cpu = 0.0
+        self._started = self._next_at = boottime()
         self.unsaved: Results | None = None
         """What is to be saved and is not yet, as far as we know."""
 
     @property
-    def is_saved(self) -> bool:
+    def report(self) -> Report | None:
         """
-        Whether the job may go on.
+        The report of what is to be saved and is not yet: a startd that has just started knows of none.
         """
-        return self.unsaved is None
+        return self._said if self.unsaved is not None else None
+
+    @property
+    def goes_on(self) -> bool:
+        """
+        Whether the program is to be started again now.
+        """
+        if self.unsaved is not None or boottime() < self._next_at:
+            return False
+        self._started = boottime()
+        return True
 
     def is_made(self, status: int | None) -> bool:
         """
@@ -63,6 +82,7 @@ class Checkpoint:
         Raises what `collect` does.
         """
         self._number += 1
+        self._space(usage.user_cpu + usage.system_cpu)
         results = collect(sandbox, self._job, before, code=Purpose.CHECKPOINT)
         if results.missing:
             names = ", ".join(results.missing)
@@ -74,23 +94,33 @@ class Checkpoint:
         self.unsaved = results
         usage = msgspec.structs.replace(usage, sent=results.sent)
         made = Checkpointed(number=self._number, at=time.time(), usage=usage, outputs=results.files)
-        self._said, self._pause, self._repeat_at = self._report(made), _FIRST_REPEAT_S, boottime()
+        self._said, self._pause, self._repeat_at = self._make(made), _FIRST_REPEAT_S, boottime()
         return None
+
+    def _space(self, cpu: float) -> None:
+        """
+        Say when the program may be started next, from the CPU seconds of all its runs.
+        """
+        used, self._cpu = cpu - self._cpu, cpu
+        longer = max(self._shortest, 2 * self._between) if used < _IDLE_CPU_S else self._shortest
+        self._between = min(longer, _LONGEST_PAUSE * self._shortest)
+        self._next_at = self._started + self._between
 
     def say(self, line: Line) -> None:
         """
         Tell the startd, if it is time to do so (again).
         """
-        if self._said is not None and boottime() >= self._repeat_at:
+        if self.report is not None and boottime() >= self._repeat_at:
             self._repeat_at = boottime() + self._pause
             self._pause = min(2 * self._pause, _LAST_REPEAT_S)
-            line.say(Said(self._said))
+            line.say(Said(self.report))
 
     def timeout_ms(self) -> int:
         """
-        When it is time.
+        When it is time for that, or for the program to go on.
         """
-        return int(max(0.0, self._repeat_at - boottime()) * 1000) + 1
+        at = self._next_at if self.unsaved is None else self._repeat_at
+        return int(max(0.0, at - boottime()) * 1000) + 1
 
     def confirm(self, number: int) -> None:
         """

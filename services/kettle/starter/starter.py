@@ -98,7 +98,7 @@ class Starter:
         self._limits: list[tuple[float, Ending]] = []
         self._reporter = Reporter(order.spec)
         self._stillness = Stillness(self._reporter.report)
-        self._checkpoint = Checkpoint(self._job, self._reporter.report)
+        self._checkpoint = Checkpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
         self._reception = Reception(order.spec, self._job, self._sandbox, self._cgroup, line.say)
         self._deferred = self._job.given("DeferralTime")
 
@@ -266,7 +266,7 @@ class Starter:
             self._ending = self._checkpoint.take(self._sandbox, self._before, usage)
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             self._stumble(after_collecting(error), error)
-        while self._ending is None and not self._checkpoint.is_saved:
+        while self._ending is None and not self._checkpoint.goes_on:
             self._checkpoint.say(self._line)
             self._round(family, -1, min(self._checkpoint.timeout_ms(), self._timeout_ms()))
         return self._ending is None
@@ -484,4 +484,4 @@ class Starter:
         return self._reporter.usage(self._sandbox, self._family, cpu)
 
     def _hello(self) -> Hello:
-        return Hello(self._spec.id, os.getpid(), self._started, visits=True)
+        return Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)

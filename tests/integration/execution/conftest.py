@@ -48,6 +48,7 @@ def settings(directory: Path) -> StartdSettings:
         machine_max_vacate_time=5.0,
         monitor_interval=0.2,
         adoption_patience=0.5,
+        checkpoint_pause=0.01,
         container_runtimes=(),  # trying them takes longer than most tests
         slot_uid_base=slot_uid_base(secrets.token_hex(8)),  # tests run side by side
     )

@@ -2,16 +2,24 @@
 What a shadow makes of the lists of a job, of results that did not arrive, and of what evicted jobs saved.
 """
 
+import asyncio
+from functools import partial
+
 import msgspec
 import pytest
 
+from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
+from kettle.shadow import service
 from kettle.wire.ads import Ad
-from kettle.wire.commands.schedd import Attempt, Ended, Finished
+from kettle.wire.commands.schedd import Attempt, Ended, Finished, Saved
 from kettle.wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
-from kettle.wire.work import Body, Exited, Failed, OutputFile, Report, Started, Trouble
+from kettle.wire.commands.startd import FetchOutput, Piece
+from kettle.wire.identity import Identity, daemon
+from kettle.wire.subjects import Subjects
+from kettle.wire.work import Body, Checkpointed, Exited, Failed, OutputFile, Report, Started, Trouble
 
-from .fakes import Side, held, until
+from .fakes import POOL, WITHIN_S, Side, held, until
 
 MIB = 1 << 20
 
@@ -155,3 +163,113 @@ async def test_machines_read_input_files_in_turn(side: Side) -> None:
         await side.startd.say(report(jobs[0], Started(pid=1, at=1.0)))
         await until(lambda: side.schedd.reports)
         assert b"x" * 10 == await read(jobs[1])
+
+
+def checkpoint(job: Assignment, number: int, *outputs: OutputFile) -> Report:
+    made = Checkpointed(number=number, at=1.0, outputs=list(outputs))
+    return msgspec.structs.replace(report(job, made), sequence=number)
+
+
+async def test_a_checkpoint_that_is_not_handed_out_for_now_waits(
+    side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A startd that has just started does not know of it: the job is not ended, and the starter's repeat brings it.
+    """
+    job, asked = side.assignment(), 0
+    fetch_output = side.startd.fetch_output
+
+    async def anew(request: FetchOutput, caller: Identity) -> Piece:
+        nonlocal asked
+        asked += 1
+        if not side.startd.files:
+            raise RefusedError("not_found", "no output of that attempt waits here for you")
+        return await fetch_output(request, caller)
+
+    bus = MemoryBus(side.server, subjects=Subjects(POOL), identity=daemon("startd"))
+    monkeypatch.setattr(side.startd, "fetch_output", anew)
+    monkeypatch.setattr(side.startd, "name", "other")
+    monkeypatch.setattr(side.startd, "bus", bus)
+    await side.startd.serve()
+    job = msgspec.structs.replace(job, startd="other")
+    made = checkpoint(job, 1, OutputFile(name="state", mode=0o600, size=12))
+    async with side.shadow():
+        await side.schedd.hand_over(job)
+        await until(lambda: side.startd.runs)
+        await side.startd.say(made)
+        await until(lambda: asked == 1)
+        side.startd.files["state"] = b"x" * 12
+
+        async def repeated() -> None:
+            while not [each for each in side.schedd.reports if isinstance(each.news, Saved)]:
+                await side.startd.say(made)
+                await asyncio.sleep(0.02)
+
+        async with asyncio.timeout(WITHIN_S):
+            await repeated()
+        await until(lambda: made.key in side.startd.confirmed)
+    bus.close()
+
+    assert [] == side.startd.ended
+    assert b"x" * 12 == (side.settings.spool_path / str(job.job) / "1-1" / "state").read_bytes()
+
+
+async def test_a_checkpoint_that_its_machine_cannot_read_holds_the_job(side: Side) -> None:
+    """
+    It ends there at once: no repeat would change it.
+    """
+    job = side.assignment(MaxTransferOutputMB=1)
+    async with side.shadow():
+        await side.schedd.hand_over(job)
+        await until(lambda: side.startd.runs)
+        await side.startd.say(checkpoint(job, 1, OutputFile(name="state", mode=0o600, size=3 * MIB)))
+        await until(lambda: side.startd.ended)
+
+    assert [Attempt(job.job, 1)] == side.startd.ended
+
+
+def confirmed(side: Side, count: int) -> bool:
+    return len(side.startd.confirmed) == count
+
+
+async def test_an_old_checkpoint_that_is_said_again_does_not_replace_a_newer_one(side: Side) -> None:
+    """
+    Although its key is not kept: of an attempt that saves very often only the newest is.
+    """
+    job = side.assignment()
+    made = [checkpoint(job, number, small("state", b"%d" % number)) for number in (1, 2, 3)]
+    async with side.shadow() as shadow:
+        await side.schedd.hand_over(job)
+        await until(lambda: side.startd.runs)
+        for count, each in enumerate(made, start=1):
+            await side.startd.say(each)
+            await until(partial(confirmed, side, count))
+        await side.startd.say(made[0], made[2])
+        await until(lambda: side.startd.confirmed.count(made[2].key) == 2)
+        known = shadow._attempts[job.job].attempt  # pyright: ignore[reportPrivateUsage] - nobody else can tell
+        assert [{made[2].key}] * 2 == [known._heard, known._saved]  # pyright: ignore[reportPrivateUsage]
+        await side.startd.exited(job, sequence=4)
+        await side.schedd.end(job)
+
+    saved = [each.news.number for each in side.schedd.reports if isinstance(each.news, Saved)]
+    assert [1, 2, 3] == saved
+
+
+async def test_whose_files_are_kept_is_asked_in_turn(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    However many live jobs with checkpoints there are: those that are looked after are left out, the others come round.
+    """
+    monkeypatch.setattr(service, "_KEPT", 2)
+    for proc in range(7):
+        (side.settings.spool_path / f"1.{proc}" / "1-1").mkdir(parents=True)
+    side.schedd.interval = 0.01
+    live = side.assignment(proc=3)
+    async with side.shadow():
+        await side.schedd.hand_over(live)
+        await until(lambda: side.startd.runs)
+        side.schedd.syncs.clear()
+        await until(lambda: len(side.schedd.syncs) > 6)
+
+    asked = [{job.proc for job in sync.kept} for sync in side.schedd.syncs]
+    assert {0, 1, 2, 4, 5, 6} == set().union(*asked[1:])
+    assert {2} == {len(each) for each in asked}

@@ -12,6 +12,7 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobHeld,
     JobReleased,
@@ -124,3 +125,30 @@ def test_nothing_is_kept_of_jobs_that_have_left() -> None:
         projector.feed(frame(1, "cluster/7", submitted(JobNotification=1)))
         projector.feed(frame(number, "job/7.0", event))
     assert len(empty) == len(projector.snapshot())
+
+
+def test_no_more_is_kept_of_a_job_than_its_mails_say() -> None:
+    """
+    The rest of a large ad is looked at and forgotten; what was asked for is worked out from as much as that takes.
+    """
+    projector = MailProjector("ap")
+    large: dict[str, Scalar] = {f"Attribute{number}": "x" * 100 for number in range(200)}
+    asked: dict[str, Scalar] = {
+        "JobNotification": 1,
+        "EmailAttributes": "attribute7, CumulativeSlotTime, CheckpointNumber",
+    }
+    submission = submitted(RequestCpus=2, **large, **asked)
+    few = submitted(JobNotification=1, **large)
+    said = told(submission, *LIFE[:3], JobCheckpointed(attempt=1, number=1, at=NOON / 1e6), GOOD)
+    sizes: list[int] = []
+    for number, (stream, event) in enumerate(
+        [("cluster/7", few), *(("job/7.0", event) for event in LIFE)], start=1
+    ):
+        projector.feed(frame(number, stream, event))
+        sizes.append(len(projector.snapshot()))
+
+    assert (
+        f'\nattribute7 = "{"x" * 100}"\nCumulativeSlotTime = 2.500000000000000E+01\nCheckpointNumber = 0\n'
+        in said[-1].body
+    )
+    assert max(sizes) < sizes[0] + 1500

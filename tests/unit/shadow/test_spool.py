@@ -2,6 +2,9 @@
 What evicted jobs left for their next run.
 """
 
+import os
+import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -77,3 +80,59 @@ async def test_a_job_that_is_over_leaves_nothing(tmp_path: Path) -> None:
     spool.drop(JOB)
     spool.drop(JOB)
     assert ([], []) == (spool.jobs(), spool.saved(JOB))
+
+
+async def test_what_was_there_before_goes_when_the_new_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Files first, then their directories, the rename and the directory that it is in; nothing of it on the loop's thread.
+    """
+    done: list[str] = []
+    removed, renamed = shutil.rmtree, Path.rename
+
+    def flushed(fd: int) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        done.append(f"flush {Path(f'/proc/self/fd/{fd}').readlink().relative_to(tmp_path)}")
+
+    def rename(path: Path, target: Path) -> Path:
+        if ".part" in path.name and not path.name.startswith("."):
+            done.append(f"rename {path.name}")
+        return renamed(path, target)
+
+    def rmtree(path: Path, *, ignore_errors: bool) -> None:
+        if path.exists():
+            done.append(f"remove {path.name}")
+        removed(path, ignore_errors=ignore_errors)
+
+    spool = Spool(tmp_path / "spool")
+    await spool.save(JOB, 1, [small("a")], fetch)
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    monkeypatch.setattr(Path, "rename", rename)
+    await spool.save(JOB, 1, [small("d/a"), OutputFile(name="b", mode=0o600, size=3)], fetch)
+
+    assert [
+        "flush spool/7.3/1-2.part/d/a",
+        "flush spool/7.3/1-2.part/d",
+        "flush spool/7.3/1-2.part/b",
+        "flush spool/7.3/1-2.part",
+        "rename 1-2.part",
+        "flush spool/7.3",
+        "flush spool",
+        "flush .",
+        "remove 1-1",
+    ] == done
+
+
+async def test_an_attempt_that_comes_late_takes_nothing_from_a_newer_one(tmp_path: Path) -> None:
+    """
+    What the newer one has saved stays, and so does what is arriving of it.
+    """
+    spool = Spool(tmp_path)
+    await spool.save(JOB, 2, [small("a", b"new")], fetch)
+    (tmp_path / str(JOB) / "2-2.part").mkdir()
+    await spool.save(JOB, 1, [small("a", b"old")], fetch)
+
+    assert {"a": b"new"} == saved(spool)
+    assert (tmp_path / str(JOB) / "2-2.part").is_dir()

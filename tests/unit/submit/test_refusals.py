@@ -74,6 +74,8 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "docker_image = a\ncontainer_target_dir = x\nqueue\n", 3, "an absolute path"),
         (HEAD + "docker_image = a\ndocker_pull_policy = always\nqueue\n", 3, "not carried out"),
         (HEAD + "universe = vanila\nqueue\n", 2, "there is no universe 'vanila'"),
+        (HEAD + "notify_user = ann@\nqueue\n", 2, "'ann@' is no mail address: write ann@example.org"),
+        (HEAD + f"notify_user = {'a,' * 11}\nqueue\n", 2, "11 addresses, and at most 10 are taken"),
         (HEAD + "notification = sometimes\nqueue\n", 2, "never, always"),
         (HEAD + "transfer_executable = perhaps\nqueue\n", 2, "true or false"),
         (HEAD + "should_transfer_files = maybe\nqueue\n", 2, "YES, NO or IF_NEEDED"),

@@ -3,7 +3,9 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -178,3 +180,44 @@ async def test_what_the_bus_left_out_is_asked_for(tmp_path: Path) -> None:
         assert ["000", "000", "009"] == [event[:3] for event in log.read_text().split("...\n")[:-1]]
         log.unlink()
     assert [(0, 1), (0, 1), (1, 2)] == asked
+
+
+class Slow(UserLogProjector):
+    """
+    One whose state takes 1 s to encode, by a clock that nothing else moves.
+    """
+
+    now = 0.0
+    taken = 0
+
+    def snapshot(self) -> bytes:
+        Slow.now += 1.0
+        Slow.taken += 1
+        return super().snapshot()
+
+
+async def test_a_large_state_is_saved_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Saving has a fiftieth of the time at most, however many deliveries there are.
+    """
+    module = import_module("kettle.userlog.follow")
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: Slow.now))
+    monkeypatch.setattr(module, "_SAVE_EVERY", 2)
+    delivery, seen = OneDelivery(), list[int]()
+
+    async def deliveries() -> AsyncIterator[OneDelivery]:
+        for number in range(200):
+            if number == 100:
+                seen.append(Slow.taken)
+                Slow.now += 50.0
+            yield delivery
+        seen.append(Slow.taken)
+
+    await follow(
+        deliveries(),
+        Slow("ap", zone=UTC),
+        Writer(Appender(), failed=unexpected),
+        Checkpoint(tmp_path / "state"),
+        nothing,
+    )
+    assert [1, 2] == seen
