@@ -10,74 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kettle.classad import parse
 from kettle.startd.domain import attempts, claims, draining, looking, preempting
 from kettle.startd.domain.ads import slot_ads
 from kettle.startd.domain.changes import Change, Gone, Met
 from kettle.startd.domain.claim import Drain, Now, Speed
-from kettle.startd.domain.layout import LayoutError, SlotType, lay_out
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.policy import Policy
-from kettle.startd.domain.resources import Carving, Resources
-from kettle.startd.domain.slots import Slot, device
+from kettle.startd.domain.layout import SlotType
+from kettle.startd.domain.machine import Machine
+from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.slots import Slot
 from kettle.startd.domain.states import state_of
 from kettle.wire.ads import Expr
-from kettle.wire.commands.startd import Activation, Alive, ClaimKey, RequestClaims
+from kettle.wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
 from kettle.wire.jobs import JobId
 from kettle.wire.work import Exited, Report
 
-IDS = tuple("abcd")
-SHARES = st.one_of(st.just("auto"), st.integers(0, 5), st.sampled_from(["25%", "50%", "1/3", "12.5%"]))
-TYPES = st.lists(
-    st.builds(
-        SlotType,
-        count=st.integers(0, 3),
-        partitionable=st.booleans(),
-        cpus=SHARES,
-        memory=st.one_of(st.just("auto"), st.integers(0, 3000), st.just("10%")),
-        disk=st.one_of(st.just("auto"), st.integers(0, 20_000)),
-        resources=st.fixed_dictionaries({"GPUs": SHARES, "Licences": SHARES}),
-    ),
-    max_size=4,
-)
-WISHES = ("IS_OWNER", "WANT_SUSPEND", "SUSPEND", "CONTINUE", "PREEMPT", "WANT_VACATE", "KILL", "WANT_HOLD")
-POLICY = Policy(
-    {name: f"MY.{name} ?: false" for name in WISHES}
-    | {"START": "MY.START_NOW ?: true", "MaxJobRetirementTime": "40", "CLAIM_WORKLIFE": "300"}
-    | {"RANK": "TARGET.Liking ?: 0"}
-)
-"""A policy that wants whatever the test says that the machine is like."""
-TOTALS = st.builds(
-    Resources,
-    cpus=st.integers(1, 8),
-    memory=st.integers(1, 8000),
-    disk=st.integers(1, 100_000),
-    custom=st.fixed_dictionaries({"GPUs": st.integers(0, 4), "Licences": st.integers(0, 3)}),
-)
-
-
-def facts(types: list[SlotType], total: Resources, *, must: bool = False) -> Facts:
-    ids = IDS[: total.custom["GPUs"]]
-    try:
-        slots = lay_out(types, total, {"GPUs": ids})
-    except LayoutError:
-        slots = lay_out([], total, {"GPUs": ids})  # a machine cannot be started with the others
-    return Facts(
-        name="host",
-        total=total,
-        detected=total,
-        slots=slots,
-        devices={"GPUs": {each: device(each, {"Capability": n}) for n, each in enumerate(ids)}},
-        carving=Carving(modify={"Memory": parse("quantize(RequestMemory, {700})")}, must=must),
-        policy=POLICY,
-    )
-
-
-def sums(amounts: list[Resources]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in amounts:
-        total.update(each.named())
-    return total
+from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
 
 
 @given(TYPES, TOTALS)
@@ -114,31 +61,14 @@ LEADS = {
 """Where one look of the policy may lead a slot that stays claimed."""
 
 
-def left_of(machine: Machine, slot: Slot) -> Counter[str]:
-    """
-    What nobody has of a slot, and of the machine, counted in the simplest way.
-    """
-    waiting = list(machine.waiting.values())
-    own = sums(
-        [claim.resources for claim in (*machine.claims_on(slot), *waiting) if claim.parent == slot.number]
-    )
-    everybody = sums([claim.resources for claim in (*machine.claims.values(), *waiting)])
-    left: Counter[str] = Counter()
-    for name, amount in slot.total.named().items():
-        left[name] = max(0, min(amount - own[name], machine.facts.total.named()[name] - everybody[name]))
-    used = {each for claim in (*machine.claims.values(), *waiting) for each in claim.devices.get("GPUs", [])}
-    left["GPUs"] = len(set(slot.devices["GPUs"]) - used)
-    return left
-
-
 class Requests(RuleBasedStateMachine):
     """
     Claims, activations, reports, releases, lapsed leases, looks of any policy, draining and restarts with another layout,
     in any order.
     """
 
-    @initialize(types=TYPES, total=TOTALS, must=st.booleans())
-    def begin(self, types: list[SlotType], total: Resources, *, must: bool) -> None:
+    @initialize(types=TYPES, total=TOTALS, must=st.booleans(), jobs=st.integers(0, 3))
+    def begin(self, types: list[SlotType], total: Resources, *, must: bool, jobs: int) -> None:
         self.must = must
         self.machine = Machine(facts(types, total, must=must), capability="right")
         self.clock = 0.0
@@ -146,6 +76,30 @@ class Requests(RuleBasedStateMachine):
         self.attempts = 0
         self.known: set[str] = set()
         self.ended: Counter[str] = Counter()
+        for _ in range(jobs):
+            self.run_small()
+
+    def run_small(self) -> None:
+        """
+        A job that asks for little begins, if there is room: most of what asks for something at random finds none.
+        """
+        name = f"c{self.minted}"
+        self.minted += 1
+        slot = self.machine.facts.slots[0]
+        command = RequestClaims(
+            schedd="schedd",
+            slot=self.machine.facts.slot_name(slot.number),
+            capability="right",
+            submitter="alice",
+            job={"Requirements": True, "RequestCpus": 1, "RequestMemory": 1, "RequestDisk": 1},
+            claims=[ClaimKey(name, "s")],
+            lease=60.0,
+        )
+        reply, changes = claims.request_claims(self.machine, command, self.now)
+        self.apply(changes)
+        if reply.granted:
+            self.known.add(name)
+            self.run_on(name, liking=0)
 
     @property
     def now(self) -> Now:
@@ -157,7 +111,17 @@ class Requests(RuleBasedStateMachine):
                 waiting = {claim.key.claim for claim in self.machine.waiting.values()}
                 assert change.claim in {*self.machine.claims, *waiting}, "a claim ends that is not there"
                 self.ended[change.claim] += 1
+            had = self.given()
             self.machine.apply(change)
+            if isinstance(change, Gone):
+                assert all(amount <= had[name] for name, amount in self.given().items()), "two heirs"
+
+    def given(self) -> Counter[str]:
+        """
+        What all claims have together.
+        """
+        everybody = (*self.machine.claims.values(), *self.machine.waiting.values())
+        return sums([claim.resources for claim in everybody])
 
     @rule(
         data=st.data(),
@@ -221,27 +185,41 @@ class Requests(RuleBasedStateMachine):
         self.known |= {grant.claim for grant in again.granted}
 
     @precondition(lambda self: self.machine.claims)
-    @rule(data=st.data())
-    def activate(self, data: st.DataObject) -> None:
-        claim = data.draw(st.sampled_from(sorted(self.machine.claims)))
+    @rule(data=st.data(), liking=st.integers(0, 3))
+    def activate(self, data: st.DataObject, liking: int) -> None:
+        self.run_on(data.draw(st.sampled_from(sorted(self.machine.claims))), liking)
+
+    def run_on(self, claim: str, liking: int) -> None:
+        """
+        A job that fits begins on a claim, if it may.
+        """
         self.attempts += 1
         busy = self.machine.claims[claim].attempt
+        amounts = self.machine.claims[claim].resources.named()
         what = Activation(
             key=ClaimKey(claim, "s"),
             job=JobId(1, self.attempts),
             attempt=1,
-            ad={},
+            ad={"Liking": liking, **{f"Request{name}": amount for name, amount in amounts.items()}},
             inputs=[],
             shadow="shadow",
         )
         result, changes = attempts.activate(self.machine, what, self.now)
         self.apply([*changes, Met(claim, 1, 1)])
         assert not (busy is not None and result.code == 0), "two jobs in one slot"
+        if result.code == 0:
+            assert float(liking) == self.machine.claims[claim].rank, "the rank is that of another job"
 
     @precondition(lambda self: self.machine.claims)
     @rule(data=st.data(), liking=st.integers(0, 3), stale=st.booleans())
     def outrank(self, data: st.DataObject, liking: int, *, stale: bool) -> None:
-        current = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
+        self.prefer(data.draw(st.sampled_from(sorted(self.machine.claims))), liking, stale=stale)
+
+    def prefer(self, name: str, liking: int, *, stale: bool = False) -> None:
+        """
+        Somebody asks for the slot that a claim has, by the match that it has now or by one before.
+        """
+        current = self.machine.claims[name]
         key = ClaimKey(f"c{self.minted}", "s")
         self.minted += 1
         command = RequestClaims(
@@ -271,6 +249,27 @@ class Requests(RuleBasedStateMachine):
             assert current.slot == heir.slot
             if was_idle:
                 assert (current.resources, current.devices) == (heir.resources, heir.devices)
+
+    @precondition(lambda self: self.machine.claims)
+    @rule(data=st.data(), hard=st.booleans(), rivals=st.integers(0, 2))
+    def deactivate(self, data: st.DataObject, *, hard: bool, rivals: int) -> None:
+        """
+        The submit side has the attempt ended: its claim goes on, unless it ends already, or somebody wants its slot.
+        """
+        claim = self.machine.claims[data.draw(st.sampled_from(sorted(self.machine.claims)))]
+        if claim.attempt is not None:
+            order = Deactivation(
+                key=claim.key,
+                job=claim.attempt.job,
+                attempt=claim.attempt.attempt,
+                code=1023,
+                reason="removed",
+                hard=hard,
+            )
+            self.apply(attempts.deactivate(self.machine, order, self.now))
+            assert state_of(self.machine.claims[claim.key.claim])[1] in {"Cleaning", "Vacating", "Killing"}
+            for better in range(rivals):
+                self.prefer(claim.key.claim, 4 + better)
 
     @precondition(lambda self: self.machine.waiting)
     @rule(data=st.data())
@@ -478,6 +477,13 @@ class Requests(RuleBasedStateMachine):
                 set(claim.after) <= set(self.machine.claims) for claim in self.machine.waiting.values()
             )
             assert all(times == 1 for times in self.ended.values())
+
+    @invariant()
+    def who_waits_waits_alone_and_for_what_ends(self) -> None:
+        if hasattr(self, "machine"):
+            awaited = [name for claim in self.machine.waiting.values() for name in claim.after]
+            assert len(set(awaited)) == len(awaited), "two wait for one claim"
+            assert all(self.machine.claims[name].ending for name in awaited), "nobody comes to an end"
 
     @invariant()
     def every_slot_has_one_ad(self) -> None:

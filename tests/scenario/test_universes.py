@@ -19,7 +19,7 @@ from kettle.wire.events import JobAssigned
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "startd": {"start": "false"},
+    "startd": {"start": "false", "local_overcommit": 2.0},
     "schedd": {
         "start_local_universe": "TotalLocalJobsRunning < 2",
         "start_scheduler_universe": "TARGET.Allowed =?= true",
@@ -82,7 +82,7 @@ async def logged(path: Path) -> list[str]:
     The kinds of the events in a job event log, but for measurements, when there is one that ends the job.
     """
     async with asyncio.timeout(WITHIN_S):
-        while not any(isinstance(event, Terminated) for event in parse(path.read_text())):
+        while not (path.exists() and any(isinstance(event, Terminated) for event in parse(path.read_text()))):
             await asyncio.sleep(0.05)
     return [type(event).__name__ for event in parse(path.read_text()) if not isinstance(event, ImageSize)]
 

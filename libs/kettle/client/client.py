@@ -209,9 +209,10 @@ class Client:
         Run an idle job in the place of running jobs of yours, which go back into the queue.
 
         Raises:
-            CommandRefusedError: that cannot be, and nothing has changed.
+            CommandRefusedError: that cannot be, and nothing has changed; or `unknown`: the machine did not answer.
         """
-        return await self._ask_schedd(schedd.RUN_NOW, schedd.RunNow(job=job, instead_of=list(instead_of)))
+        request = schedd.RunNow(id=uuid.uuid4().hex, job=job, instead_of=list(instead_of))
+        return await self._ask_schedd(schedd.RUN_NOW, request)
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """

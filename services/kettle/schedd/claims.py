@@ -15,6 +15,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.classad import ClassAd, matches
+from kettle.schedd.answers import Swap, Undecided
 from kettle.schedd.domain import policy
 from kettle.schedd.domain.claim import Leases
 from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
@@ -51,22 +52,6 @@ _MANY: Final = 64
 """Autoclusters that are put in order for each claim that becomes free."""
 
 
-class Swap(msgspec.Struct, frozen=True):
-    """A job for which others make room, and who waits to hear whether they do."""
-
-    job: JobId
-    answered: "asyncio.Future[str]"
-
-    def answer(self, decided: ClaimsDecided | None) -> None:
-        """Tell what the startd said."""
-        if self.answered.done():
-            return  # who asked waits no more
-        if decided is None:
-            self.answered.set_result("it does not answer")
-        else:
-            self.answered.set_result("" if decided.granted or decided.waiting else decided.reason)
-
-
 class Claims:
     """All claims of this schedd, and the conversations with startds about them."""
 
@@ -96,11 +81,16 @@ class Claims:
         """Claim -> autocluster -> whether its jobs may run there."""
         self._owed: dict[str, dict[str, float]] = {}
         """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
+        self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
         for claim in self._queue.claims.values():
             self._leases.trust(claim.granted.startd, now)
 
     # -- getting ------------------------------------------------------------------------------------------------------
+
+    def on_refused(self, waker: Callable[[], None]) -> None:
+        """Call `waker` when jobs for which claims were asked may have others: they were shown to nobody meanwhile."""
+        self._wakers.append(waker)
 
     def matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
         """
@@ -131,16 +121,16 @@ class Claims:
         self._minted += 1
         return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
 
-    async def swap(self, job: JobId, claims: list[str]) -> str:
+    async def swap(self, job: JobId, claims: list[str]) -> None:
         """
-        Ask the startd of some claims to have them make room for a job; why it does not, or empty.
+        Ask the startd of some claims to have them make room for a job.
 
-        When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
+        Raises RefusedError: `refused` if it does not, `unknown` if it does not say. When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
         """
         granted = self._queue.claims[claims[0]].granted
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
         if self._queue.runnable(*key) <= self.asked[key]:
-            return "all jobs like it are about to run already"
+            raise RefusedError("refused", "all jobs like it are about to run already; nothing was changed")
         new = self._mint()
         self.asked[key] += 1
         self._asking.add(new)
@@ -162,9 +152,9 @@ class Claims:
             startd=granted.startd,
             capability="",
         )
-        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
-        return await answered
+        await answered
 
     async def _request(
         self,
@@ -179,17 +169,21 @@ class Claims:
             decided = await self._ask(match.startd, request)
             if swap is not None:
                 swap.answer(decided)
-            while decided is not None and decided.waiting:
-                decided = await self._ask_again(match, request, decided)
+            until = time.monotonic() + self._settings.request_claim_timeout
+            while isinstance(decided, ClaimsDecided) and decided.waiting:
+                decided = await self._ask_again(match, request, decided, until)
         finally:
             key = (match.submitter, match.autocluster)
             self.asked[key] -= len(claims)
             if not self.asked[key]:
                 del self.asked[key]
             self._asking.difference_update(claims)
-        if refused is not None and (decided is None or len(decided.granted) < len(claims)):
-            refused((decided.reason if decided is not None else "") or "the startd does not answer")
-        if decided is None:
+        if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
+            for waker in self._wakers:
+                waker()
+            if refused is not None:
+                refused(decided.reason)
+        if isinstance(decided, Undecided):
             return
         now = time.monotonic()
         self._leases.trust(
@@ -201,33 +195,41 @@ class Claims:
         await self._granted(match, decided.granted, first=swap.job if swap is not None else None)
 
     async def _ask_again(
-        self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided
-    ) -> ClaimsDecided | None:
+        self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided, until: float
+    ) -> ClaimsDecided | Undecided:
         """
         After a while: the claims have to wait for a job that makes room. If theirs are gone meanwhile, they are given back.
+
+        So they are when they have waited long enough: their jobs are shown to nobody else, who might have a slot.
         """
         await asyncio.sleep(min(_ROOM_S, self._settings.lease / 4))
         key = (match.submitter, match.autocluster)
         spare = self.asked[key] - self._queue.runnable(*key)
-        if spare >= len(decided.waiting):
-            await self._give_back(match.startd, decided.waiting, "no job is left for the claim")
-            return msgspec.structs.replace(decided, waiting=[])
+        why = "no job is left for the claim" if spare >= len(decided.waiting) else ""
+        if not why and time.monotonic() >= until:
+            why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
+        if why:
+            await self._give_back(match.startd, decided.waiting, why)
+            return msgspec.structs.replace(decided, waiting=[], reason=why)
         return await self._ask(match.startd, request)
 
-    async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | None:
+    async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
         """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
-        for _ in range(_TRIES):
+        reason = f"the startd {startd} does not answer"
+        for tries in range(_TRIES):
             try:
                 return await self._bus.call(
                     REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline
                 )
             except (RefusedError, NoResponderError) as error:
                 _log.info("claims not granted", extra={"startd": startd, "cause": str(error)})
-                return None
+                if tries == 0:
+                    return Undecided(str(error) if isinstance(error, RefusedError) else reason, certain=True)
+                break  # but a try before may have been carried out
             except BusError as error:
                 _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
         self._owe(startd, [key.claim for key in request.claims])  # perhaps it granted them
-        return None
+        return Undecided(reason, certain=False)
 
     async def _granted(
         self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, first: JobId | None

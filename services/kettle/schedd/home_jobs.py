@@ -15,12 +15,19 @@ from kettle.schedd.claims import Claims
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.universes import AT_HOME
 from kettle.schedd.settings import ScheddSettings
+from kettle.schedd.turns import Turn
 from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import MatchedSlot
-from kettle.wire.events import Event
+from kettle.wire.events import ClaimEnded, Event
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
+_FLOOR_S: Final = 0.2
+"""Between two looks, however much happens to the queue meanwhile."""
+_REST: Final = 10.0
+"""How many times as long as a look the pause after it lasts, where expressions take long."""
+_MOST: Final = 100
+"""Jobs that are started in one look."""
 
 
 class HomeJobs:
@@ -38,7 +45,9 @@ class HomeJobs:
 
     def note(self, event: Event) -> None:
         """Something was recorded."""
-        del event
+        if isinstance(event, ClaimEnded) and self._refusals:  # our startd may have room soon
+            soon = time.monotonic() + _FLOOR_S
+            self._refusals = {key: (why, min(until, soon)) for key, (why, until) in self._refusals.items()}
         if self._queue.at_home:
             self._wake.set()
 
@@ -50,15 +59,19 @@ class HomeJobs:
         """Start what may start, whenever something has happened, and now and then; for ever."""
         while True:
             self._wake.clear()
-            self.look()
+            began = time.monotonic()
+            await self.look()
+            interval = self._settings.local_jobs_interval
+            await asyncio.sleep(max(_FLOOR_S, min(_REST * (time.monotonic() - began), interval)))
+            soonest = min((until for _, until in self._refusals.values()), default=float("inf"))
             try:
-                async with asyncio.timeout(self._settings.local_jobs_interval):
+                async with asyncio.timeout(max(0.0, min(interval, soonest - time.monotonic()))):
                     await self._wake.wait()
             except TimeoutError:
                 pass  # the expressions may depend on the time, and our startd may have come back
 
-    def look(self) -> None:
-        """Ask for claims for the jobs that may start now."""
+    async def look(self) -> None:
+        """Ask for claims for the jobs that may start now, the first ones if there are very many."""
         if not self._queue.at_home:
             return
         startd = find(self._settings.home_path)
@@ -70,17 +83,29 @@ class HomeJobs:
             return
         now = time.monotonic()
         self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
-        ad = self._under_way()
+        ad, left, turn = self._under_way(), _MOST, Turn()
         for job, autocluster, count in self._in_order():
-            universe = self._queue.universe(job)
-            running = f"Total{AT_HOME[universe]}JobsRunning"
-            asked = 0
-            while asked < count and self._may_start(job, universe, ad):
-                ad[running] = int(str(ad[running])) + 1
-                asked += 1
+            await turn.pause()
+            if job not in self._queue.jobs:
+                continue  # something happened to it meanwhile
+            asked = self._allowed(job, min(count, left), ad)
             if asked:
                 match = self._match(startd, job, autocluster, asked)
                 self._claims.matched(match, partial(self._refused, (match.submitter, autocluster)))
+            left -= asked
+            if not left:
+                self._wake.set()  # there may be more
+                return
+
+    def _allowed(self, job: JobId, most: int, ad: Ad) -> int:
+        """How many jobs like this one may start, `most` at most; they are counted in `ad` as if they did."""
+        universe, picture, now = self._queue.universe(job), self._queue.ad(job), time.time()
+        running = f"Total{AT_HOME[universe]}JobsRunning"
+        for asked in range(most):
+            if not self._starting.allows(universe, ad, picture, now):
+                return asked
+            ad[running] = int(str(ad[running])) + 1
+        return most
 
     def _refused(self, key: tuple[str, int], reason: str) -> None:
         self._refusals[key] = reason, time.monotonic() + self._settings.local_jobs_interval

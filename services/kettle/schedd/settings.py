@@ -35,6 +35,8 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     failure in a row, up to 300."""
     claim_deadline: float = 10.0
     """Seconds for a startd to answer a request for claims."""
+    request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
+    """Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew."""
     sync_interval: float = 5.0
     """Seconds between full exchanges with each shadow."""
     checkpoint_interval: float = 1.0

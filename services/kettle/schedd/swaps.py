@@ -5,38 +5,60 @@ The startd decides, as it does about every claim: it is asked for one that has w
 accepts, it ends them and the new claim waits until they are gone.  What is not granted by then is asked for again.
 """
 
+import asyncio
 from typing import Final
+
+import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.universes import at_home
+from kettle.schedd.ledger import Ledger
+from kettle.schedd.people import command_id
 from kettle.wire.commands.schedd import RunningNow, RunNow
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
 _MOST: Final = 64
 """Jobs that may make room for one."""
+_REMEMBERED_S: Final = 120.0
+"""What was refused is not in the log; this is longer than a client asks again."""
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class Swaps:
     """Answers `run_now`."""
 
-    def __init__(self, queue: Queue, claims: Claims) -> None:
-        self._queue = queue
+    def __init__(self, ledger: Ledger, claims: Claims) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
         self._claims = claims
-        self._accepted: dict[JobId, tuple[int, list[JobId]]] = {}
-        """Job -> its attempts when others began to make room for it, and these."""
+        self._under_way: dict[str, asyncio.Task[RunningNow]] = {}
 
     async def run_now(self, request: RunNow, caller: Identity) -> RunningNow:
-        """Have running jobs make room; `refused` with a sentence if that cannot be, and nothing has happened then."""
-        job, person = request.job, caller.name
+        """
+        Have running jobs make room, once per id.
+
+        `refused` with a sentence if that cannot be, and nothing has happened then; `unknown` if the machine does not say.
+        """
         if caller.kind != "user":
             raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+        command = command_id(caller, "run_now", request.id)
+        if (first := self._ledger.shard.answer(command)) is not None:
+            return msgspec.msgpack.decode(await first, type=RunningNow)
+        if command not in self._under_way:  # else it is repeated while the machine is being asked
+            self._under_way[command] = asyncio.create_task(self._swap(request, command, caller.name))
+            self._under_way[command].add_done_callback(lambda _: self._remember(command))
+        return await asyncio.shield(self._under_way[command])
+
+    def _remember(self, command: str) -> None:
+        """Whoever lost the answer and asks again is told the same, also that the machine did not say."""
+        asyncio.get_running_loop().call_later(_REMEMBERED_S, self._under_way.pop, command)
+
+    async def _swap(self, request: RunNow, command: str, person: str) -> RunningNow:
+        job = request.job
         self._own(job, person)
         state = self._queue.jobs[job].job
-        if self._is_repeat(request, state.attempt):
-            return RunningNow(job=job)
         if not state.runnable or at_home(self._queue.universe(job)):
             what = (
                 "is of a universe that needs no machine" if state.runnable else f"is {state.status}, not idle"
@@ -48,17 +70,10 @@ class Swaps:
         held = [self._claim_of(victim, person) for victim in victims]
         if len({self._queue.claims[claim].granted.startd for claim in held}) > 1:
             raise RefusedError("refused", "the jobs that are to make room run on different machines")
-        reason = await self._claims.swap(job, held)
-        if reason:
-            raise RefusedError("refused", f"the machine refuses it: {reason}; nothing was changed")
-        self._accepted = {one: said for one, said in self._accepted.items() if one in self._queue.jobs}
-        self._accepted[job] = state.attempt, request.instead_of
-        return RunningNow(job=job)
-
-    def _is_repeat(self, request: RunNow, attempt: int) -> bool:
-        """Whether the same was asked and accepted, and the job is about to run or runs for it: its answer was lost."""
-        before, victims = self._accepted.get(request.job, (-2, []))
-        return attempt - before <= 1 and victims == request.instead_of
+        await self._claims.swap(job, held)
+        reply = RunningNow(job=job)
+        await self._ledger.record([], command=command, reply=lambda _: _encode(reply))
+        return reply
 
     def _own(self, job: JobId, person: str) -> None:
         if job not in self._queue.jobs:

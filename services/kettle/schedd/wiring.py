@@ -54,6 +54,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         ledger.on_change(adverts.note)
         home_jobs = HomeJobs(queue, claims, settings)
         ledger.on_change(home_jobs.note)
+        claims.on_refused(adverts.urge)
         ledger.on_cooled(adverts.urge)
         ledger.on_cooled(home_jobs.urge)
         for job in queue.cooling:
@@ -131,7 +132,7 @@ def _answers(
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
-        Served(commands.RUN_NOW, _as_owner(Swaps(ledger.queue, claims).run_now)),
+        Served(commands.RUN_NOW, _as_owner(Swaps(ledger, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
         Served(commands.EXPLAIN, _as_owner(people.explain)),

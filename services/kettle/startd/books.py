@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.startd.domain.changes import Begun, Change, Claimed
+from kettle.startd.domain.changes import Begun, Change, Claimed, Waiting
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.spelling import as_spelt_now
 from kettle.startd.journal import Journal
@@ -23,6 +23,8 @@ _log: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 2.0
 RESERVED_BYTES: Final = 16 << 20
 """What has to be free where the startd writes and where jobs work: below it, a job could not even begin."""
+_BEGINNINGS: Final = (Claimed, Begun, Waiting)
+"""Changes that begin something.  What comes with one does not happen either: nobody makes room for who cannot come."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -69,7 +71,7 @@ class Books:
         except OSError as error:
             self._behind = True
             self._tell(_sentence(error))
-            if any(isinstance(change, Claimed | Begun) for change in changes):
+            if any(isinstance(change, _BEGINNINGS) for change in changes):
                 raise NotRecordedError(self._machine.trouble) from error
         for change in changes:
             self._machine.apply(change)

@@ -85,6 +85,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """More attributes of every slot (STARTD_ATTRS)."""
     local_jobs: bool = True
     """Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`."""
+    local_overcommit: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 1.0
+    """How many times the machine's cores and memory these jobs may have all together, beside those of the pool."""
     execute: str = ""
     """Directory of the sandboxes; empty: `execute` in the pool's home, or one that slot accounts can reach."""
     job_account: Literal["auto", "slot", "own"] = "auto"

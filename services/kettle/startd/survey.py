@@ -92,6 +92,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         carving=_carving(settings, inventory),
         policy=policy,
         local=local_slot(total) if settings.local_jobs else None,
+        local_overcommit=settings.local_overcommit,
         local_policy=Policy({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
         weight=settings.slot_weight,
         attributes={**host.platform_attributes(), **settings.attributes},

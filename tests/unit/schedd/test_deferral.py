@@ -16,7 +16,7 @@ from kettle.schedd.domain.job import Assign, Defer, Job, decide
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated
+from kettle.wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
 from kettle.wire.jobs import JobId
 
 NOW = 1_700_000_030
@@ -96,6 +96,32 @@ def test_an_offer_is_made_when_it_is_due_and_taken_back_when_time_moves() -> Non
     queue.apply("job/1.0", event, 2)
     assert ([], {JOB: False}) == (queue.requests("anna"), queue.deferred)
     assert MINUTE == queue.ad(JOB)["DeferralTime"]
+
+
+def test_the_next_time_of_a_job_that_cooled_down_is_not_missed() -> None:
+    """
+    It failed, waited, and missed its time: it waits for the next one and is offered then, not for ever for the first wait.
+    """
+    queue = Queue("schedd")
+    queue.apply(
+        "cluster/1",
+        ClusterSubmitted(cluster=1, owner="anna", ad={"CronMinute": "*"}, columns=[], rows=[[]]),
+        1,
+    )
+    for event in (
+        JobAssigned(attempt=1, claim="c", slot="s", startd="n"),
+        JobVacated(attempt=1, code=1026, reason="no such program", usage=Usage(), cool_down=300.0),
+    ):
+        queue.apply("job/1.0", event, 2)
+    assert ({JOB}, {}) == (queue.cooling, queue.deferred)
+    queue.cooled(JOB)
+
+    (deferred,) = decide(queue.jobs[JOB].job, Defer(MINUTE))
+    queue.apply("job/1.0", deferred, 3)
+
+    assert (set(), {JOB: False}) == (queue.cooling, queue.deferred)
+    queue.due(JOB)
+    assert [JOB] == [request[1] for request in queue.requests("anna")]
 
 
 def test_a_running_job_is_not_deferred() -> None:

@@ -12,7 +12,7 @@ import pytest
 import kettle.startd.books
 import kettle.startd.journal
 from kettle.startd.books import Books, NotRecordedError
-from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Renewed
+from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Renewed, Waiting
 from kettle.startd.domain.claim import Claim
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
@@ -138,6 +138,24 @@ def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
     again.open()
     again.close()
     assert machine.claims == after.claims
+
+
+def test_nobody_makes_room_for_a_claim_that_cannot_be_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A waiting claim comes with the end of another: on a full disk neither happens, and the job goes on.
+    """
+    machine, kept = books(tmp_path)
+    kept.open()
+    kept.write([Claimed(CLAIM)])
+    heir = msgspec.structs.replace(CLAIM, key=ClaimKey("c2", "s2"), after=["c1"])
+    fill_the_disk(monkeypatch)
+
+    with pytest.raises(NotRecordedError, match="the disk is full"):
+        kept.write([Waiting(heir), Closing("c1", "a better job")])
+
+    assert ({"c1": CLAIM}, {}) == (machine.claims, machine.waiting)
 
 
 def test_a_startd_starts_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

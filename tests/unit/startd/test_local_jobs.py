@@ -3,6 +3,7 @@ The slot of jobs that run where they were submitted: beside what the machine sha
 """
 
 import msgspec
+import pytest
 
 from kettle.startd.domain import claims, draining, looking
 from kettle.startd.domain.ads import slot_ads, startd_ad
@@ -19,8 +20,10 @@ from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, req
 HOME = ClaimKey("home", "s")
 
 
-def host(start: str = "true", **given: Scalar) -> Machine:
-    facts = msgspec.structs.replace(machine(start, **given).facts, local=local_slot(TOTAL))
+def host(start: str = "true", *, overcommit: float = 1.0, **given: Scalar) -> Machine:
+    facts = msgspec.structs.replace(
+        machine(start, **given).facts, local=local_slot(TOTAL), local_overcommit=overcommit
+    )
     return Machine(facts, capability="right", local_capability="ours")
 
 
@@ -36,11 +39,11 @@ def at_home(one: Machine, *keys: ClaimKey, capability: str = "ours", **job: Scal
 
 def test_a_local_job_takes_nothing_of_what_is_shared_out() -> None:
     """
-    Each may have as much as the machine has, however many there are; the pool's jobs have the machine all the same.
+    The pool's jobs have the machine all the same.
     """
     one = host()
 
-    granted = at_home(one, HOME, ClaimKey("home2", "s"), RequestCpus=4).granted
+    granted = at_home(one, HOME, ClaimKey("home2", "s"), RequestCpus=2).granted
 
     assert ["local_1@host", "local_2@host"] == [grant.slot for grant in granted]
     assert 1 == len(claimed(one, KEY, RequestCpus=4).granted)
@@ -74,9 +77,40 @@ def test_only_jobs_of_these_universes_come_in() -> None:
 
 def test_what_asks_for_more_than_the_machine_has_is_refused() -> None:
     """
-    There is no limit to how many, but to how large.
+    However much they may have together, one has no more than the machine.
     """
-    assert "the machine has not enough left" == at_home(host(), RequestCpus=5).reason
+    assert "the machine has not enough left" == at_home(host(overcommit=9), RequestCpus=5).reason
+
+
+@pytest.mark.parametrize(
+    ("overcommit", "request_", "count"),
+    [
+        (1, {"RequestCpus": 2}, 2),
+        (1, {"RequestMemory": 400}, 2),
+        (1, {"RequestCpus": 0, "RequestMemory": 0}, 9),
+        (2.5, {"RequestCpus": 4}, 2),
+        (2.5, {"RequestCpus": 3}, 3),
+    ],
+)
+def test_all_local_jobs_together_have_a_share(
+    overcommit: float, request_: dict[str, Scalar], count: int
+) -> None:
+    """
+    The machine's cores and memory once, or as often as its administrator says; who comes too late is told why, and comes
+    in when another is gone.
+    """
+    one = host(overcommit=overcommit)
+    keys = [ClaimKey(f"home{number}", "s") for number in range(9)]
+
+    reply = at_home(one, *keys, capability="ours", **request_)
+
+    assert count == len(reply.granted)
+    if count < len(keys):
+        assert "the other local jobs leave not enough" in reply.reason
+        one.apply(Gone("home0"))
+        assert ["home8"] == [
+            grant.claim for grant in at_home(one, keys[8], capability="ours", **request_).granted
+        ]
 
 
 def test_the_owners_policy_is_for_the_pools_jobs() -> None:

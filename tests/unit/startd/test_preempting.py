@@ -7,17 +7,19 @@ import pytest
 
 from kettle.startd.domain import attempts, claims, looking, preempting
 from kettle.startd.domain.ads import claim_ad
-from kettle.startd.domain.changes import Change, Gone, Met
+from kettle.startd.domain.changes import Begun, Change, Gone, Met, Waiting
 from kettle.startd.domain.claim import Drain, Now
 from kettle.startd.domain.draining import begin
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.states import state_of
 from kettle.wire.ads import Ad, Scalar
-from kettle.wire.commands.startd import Alive, ClaimKey, ClaimsDecided
+from kettle.wire.commands.startd import Alive, ClaimKey, ClaimsDecided, Deactivation
+from kettle.wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 
 BETTER = ClaimKey("c2", "s2")
+ENDED = Deactivation(key=KEY, job=JobId(1, 0), attempt=1, code=1023, reason="removed")
 LATER = Now(clock=NOW.clock + 10.0, time=NOW.time + 10.0)
 
 
@@ -33,7 +35,7 @@ def host(*, runs: bool = True, retirement: float = 100.0) -> Machine:
     one = machine(RANK="TARGET.Liking ?: 0", MaxJobRetirementTime=retirement)
     claimed(one, Liking=1)
     if runs:
-        activated(one, activation())
+        activated(one, activation(Liking=1))
         happen(one, [Met("c1", 1, 1)])
     return one
 
@@ -182,6 +184,98 @@ def test_there_is_one_waiting_claim_at_most() -> None:
 
     assert "another waits" in ask(one, {"Liking": 9}, key=ClaimKey("c3", "s3")).reason
     assert {"c2"} == set(one.waiting)
+
+
+def test_a_claim_whose_job_is_being_ended_has_one_heir_and_is_not_used_again() -> None:
+    """
+    The submit side ends the job: the first better claim waits, the claim ends with its job and the second is refused.
+    """
+    one = host()
+    happen(one, attempts.deactivate(one, ENDED, NOW))
+    assert ("Claimed", "Cleaning") == state_of(one.claims["c1"])
+
+    waiting = ask(one).waiting
+    second = ask(one, {"Liking": 9}, key=ClaimKey("c3", "s3"))
+    over(one)
+
+    assert ["c2"] == waiting
+    assert ([], "the claim on the slot is ending, or another waits for it already") == (
+        second.waiting,
+        second.reason,
+    )
+    assert ({"c2"}, {}) == (set(one.claims), one.waiting)
+    assert 3 == one.free(one.facts.slots[0]).cpus
+
+
+def test_of_several_heirs_the_first_has_the_slot() -> None:
+    """
+    A journal in which two claims wait for one: what that had is given once, and the other does not wait for ever.
+    """
+    one = host()
+    ask(one)
+    other = msgspec.structs.replace(one.waiting["c2"], key=ClaimKey("c3", "s3"))
+
+    happen(one, [Waiting(other), Gone("c1")])
+
+    assert ({"c2"}, {}) == (set(one.claims), one.waiting)
+
+
+def test_the_rank_of_a_claim_is_that_of_the_job_that_runs() -> None:
+    """
+    A claim is used again: who likes the second job as much as the first may not take its slot, and the other way round.
+    """
+    one = host()
+    over(one)
+
+    activated(one, activation(1, Liking=3))
+
+    assert 3.0 == claim_ad(one, one.claims["c1"], now=0.0)["CurrentRank"]
+    assert "RANK of the machine is 2 for the job, and 3 for" in ask(one).reason
+    restarted = Machine(one.facts, capability="other")
+    happen(restarted, one.snapshot())
+    assert 3.0 == restarted.claims["c1"].rank
+
+
+def test_a_begin_in_an_old_journal_leaves_the_rank() -> None:
+    """
+    It did not say how much its job is liked.
+    """
+    one = host(runs=False)
+    began = attempts.activate(one, activation(Liking=7), NOW)[1][0]
+    assert isinstance(began, Begun)
+    data = msgspec.to_builtins(began)
+    del data["rank"]
+
+    happen(one, [msgspec.convert(data, Begun)])
+
+    assert 1.0 == one.claims["c1"].rank
+
+
+@pytest.mark.parametrize("lease", [float("nan"), 0.0, -1.0, float("inf")])
+def test_a_waiting_claim_has_a_lease_that_ends(lease: float) -> None:
+    """
+    As every claim: what never lapses would keep a slot for a schedd that is dead.
+    """
+    one = host()
+    command = request(BETTER, ad={"Liking": 2}, capability=preempting.capability(one, one.claims["c1"]))
+    command = msgspec.structs.replace(command, slot="slot1_1@host", lease=lease)
+
+    reply, changes = claims.request_claims(one, command, NOW)
+
+    assert [] == changes
+    assert f"a lease of {lease} seconds is none" in reply.reason
+
+
+def test_nobody_preempts_or_swaps_on_what_the_owner_has_for_himself() -> None:
+    """
+    IS_OWNER: nothing new comes, in whatever way.
+    """
+    one = host()
+    one.owned = frozenset({1})
+
+    assert "IS_OWNER" in ask(one).reason
+    assert "IS_OWNER" in swap(one, KEY, RequestCpus=1).reason
+    assert ("Claimed", "Busy") == state_of(one.claims["c1"])
 
 
 def test_draining_sends_waiting_claims_away() -> None:

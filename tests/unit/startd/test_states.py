@@ -90,6 +90,21 @@ KILLING = (*RETIRING, Stopped("c1", Stop(1014, "drained", hard=True, at=950.0), 
 CLEANING = (Stopped("c1", Stop(1023, "removed", at=950.0), 4950.0),)
 
 
+def test_a_claim_that_is_retired_while_its_job_is_being_ended_ends_with_it() -> None:
+    """
+    12: the order of the submit side stands, and no further job begins on what makes room or is drained.
+    """
+    host = one(*CLEANING)
+
+    where = after(host, retire(host.claims["c1"], DRAIN, Says(), NOW))
+
+    attempt = host.claims["c1"].attempt
+    assert attempt is not None
+    assert attempt.stop is not None
+    assert (("Preempting", "Vacating"), 1023) == (where, attempt.stop.code)
+    assert [] == retire(host.claims["c1"], DRAIN, Says(), NOW)
+
+
 @pytest.mark.parametrize(
     ("number", "came", "says", "leads"),
     [

@@ -56,8 +56,11 @@ class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RunNow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Run an idle job at once in the place of running jobs of the same owner, who asks for it."""
+    """
+    Run an idle job at once in the place of running jobs of the same owner, who asks for it. `id` makes a repeat harmless.
+    """
 
+    id: str
     job: JobId
     instead_of: list[JobId]
     """On one machine; they are asked to end, and go back into the queue."""

@@ -358,7 +358,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
         case JobDeferred():
-            return job
+            # It waits for its next time from now on, and nobody would end another wait.
+            return msgspec.structs.replace(job, cooling=0.0)
         case _:
             return _evolve_further(job, event)
 

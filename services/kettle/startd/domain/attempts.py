@@ -4,7 +4,7 @@ The startd's answers about attempts: what may start on a claim, what is to be en
 
 import msgspec
 
-from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true
+from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true, rank
 from kettle.startd.domain.ads import claim_ad, question
 from kettle.startd.domain.assigning import misfit
 from kettle.startd.domain.changes import Begun, Change, Gone, Over, Stopped
@@ -47,7 +47,18 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
         clock=now.clock,
         ad=machine.policy_of(claim).keeps(activation.ad),
     )
-    return result, [Begun(claim.key.claim, attempt)]
+    return result, [Begun(claim.key.claim, attempt, _rank(machine, claim, activation.ad, now))]
+
+
+def _rank(machine: Machine, claim: Claim, job: Ad, now: Now) -> float | None:
+    """
+    How much the machine likes a job on a claim: the next one is not liked as the first; None: it likes all alike.
+    """
+    if claim.local or not machine.facts.policy.ranks:
+        return None
+    return rank(
+        ClassAd.from_wire(claim_ad(machine, claim, now=now.time)), ClassAd.from_wire(job), now.context
+    )
 
 
 def _not_known(machine: Machine, activation: Activation) -> tuple[int, str] | None:

@@ -34,6 +34,8 @@ class Begun(msgspec.Struct, frozen=True, tag="begun"):
 
     claim: str
     attempt: Attempt
+    rank: float | None = None
+    """RANK of the machine for its job; None: as it was for the job before."""
 
 
 class Met(msgspec.Struct, frozen=True, tag="met"):

@@ -108,7 +108,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     entered: float = 0.0
     """When it came into its state, seconds since the epoch; 0: when it was made."""
     rank: float = 0.0
-    """RANK of the machine for the job that asked for it."""
+    """RANK of the machine for the job that runs on it or ran last, before the first for the one that asked for it."""
     parent: int = 1
     """Number of the slot that it was carved out of, or that it is."""
     whole: bool = False

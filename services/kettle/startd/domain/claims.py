@@ -29,9 +29,6 @@ from kettle.wire.commands.startd import (
 RECONNECT_FAILED, SHUTDOWN, RELEASED = 1008, 1013, 1017
 """VacateReasonCode of attempts that end with their claim."""
 
-LONGEST_LEASE = 2.0**31
-"""Seconds: beyond it is no lease, but a mistake."""
-
 
 def request_claims(machine: Machine, command: RequestClaims, now: Now) -> tuple[ClaimsDecided, list[Change]]:
     """
@@ -100,12 +97,8 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
     slot = machine.facts.slot(command.slot)
     if slot is None or not machine.proves_match(slot, command.capability):
         return "the match is out of date"
-    if shut := machine.shut_for(local=slot.number == LOCAL):
+    if shut := machine.turns_away(slot.number, command.lease):
         return shut
-    if slot.number in machine.owned:
-        return "the machine's owner has it for himself (IS_OWNER)"
-    if not 0 < command.lease < LONGEST_LEASE:
-        return f"a lease of {command.lease} seconds is none that a claim can have"
     if not machine.open_to_claims(slot):
         return "the slot is claimed"
     job = ClassAd.from_wire(command.job)
@@ -157,6 +150,8 @@ def _shares(machine: Machine, slot: Slot, job: ClassAd, now: Now) -> list[Share]
         )
     fits = [size for size in sizes(request, job, ad, machine.facts.carving, now.context) if size.fits(room)]
     if not fits:
+        if slot.number == LOCAL and request.fits(slot.total):
+            return "the other local jobs leave not enough of the cores or the memory that they share (local_overcommit)"
         return "the machine has not enough left"
     return [
         (size, {tag: ids[: size.custom[tag]] for tag, ids in fitting.items() if size.custom[tag]})

@@ -29,8 +29,9 @@ def after(claim: Claim, change: OfClaim) -> Claim:
     The claim after a change of its own.
     """
     match change:
-        case Begun(attempt=attempt):
-            return _replace(claim, attempt=attempt, changed=attempt.began)
+        case Begun(attempt=attempt, rank=rank):
+            liked = claim.rank if rank is None else rank
+            return _replace(claim, attempt=attempt, changed=attempt.began, rank=liked)
         case Over():
             return _replace(
                 claim, attempt=None, changed=change.at, sequence=max(change.sequence, claim.sequence)

@@ -4,6 +4,7 @@ The machine: what it is, and the fold of everything that happened to its claims.
 
 import hmac
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -27,6 +28,9 @@ from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
+_LONGEST_LEASE: Final = 2.0**31
+"""Seconds: beyond it is no lease, but a mistake."""
+
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """
@@ -40,6 +44,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...]
     local: Slot | None = None
     """The slot of jobs that run where they were submitted; None: there is no access point here."""
+    local_overcommit: float = 1.0
+    """How many times their cores and memory such jobs may have all together: beside what the others have."""
     devices: dict[str, dict[str, Device]] = {}
     """What may be given away and has an id: by tag, then by id."""
     offline: dict[str, list[str]] = {}
@@ -154,6 +160,18 @@ class Machine:
         shut = self.stopping if local else self.shut
         return "the machine is draining" if shut else ""
 
+    def turns_away(self, number: int, lease: float) -> str:
+        """
+        Why no new claim for `lease` seconds may have what is of the slot of that number; empty: one may.
+        """
+        if shut := self.shut_for(local=number == LOCAL):
+            return shut
+        if number in self.owned:
+            return "the machine's owner has it for himself (IS_OWNER)"
+        if not 0 < lease < _LONGEST_LEASE:  # nor is it one that is no number
+            return f"a lease of {lease} seconds is none that a claim can have"
+        return ""
+
     def policy_of(self, claim: Claim) -> Policy:
         """
         What the jobs on a claim are subject to.
@@ -200,12 +218,24 @@ class Machine:
         """
         left = slot.total
         if slot.number == LOCAL:
-            return left
+            return self._free_locally(left)
         for claim in (*self.claims_on(slot), *self._waiting_on(slot)):
             left -= claim.resources
         left = left.within(self._unclaimed())
         counts = {tag: len(ids) for tag, ids in self.free_devices(slot).items()}
         return msgspec.structs.replace(left, custom={**left.custom, **counts})
+
+    def _free_locally(self, whole: Resources) -> Resources:
+        """
+        What one more local job may have: no more than the machine has, and what the others leave of what they share.
+        """
+        others = [claim.resources for claim in self.claims.values() if claim.local]
+        share = self.facts.local_overcommit
+        return msgspec.structs.replace(
+            whole,
+            cpus=max(0, min(whole.cpus, int(whole.cpus * share) - sum(each.cpus for each in others))),
+            memory=max(0, min(whole.memory, int(whole.memory * share) - sum(each.memory for each in others))),
+        )
 
     def _unclaimed(self) -> Resources:
         left = self.facts.total
@@ -286,16 +316,20 @@ class Machine:
 
     def _forget(self, name: str) -> None:
         """
-        Who waited for a claim that is gone has what it had; and the slot, if it waits for no other.
+        Who waited first for a claim that is gone has what it had; and the slot, if it waits for no other.
+
+        A journal of a former version may know of several: what the others wait for does not come, so they go too.
         """
         gone = self.claims.pop(name, None)
         self.waiting.pop(name, None)
         self._done.pop(name, None)
         if gone is None:
             return
-        for waiting in [claim for claim in self.waiting.values() if gone.key.claim in claim.after]:
-            heir = inherited(waiting, gone)
-            del self.waiting[heir.key.claim]
+        heirs = [claim for claim in self.waiting.values() if gone.key.claim in claim.after]
+        for waiting in heirs:
+            del self.waiting[waiting.key.claim]
+        if heirs:
+            heir = inherited(heirs[0], gone)
             (self.waiting if heir.after else self.claims)[heir.key.claim] = heir
 
     def waits_for(self, claim: Claim) -> Claim | None:

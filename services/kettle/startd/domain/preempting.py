@@ -108,9 +108,9 @@ def _heir(
     """
     The claim that will have what these claims have when they are gone, or why there is none.
     """
-    if shut := machine.shut_for(local=False):
+    if shut := machine.turns_away(currents[0].parent, command.lease):
         return shut
-    if any(claim.ending for claim in currents):
+    if any(claim.ending or machine.waits_for(claim) for claim in currents):
         return "the claim on the slot is ending, or another waits for it already"
     first = currents[0]
     nothing = Resources(0, 0, 0, dict.fromkeys(first.resources.custom, 0))

@@ -67,7 +67,7 @@ def local_slot(total: Resources) -> Slot:
     """
     The slot of the jobs of the local and the scheduler universe.
 
-    Each of them may have as much as the whole machine has: how many there are is limited by their schedd.
+    Each of them may have as much as the whole machine has, and all together some multiple of it.
     """
     return Slot(number=LOCAL, type=0, partitionable=True, total=msgspec.structs.replace(total, custom={}))
 

@@ -110,13 +110,14 @@ def retire(claim: Claim, stop: Stop, asked: Asked, now: Now) -> list[Change]:
     End a claim with its attempt, which has what is left of its retirement time and is then ended as `stop` says.
 
     One that is retiring goes on as it is, at once or when its time is over; one that is suspended runs again for it.
+    One that is being ended by its submit side is the last of its claim.
     """
     name, attempt = claim.key.claim, claim.attempt
     if attempt is None:
         return [Gone(name)]
-    if attempt.stop is not None:
-        return []
     changes: list[Change] = [] if claim.ending else [Closing(name, stop.reason, stop, now.time)]
+    if attempt.stop is not None:
+        return changes
     if _retired(claim, asked, now):
         return [*changes, *_preempt(claim, claim.then or stop, asked, now)]
     if attempt.suspended is not None:
