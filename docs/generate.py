@@ -61,10 +61,12 @@ _UNSAID: Final[Mapping[str, str]] = {
 
 _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cluster": ("schedd", "schedd.<name>", "cluster/<cluster>"),
+    "factory": ("schedd", "schedd.<name>", "factory/<cluster>"),
     "job": ("schedd", "schedd.<name>", "job/<cluster>.<proc>"),
     "claim": ("schedd", "schedd.<name>", "claim/<public id>"),
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
+    "principal": ("negotiator", "negotiator", "principal/<submitter>"),
 }
 """First word of a type -> who writes its events, into which shard, on which stream."""
 

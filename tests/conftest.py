@@ -2,6 +2,7 @@
 What holds for every test: where a test lies says what it needs, and KETTLE_TEST_SERVERS what it runs on.
 """
 
+import compileall
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,11 +22,24 @@ _NEEDS = {"integration": "embedded", "scenario": "scenario"}
 _ON_SERVERS = {"contract", "integration", "scenario"}
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     try:
         lanes.lane()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    if not hasattr(config, "workerinput"):  # once, not in each worker of pytest-xdist
+        _compile()
+
+
+def _compile() -> None:
+    """
+    Leave our modules' bytecode beside them, if that is possible.
+
+    Pools start hundreds of processes. Each would compile what it imports where Python is told to write no bytecode,
+    or where the account that a pool runs as may not: longer than all the rest of its start.
+    """
+    for root in ("libs", "schemas", "services"):
+        compileall.compile_dir(_TESTS.parent / root, quiet=2)
 
 
 @pytest.fixture(scope="session", autouse=True)

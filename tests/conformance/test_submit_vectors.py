@@ -10,6 +10,7 @@ import pytest
 
 from kettle.classad import parse as parse_expression
 from kettle.classad import unparse
+from kettle.schedd.domain.charging import completed
 from kettle.submit import CLUSTER, Site, SubmitError, expand, parse
 from kettle.submit.commands import is_known
 from kettle.wire.ads.types import Ad, Expr
@@ -26,13 +27,16 @@ DIFFERENT = {
     "when_to_transfer_output = NEVER": "refused: nobody would find out that it means nothing",
     "when_to_transfer_output = ON_SUCCESS": "no clause about HTCondor's version: every machine here can do it",
     "preserve_relative_paths": "the same",
-    "output_destination = s3": "accepted: how to prove who one is, is a matter of the site's plugin",
     "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
     "universe = local": "it has a sandbox, a lease and a soft kill signal as all jobs have",
     "universe = scheduler": "it has a sandbox, a lease and a soft kill signal as all jobs have",
+    "checkpoint_destination": "the machine must be able to send files there: it is told before the job has worked; and objects are refused",
     "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
 }
 """Parts of descriptions for which a difference is meant, and why."""
+
+GROUPS = {"physics": ["*"], "physics.atlas": ["*"]}
+"""Accounting groups, which everybody may use."""
 
 MEASURED = {"DiskUsage"}
 """What depends on the files of the machine on which the vectors were made."""
@@ -53,8 +57,10 @@ def commands(text: str) -> list[str]:
     return [f"MY.{name[1:]}" if name.startswith("+") else name for name in names]
 
 
-def job_ad(text: str) -> Ad:
-    return expand(parse(text, source="job.sub", cwd=IWD, environ={}), SITE).job(0)
+def job_ad(text: str, owner: str = "alice") -> Ad:
+    """As it is recorded: the access point says with whose name a job is charged."""
+    ad = expand(parse(text, source="job.sub", cwd=IWD, environ={}), SITE).job(0)
+    return completed(ad, [], [[]], owner=owner, members=GROUPS)[0]
 
 
 def shown(value: object) -> str:
@@ -76,7 +82,8 @@ def changes(ad: Ad, base: Ad) -> dict[str, str]:
 def agrees(vector: Vector) -> bool:
     wanted = vector.changed
     try:
-        ours = changes(job_ad(vector.submit), job_ad(f"{HEAD}queue\n"))
+        owner = wanted.get("AcctGroupUser", '"alice"').strip('"')
+        ours = changes(job_ad(vector.submit, owner), job_ad(f"{HEAD}queue\n"))
     except SubmitError:
         return "ERROR" in wanted
     expected = {

@@ -5,17 +5,16 @@ Who may read what the gateway publishes, as a real server enforces it.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
-from pathlib import Path
 
 import pytest
 
 from kettle.auth.permissions import MONITOR, permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
-from kettle.embedded import Permissions
+from kettle.embedded import EmbeddedNats, Permissions
 from kettle.gateway.fanout import stream_spec
 from kettle.gateway.settings import GatewaySettings
-from kettle.testing.embedded import servers
+from kettle.testing.embedded import server_directory
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
 
@@ -34,7 +33,7 @@ Connect = Callable[[str], Awaitable[NatsBus]]
 
 
 @pytest.fixture
-async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
+async def connect() -> AsyncIterator[Connect]:
     """
     Connections by the name of their holder; alice's and bob's jobs and a machine have had an event each.
     """
@@ -42,15 +41,18 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
     for name, (role, identity) in WHO.items():
         publish, subscribe = permissions(role, SUBJECTS, identity)
         allowed[name] = Permissions(publish=publish, subscribe=subscribe, replies=identity.kind == "daemon")
-    async with servers(tmp_path, permissions=allowed) as running, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        directory = stack.enter_context(server_directory())
+        nats = EmbeddedNats(directory / "nats", credentials=directory / "keys", permissions=allowed)
+        await stack.enter_async_context(nats)
 
         async def connected(name: str) -> NatsBus:
             return await stack.enter_async_context(
                 NatsBus.connect(
-                    running.nats.url,
+                    nats.url,
                     subjects=SUBJECTS,
                     identity=WHO[name][1],
-                    credentials=str(running.nats.credentials(name)),
+                    credentials=str(nats.credentials(name)),
                     patience=WITHIN_S,
                 )
             )

@@ -17,7 +17,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.commands import accounting, collector, master, negotiator, schedd, shadow, startd
+from kettle.wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.jobs import JobId
@@ -36,6 +36,11 @@ EVENTS = StreamSpec(name=SUBJECTS.event_stream("schedd.schedd"), subjects=[SUBJE
 FETCH = shadow.FetchInput(
     key=startd.ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, name="f", offset=0, length=1
 )
+ASK = questions.Ask(
+    key=startd.ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, question=questions.SignUrls([])
+)
+OFFER = shadow.OfferInput(key=startd.ClaimKey("c", "s"), job=JobId(1, 0), attempt=1, name="f")
+OBJECTS = StreamSpec(name=SUBJECTS.object_stream, subjects=[SUBJECTS.objects_all], objects=True)
 Connect = Callable[..., Awaitable[NatsBus]]
 
 
@@ -84,11 +89,13 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", schedd.EXPLAIN, schedd.Explain(job=JobId(1, 0))),
     ("user", collector.QUERY_ADS, collector.QueryAds()),
     ("user", negotiator.WHY, negotiator.Why(submitter="a", schedd="s", autocluster=1)),
+    ("user", negotiator.QUERY_PRIORITIES, negotiator.QueryPriorities()),
     ("user", accounting.QUERY_HISTORY, accounting.QueryHistory()),
     ("user", accounting.QUERY_USAGE, accounting.QueryUsage()),
     ("administrator", schedd.QUERY_JOBS, schedd.QueryJobs(select=schedd.Select())),
     ("administrator", master.CONTROL, master.Control(id="1", action="off")),
     ("administrator", master.QUERY_DAEMONS, master.QueryDaemons()),
+    ("administrator", negotiator.RESET_USAGE, negotiator.ResetUsage(id="1", name=None)),
     ("schedd", startd.ALIVE, startd.Alive(schedd="s", claims=[], deadline=None)),
     ("schedd", startd.RELEASE, startd.Release(claims=[], reason="")),
     ("schedd", shadow.LOOK_AFTER, shadow.LookAfter()),
@@ -97,6 +104,8 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("shadow", schedd.SYNC, schedd.ShadowSync(shadow="s", attempts=[])),
     ("shadow", schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
     ("startd", shadow.FETCH_INPUT, FETCH),
+    ("startd", shadow.ANSWER, ASK),
+    ("startd", shadow.OFFER_INPUT, OFFER),
     ("negotiator", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
 ]
 FORBIDDEN: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
@@ -104,14 +113,18 @@ FORBIDDEN: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
     ("user", schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
     ("user", shadow.FETCH_INPUT, FETCH),
+    ("user", shadow.ANSWER, ASK),
     ("user", master.CONTROL, master.Control(id="1", action="off")),
     ("user", master.QUERY_DAEMONS, master.QueryDaemons()),
+    ("user", negotiator.RESET_USAGE, negotiator.ResetUsage(id="1", name=None)),
     ("startd", master.CONTROL, master.Control(id="1", action="off")),
     ("master", master.CONTROL, master.Control(id="1", action="off")),
     ("startd", startd.ALIVE, startd.Alive(schedd="s", claims=[], deadline=None)),
     ("startd", schedd.SUBMIT, schedd.Submit(id="1", ad={}, columns=[], rows=[[]])),
     ("shadow", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
     ("schedd", shadow.FETCH_INPUT, FETCH),
+    ("schedd", shadow.ANSWER, ASK),
+    ("schedd", shadow.OFFER_INPUT, OFFER),
     ("negotiator", startd.ALIVE, startd.Alive(schedd="s", claims=[], deadline=None)),
     ("collector", schedd.ACT, schedd.Act(id="1", action="remove", select=schedd.Select())),
     ("accounting", schedd.ACT, schedd.Act(id="1", action="remove", select=schedd.Select())),
@@ -253,6 +266,7 @@ ADS = [
     ("schedd", "Scheduler"),
     ("schedd", "Submitter"),
     ("collector", "Collector"),
+    ("collector", "Absent"),
     ("negotiator", "Negotiator"),
     ("accounting", "Accounting"),
     ("master", "DaemonMaster"),
@@ -328,3 +342,20 @@ async def test_a_notice_is_given_by_its_own_kind(connect: Connect) -> None:
     )
     await (await connect("schedd")).publish(SUBJECTS.notice("schedd", "x"), b"")
     await asyncio.wait_for(heard.wait(), PATIENCE_S)
+
+
+async def test_a_shadow_stores_objects_and_a_startd_reads_them(connect: Connect) -> None:
+    """
+    Neither does the other's part, and people none.
+    """
+    sender, machine, person = await connect("shadow"), await connect("startd"), await connect("user")
+    piece = SUBJECTS.object_piece("a", 0)
+    await sender.ensure_stream(OBJECTS)
+    await sender.append(piece, b"data", ttl=60.0)
+    assert b"data" == await machine.newest(OBJECTS.name, piece)
+    for other in (machine, person):
+        with pytest.raises((RefusedError, ReplyTimeoutError)):
+            await other.append(piece, b"other", ttl=60.0, deadline=1.0)
+    for other in (sender, person):
+        with pytest.raises((RefusedError, ReplyTimeoutError)):
+            await other.newest(OBJECTS.name, piece, deadline=1.0)

@@ -29,10 +29,36 @@ _NAMED = {
 }
 
 _HEAVY = {"asyncpg", "aiohttp", "nats", "numpy", "opentelemetry"}
+_NO_DATABASE = {"asyncpg", "kettle.storage"}
+_NO_EXPRESSIONS = {"kettle.classad", "kettle.matchmaking", "re2"}
+_NOWHERE = {
+    "aiohttp", "authlib", "cryptography", "multiprocessing", "nats.js", "opentelemetry", "pyarrow", "rich",
+    "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle.cli",
+}  # fmt: skip
+"""What no service loads before somebody asks for what it is for."""
+_BUT = {"schedd": {"kettle.submit"}}
+"""Its job transforms are in the language of submissions."""
+
+_ROLES = {
+    "master": {
+        "nats",
+        "numpy",
+        *_NO_DATABASE,
+        *_NO_EXPRESSIONS,
+    },  # it asks its own servers whether they are up
+    "schedd": {"numpy"},
+    "shadow": {"numpy", *_NO_DATABASE},
+    "startd": {"numpy", *_NO_DATABASE},
+    "starter": {"asyncio", "email", "inspect", "nats", "numpy", "ssl", *_NO_DATABASE, *_NO_EXPRESSIONS},
+    "collector": set[str](),
+    "negotiator": set[str](),
+    "accounting": {"numpy"},
+    "gateway": {"numpy", *_NO_DATABASE, *_NO_EXPRESSIONS},
+}
 _IMPORTS = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
-print(*sys.modules, sep="\\n")
+print(*(name for name, module in sys.modules.items() if module is not None), sep="\\n")
 """
 
 
@@ -115,13 +141,34 @@ def test_light_components_stay_light(component: str, unwanted: set[str], tmp_pat
     """
     What a submitter imports brings no driver of a database and no web server along.
     """
+    assert set() == unwanted & loaded(f"kettle.{component}", tmp_path)
+
+
+@pytest.mark.parametrize("role", sorted(_ROLES))
+def test_a_service_loads_only_what_its_role_needs(role: str, tmp_path: Path) -> None:
+    """
+    Each pool starts eight processes: what one loads in vain, a person waits for, and each machine has no memory for.
+    """
+    unwanted = (_NOWHERE | _ROLES[role]) - _BUT.get(role, set())
+    assert set() == unwanted & loaded(f"kettle.{role}.__main__", tmp_path)
+
+
+def test_every_service_is_looked_at(top: Path) -> None:
+    """
+    No service is left out above; `cli` is none.
+    """
+    assert set(_ROLES) == {path.parent.name for path in top.glob("services/kettle/*/__main__.py")} - {"cli"}
+
+
+def loaded(module: str, directory: Path) -> set[str]:
+    """The modules that a process has when it has imported one."""
     imported = subprocess.run(
-        [sys.executable, "-P", "-c", _IMPORTS, f"kettle.{component}"],
-        cwd=tmp_path,
+        [sys.executable, "-P", "-c", _IMPORTS, module],
+        cwd=directory,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert imported.returncode == 0, imported.stderr
-    assert set() == unwanted & set(imported.stdout.split())
+    return set(imported.stdout.split())

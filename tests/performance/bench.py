@@ -26,6 +26,11 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 APPEND: Final = Path(__file__).with_name("append.py")
 CLASSADS: Final = Path(__file__).with_name("classads.py")
 EVENTLOG: Final = Path(__file__).with_name("eventlog.py")
+QUEUED: Final = Path(__file__).with_name("queued.py")
+TRANSFER: Final = Path(__file__).with_name("transfer.py")
+PARTS: Final = ("classads", "append", "event_log", "jobs", "memory")
+OPTIONAL: Final = ("transfer", "queued")
+"""Parts that run only when they are asked for: they write some GiB, and fill queues with a million jobs."""
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -175,12 +180,35 @@ async def measured(script: Path, *arguments: str) -> dict[str, Any]:
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
-    say("ClassAds and matchmaking")
-    report["classads"] = await measured(CLASSADS)
-    say("appending events")
-    report["append"] = await events(directory, arguments.rounds)
-    say("the event log: published, projected, replayed, taken over")
-    report["event_log"] = await measured(EVENTLOG, *(["--quick"] if arguments.quick else []))
+    parts = arguments.part or PARTS
+    if "classads" in parts:
+        say("ClassAds and matchmaking")
+        report["classads"] = await measured(CLASSADS)
+    if "append" in parts:
+        say("appending events")
+        report["append"] = await events(directory, arguments.rounds)
+    if "event_log" in parts:
+        say("the event log: published, projected, replayed, taken over")
+        report["event_log"] = await measured(EVENTLOG, *(["--quick"] if arguments.quick else []))
+    if "jobs" in parts:
+        report |= await jobs(arguments, directory)
+    if "memory" in parts:
+        say("memory")
+        async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
+            report["memory"] = await memory(pool, arguments.running)
+    if "transfer" in parts:
+        say("files: through the object store, with one job, shared by many")
+        report["transfer"] = await measured(TRANSFER, *transfer_options(arguments))
+    if "queued" in parts:
+        say("memory of a schedd by what waits in its queue")
+        report["queued"] = await measured(QUEUED)
+    report["calibration_after"] = calibrate()
+    return report
+
+
+async def jobs(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Latency of one job, and throughput of many."""
+    report: dict[str, Any] = {}
     async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:
         say("warming up")
         submitted = await pool.client.submit(TRUE.format(count=20))
@@ -192,11 +220,13 @@ async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any
         report["throughput"] = await throughput(pool.client, arguments.jobs, arguments.rounds)
         total = arguments.jobs * arguments.rounds
         report["throughput"]["machine_cpu_ms_per_job"] = round((busy_seconds() - before) * 1000 / total, 2)
-    async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
-        say("memory")
-        report["memory"] = await memory(pool, arguments.running)
-    report["calibration_after"] = calibrate()
     return report
+
+
+def transfer_options(arguments: argparse.Namespace) -> list[str]:
+    """What is passed on to the script that moves files."""
+    chosen = ("mib", "shared_jobs", "shared_mib", "rounds")
+    return [f"--{name.replace('_', '-')}={getattr(arguments, name)}" for name in chosen]
 
 
 def main() -> int:
@@ -207,6 +237,12 @@ def main() -> int:
     parser.add_argument("--latency-rounds", type=int, default=50)
     parser.add_argument("--running", type=int, default=50)
     parser.add_argument("--quick", action="store_true", help="a small queue for what is about large ones")
+    parser.add_argument(
+        "--part", action="append", choices=(*PARTS, *OPTIONAL), help="only this; may be repeated"
+    )
+    parser.add_argument("--mib", type=int, default=1024, help="part transfer: of the one large file")
+    parser.add_argument("--shared-jobs", type=int, default=500, help="part transfer: jobs with one input")
+    parser.add_argument("--shared-mib", type=int, default=100, help="part transfer: of that input")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
         report = asyncio.run(bench(arguments, Path(directory)))

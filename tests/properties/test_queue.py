@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.job import (
     Assign,
     Begin,
@@ -22,7 +23,7 @@ from kettle.schedd.domain.job import (
     decide,
     evolve,
 )
-from kettle.schedd.domain.queue import Queue, job_stream
+from kettle.schedd.domain.queue import Change, Queue, job_stream
 from kettle.schedd.domain.replay import Replay
 from kettle.wire.ads import Scalar
 from kettle.wire.events import (
@@ -30,6 +31,9 @@ from kettle.wire.events import (
     ClaimGranted,
     ClusterSubmitted,
     Event,
+    FactoryClosed,
+    FactoryMaterialized,
+    FactorySubmitted,
     JobAssigned,
     JobCompleted,
     JobContinued,
@@ -173,6 +177,81 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
     assert queue.jobs == again.jobs
     assert {j: queue.ad(j) for j in queue.jobs} == {j: again.ad(j) for j in again.jobs}
     assert queue.requests("alice") == again.requests("alice")
+
+
+made = st.one_of(
+    st.tuples(st.just("made"), st.integers(1, 3)),
+    st.tuples(st.just("closed"), st.just(0)),
+    st.tuples(st.integers(0, 4), commands),
+)
+
+
+@given(st.lists(made, max_size=40), st.integers(0, 40))
+def test_a_factory_is_the_same_from_events_rows_and_replay(
+    said: list[tuple[str, int] | tuple[int, Command]], cut: int
+) -> None:
+    """
+    Whatever is made, ends or is given up: the queue of all events, that of the working set at any moment and the rest, and
+    that of the replay are one, down to the rows that they would save.
+    """
+    rows: list[list[Scalar]] = [[str(number)] for number in range(5)]
+    submitted = FactorySubmitted(
+        cluster=1, owner="alice", ad={"Cmd": "x", "JobMaterializeLimit": 2}, columns=["Args"], rows=rows
+    )
+    queue, replay, saved, at_cut = Queue("ap"), Replay("ap"), dict[str, bytes](), dict[str, bytes]()
+    again: Queue | None = None
+
+    def record(stream: str, event: Event) -> None:
+        nonlocal again, at_cut
+        replay.feed(Frame("schedd.ap", 1, 1, 1, 5_000_000, [Entry(stream, 1, tag_of(event), encode(event))]))
+        _keep(saved, queue.apply(stream, event, 5_000_000))
+        if again is not None:
+            _keep(at_cut, again.apply(stream, event, 5_000_000))
+
+    record("cluster/1", submitted)
+    for number, (what, how) in enumerate(said):
+        if number == cut:
+            again, at_cut = Queue("ap"), dict(saved)
+            again.restore(at_cut.items())
+        if isinstance(what, int) and not isinstance(how, int):
+            entry = queue.jobs.get(job := JobId(1, what))
+            for event in answer(entry.job, how) if entry else []:
+                record(job_stream(job), event)
+        elif (factory := queue.factory(1)) is not None and isinstance(how, int):
+            record("factory/1", _of_factory(factory, made=how))
+    assert picture(queue) == picture(replay.queue())
+    if again is not None:
+        assert (picture(queue), saved) == (picture(again), at_cut)
+
+
+def picture(queue: Queue) -> object:
+    """
+    Everything that can be asked of a queue with a factory.
+    """
+    return (
+        {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
+        queue.unmade,
+        queue.requests("alice"),
+        {number: (cluster.waiting, list(cluster.procs())) for number, cluster in queue.clusters.items()},
+        present(queue),
+    )
+
+
+def _of_factory(factory: Factory, *, made: int) -> FactoryMaterialized | FactoryClosed:
+    """So many more jobs, or none any more."""
+    if made:
+        return FactoryMaterialized(
+            cluster=1, owner="alice", first=factory.made, count=min(made, factory.unmade)
+        )
+    return FactoryClosed(cluster=1, owner="alice", first=factory.made, count=factory.unmade)
+
+
+def _keep(rows: dict[str, bytes], changes: list[Change]) -> None:
+    for change in changes:
+        if change.state is None:
+            rows.pop(change.stream, None)
+        else:
+            rows[change.stream] = change.state
 
 
 histories = st.lists(

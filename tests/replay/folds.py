@@ -12,7 +12,10 @@ import msgspec
 from kettle.collector.domain.machines import fold
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.past import Past
+from kettle.negotiator.accounts import fold_frame
+from kettle.negotiator.domain.principals import Principal
 from kettle.negotiator.record import Record
+from kettle.schedd.domain.clusters import Cluster
 from kettle.schedd.domain.queue import Queue
 from kettle.userlog.project import UserLogProjector
 from kettle.wire.events import CycleNegotiated, decode
@@ -47,6 +50,11 @@ def working_set(frames: Sequence[Frame]) -> dict[str, bytes]:
     return rows
 
 
+def _mask(cluster: Cluster) -> int:
+    """Bit `p`: job `p` has left."""
+    return sum(1 << proc for proc in range(cluster.made) if proc in cluster.gone)
+
+
 def shown(folded: Queue) -> Folded:
     """
     A queue in full.
@@ -54,7 +62,7 @@ def shown(folded: Queue) -> Folded:
     return {
         "newest_cluster": folded.newest_cluster,
         "tally": folded.tally,
-        "clusters": {number: [each.size, each.left, each.at] for number, each in folded.clusters.items()},
+        "clusters": {number: [each.size, _mask(each), each.at] for number, each in folded.clusters.items()},
         "jobs": {str(job): [entry.job, folded.ad(job)] for job, entry in folded.jobs.items()},
         "claims": {
             name: [claim.granted.startd, claim.granted.slot, claim.granted.lease, claim.at, str(claim.job)]
@@ -82,17 +90,19 @@ def _schedd(frames: Sequence[Frame]) -> Folded:
 
 
 def _negotiator(frames: Sequence[Frame]) -> Folded:
-    record = Record(cast("Shard", None))  # reading needs no shard
+    record, principals = Record(cast("Shard", None)), dict[str, Principal]()  # reading needs no shard
     for frame in frames:
         for entry in frame.entries:
             event = decode(entry.data)
-            assert isinstance(event, CycleNegotiated)
-            record._fold(event)  # pyright: ignore[reportPrivateUsage] - without a log to recall
-    return {
+            if isinstance(event, CycleNegotiated):
+                record._fold(event)  # pyright: ignore[reportPrivateUsage] - without a log to recall
+        fold_frame(principals, frame)
+    found: Folded = {
         "cycle": record.cycle,
         "rejected": sorted(record.rejected.items()),
         "verdicts": list(record._verdicts.items()),  # pyright: ignore[reportPrivateUsage] - all of them
     }
+    return found | ({"principals": principals} if principals else {})
 
 
 def _collector(frames: Sequence[Frame]) -> Folded:

@@ -53,6 +53,16 @@ request_memory = 16
 request_disk = 1024
 queue {count}
 """
+_LATE: Final = """\
+executable = /bin/true
+transfer_executable = false
+arguments = $(Process)
+log = late.log
+requirements = false
+max_idle = 1
+max_materialize = 3
+queue 5
+"""
 _PAUSED: Final = """\
 executable = /bin/sleep
 arguments = 1
@@ -66,6 +76,14 @@ _SAVING: Final = """\
 executable = save.sh
 checkpoint_exit_code = 85
 log = saving.log
+request_memory = 16
+request_disk = 1024
+queue
+"""
+_TELLING: Final = """\
+executable = tell.sh
+log = telling.log
+want_io_proxy = true
 request_memory = 16
 request_disk = 1024
 queue
@@ -100,6 +118,7 @@ async def record() -> dict[str, list[Frame]]:
             "startd": {"name": "node1.example.org", **_OWNER},
             "schedd": {"lease": 30.0},
             "master": {"not_responding_timeout": 120.0},
+            "negotiator": {"charge_interval": 1.0},
         }
         async with throwaway_pool(place, cpus=2, settings=settings) as pool:
             await _live(pool, place)
@@ -118,6 +137,9 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     async with asyncio.timeout(_WITHIN_S):
         await client.wait(select(short))
     await client.submit(_TIMED.format(minute=(time.localtime().tm_min + 30) % 60), cwd=place)
+    await client.accountant.set("somebody", "factor", 10.0)
+    await client.accountant.reset_usage("somebody")
+    await client.accountant.delete("somebody")
     waiting = (await client.submit(_IMPOSSIBLE, cwd=place)).cluster
     await client.hold(select(waiting), "it waits for somebody")
     await client.release(select(f"{waiting}.0"), "it may wait in the queue")
@@ -131,6 +153,10 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     killed = pool.kill("startd", signal.SIGTERM)  # a machine leaves in good order and comes back
     await pool.restarted("startd", after=killed)
     await _until(pool, ended, "running", 1)
+    late = (await client.submit(_LATE, cwd=place)).cluster
+    await client.edit(late, {"JobMaterializeMaxIdle": 2})
+    await client.hold(select(late))
+    await client.remove(select(late))
     paused = (await client.submit(_PAUSED, cwd=place)).cluster
     await _until(pool, paused, "suspended", 1)
     async with asyncio.timeout(_WITHIN_S):
@@ -141,6 +167,14 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     saved = (await client.submit(_SAVING, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
         await client.wait(select(saved))
+    telling = place / "tell.sh"
+    telling.write_text(
+        "#!/bin/sh\ncondor_chirp set_job_attr Stage 2 && condor_chirp ulog 'half of it is done'\n"
+    )
+    telling.chmod(0o755)
+    told = (await client.submit(_TELLING, cwd=place)).cluster
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(told))
     last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
     await _until(pool, last, "running", 1)
     await _away(pool, JobId(ended, 0))

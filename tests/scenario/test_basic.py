@@ -69,6 +69,19 @@ async def refused(client: Client, job: JobId) -> Rejection:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.parametrize("name", ["master", "schedd", "shadow", "startd", "accounting", "gateway"])
+async def test_a_service_that_is_ready_has_loaded_only_what_it_needs(pool: ThrowawayPool, name: str) -> None:
+    """
+    Not even while it starts does a service load a web client, or numpy for the columns of which it has none.
+
+    What it has loaded is seen from outside by the libraries that are mapped into its process.
+    """
+    pid = pool.state.pid if name == "master" else await pool.restarted(name)
+    mapped = Path(f"/proc/{pid}/maps").read_text()
+    assert "/msgspec/" in mapped, "this is how a loaded package is seen"
+    assert [] == [each for each in ("aiohttp", "multidict", "numpy", "pyarrow") if f"/{each}/" in mapped]
+
+
 async def test_exit_codes(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     How a program ends is how its job ends: with its code, or with the signal that killed it.

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,11 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.testing.images import busybox_root, missing, tar_of
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events import JobCheckpointed, JobCompleted, JobVacated
+from kettle.wire.jobs import JobId
+
+from .evidence import Evidence
+from .test_checkpoints import COUNTER, happened
 
 WITHIN_S = 60.0
 WORKING = [
@@ -98,3 +104,49 @@ async def test_a_kind_of_image_that_no_machine_runs_waits_and_says_so(
     assert "TARGET.HasDockerURL" in str(ad["Requirements"])
     assert ad["JobStatus"] == 1
     await pool.client.remove(select(submitted.cluster))
+
+
+@pytest.mark.skipif("runc" not in WORKING, reason="needs runc and busybox-static (Debian packages), and root")
+async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
+    evidence: Evidence, tmp_path: Path, template: Path
+) -> None:
+    """
+    Each life has a new container on the sandbox as it was left; after a drain it is one on another sandbox, and no step
+    before the checkpoint is repeated.
+    """
+    work = evidence.work
+    (work / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    (work / "job.sh").write_text(COUNTER.replace("cp state/large large\n", "cat /etc/image\n"))
+    (work / "job.sh").chmod(0o755)
+    description = (
+        "universe = container\ncontainer_image = busybox.tar\nexecutable = job.sh\n"
+        f"arguments = {evidence.directory} 5\noutput = out\nerror = err\n"
+        "checkpoint_exit_code = 85\ntransfer_checkpoint_files = state\ntransfer_output_files = result\nqueue\n"
+    )
+    settings: dict[str, dict[str, Any]] = {
+        "schedd": {"lease": 30.0},
+        "startd": {
+            "container_runtimes": ["runc"],
+            "container_bind": [f"{evidence.directory}:rw"],
+            "checkpoint_pause": 0.01,
+        },
+    }
+    async with throwaway_pool(tmp_path / "pool", cpus=2, template=template, settings=settings) as running:
+        submitted = await running.client.submit(description, cwd=work)
+        job = JobId(submitted.cluster, 0)
+        await happened(running, job, JobCheckpointed)
+        async with asyncio.timeout(WITHIN_S):
+            while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
+                await asyncio.sleep(0.05)
+        machine = str((await running.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])
+        status, _, said = await running.kettle("drain", "--quick", "--resume-on-completion", machine)
+        assert 0 == status, said
+        await happened(running, job, JobVacated)
+        (evidence.directory / "go").touch()
+        completed = await happened(running, job, JobCompleted)
+    assert [] == running.left
+
+    assert (2, 0) == (completed.attempt, completed.exit_code)
+    assert "1\n2\n3\n3\n4\n5\n" == (evidence.directory / "steps").read_text()
+    assert "step 1\nstep 2\nstep 3\nstep 4\nstep 5\nbusybox\n" == (work / "out").read_text()
+    assert "5\n" == (work / "result").read_text()

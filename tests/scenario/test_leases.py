@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from kettle.client import select
-from kettle.testing.pool import throwaway_pool
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobStarted, JobVacated
 from kettle.wire.jobs import JobId
 
@@ -48,7 +48,7 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
         throwaway_pool(tmp_path, cpus=1, template=template, settings=settings) as pool,
         asyncio.timeout(WITHIN_S),
     ):
-        submitted = await pool.client.submit(evidence.sweep([6.0]), cwd=evidence.work)
+        submitted = await pool.client.submit(evidence.sweep([6.0], again=0.0), cwd=evidence.work)
         job = JobId(submitted.cluster, 0)
         async with aclosing(pool.client.follow(job)) as events:
             async for event in events:
@@ -68,3 +68,51 @@ async def test_a_silent_worker_is_given_up_when_its_lease_is_over(
     assert ({}, {0: 2}) == (evidence.overlaps(), evidence.runs())
     assert [] == evidence.wrong_results(1)
     assert audit.clean, audit.said
+
+
+async def test_a_job_is_given_up_after_its_own_lease(
+    tmp_path: Path, template: Path, evidence: Evidence
+) -> None:
+    """
+    Given two jobs on a machine that does not answer, when the lease of the one is over, then it was ended there and runs
+    again, and the other goes on, whose lease is the pool's.
+    """
+    settings = {
+        "master": {"not_responding_timeout": 120.0},
+        "schedd": {"lease": 30.0, "alive_interval": 5.0, "shortest_job_lease": 1.0},
+    }
+    async with (
+        throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool,
+        asyncio.timeout(WITHIN_S),
+    ):
+        head, _, _ = evidence.sweep([4.0, 4.0], again=0.0).partition("queue ")
+        jobs = f"{head}+JobLeaseDuration = $(lease)\nqueue seconds, lease from (\n4.0, 1.5\n4.0, 0\n)\n"
+        submitted = await pool.client.submit(jobs, cwd=evidence.work)
+        short, usual = (JobId(submitted.cluster, proc) for proc in range(2))
+        for job in (usual, short):
+            await seen(pool, job, JobStarted)
+        pool.kill("startd", signal.SIGSTOP)
+        await seen(pool, short, JobVacated)
+        pool.kill("startd", signal.SIGCONT)
+        await pool.client.wait(select(submitted.cluster))
+        told = {job: await pool.client.events(job) for job in (short, usual)}
+        audit = await pool.log_check()
+
+    vacated = {
+        job: [each.event.code for each in events if isinstance(each.event, JobVacated)]
+        for job, events in told.items()
+    }
+    assert {short: [1008], usual: []} == vacated
+    assert [] == [flaw for events in told.values() for flaw in flaws(events)]
+    assert ({}, {0: 2, 1: 1}) == (evidence.overlaps(), evidence.runs())
+    assert audit.clean, audit.said
+
+
+async def seen(pool: ThrowawayPool, job: JobId, kind: type[JobStarted | JobVacated]) -> None:
+    """
+    Wait until an event of this kind is recorded.
+    """
+    async with aclosing(pool.client.follow(job)) as events:
+        async for event in events:
+            if isinstance(event.event, kind):
+                return

@@ -5,6 +5,7 @@ What a pool does with messages that no client of ours would send, and with a per
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from kettle.eventsourcing.log import Tenure
 from kettle.storage import PgLog
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.services import eventually
 from kettle.wire.commands import accounting, collector, log, negotiator, schedd, shadow, startd
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity, daemon, user
@@ -49,6 +51,8 @@ ASKED_BY: Final[Mapping[str, str]] = {
     "schedd.report": "shadow",
     "shadow.look_after": "schedd",
     "shadow.fetch_input": "startd",
+    "shadow.offer_input": "startd",
+    "shadow.answer": "startd",
     "startd.request_claims": "schedd",
     "startd.alive": "schedd",
     "startd.release": "schedd",
@@ -138,12 +142,20 @@ async def sender(pool: ThrowawayPool) -> AsyncIterator[Sender]:
         one = Sender(pool, stack)
         (ad,) = await pool.client.ads("Machine")
         one.machine = str(ad["Machine"])
+        await eventually(partial(recorded, pool), within=WITHIN_S)
         yield one
 
 
 async def heads(pool: ThrowawayPool) -> list[Tenure]:
     async with PgLog.connect(pool.state.database_url, patience=WITHIN_S) as opened:
         return await opened.shards()
+
+
+async def recorded(pool: ThrowawayPool) -> bool:
+    """
+    Whether what a pool writes of itself when it starts is written: a machine is shown before that it came is in the log.
+    """
+    return any(tenure.frame for tenure in await heads(pool) if tenure.shard.startswith("collector"))
 
 
 def frames_of_schedd(tenures: list[Tenure]) -> list[int]:
@@ -167,6 +179,8 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
             return values[0]
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return [one(item)]
+        case inspect.TupleType(item_types=items):
+            return [one(item) for item in items]
         case inspect.DictType(value_type=value):
             return {"Cmd": one(value)}
         case inspect.UnionType(types=types):

@@ -5,7 +5,11 @@ Administrators at work on a pool that runs jobs.
 import asyncio
 import os
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest
+import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.pool import processes
@@ -17,6 +21,19 @@ from .test_basic import ended, happened, until
 
 WITHIN_S = 60.0
 COMPLETED = {0: ("completed", 0, None)}
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    """
+    A pool for those tests after which it is up, with all of its daemons, and idle.
+    """
+    async with throwaway_pool(tmp_path_factory.mktemp("master"), cpus=1, template=template) as running:
+        yield running
+    assert [] == running.left
 
 
 async def switched_to(pool: ThrowawayPool, name: str, status: str) -> None:
@@ -56,46 +73,43 @@ async def attempts(client: Client, cluster: int) -> tuple[int, int]:
     return counts["JobAssigned"], counts["JobVacated"]
 
 
-async def test_the_masters_ad_tells_of_each_daemon(tmp_path: Path, template: Path) -> None:
+async def test_the_masters_ad_tells_of_each_daemon(pool: ThrowawayPool) -> None:
     """
     A daemon that died is counted in the ad, which the collector has soon, and `kettle status --master` shows it.
     """
-    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
-        killed = pool.kill("negotiator")
-        await pool.restarted("negotiator", after=killed)
-        async with asyncio.timeout(WITHIN_S):
-            while not (ads := await pool.client.ads("DaemonMaster", constraint="NEGOTIATOR_Restarts == 1")):
-                await asyncio.sleep(0.05)
-        [ad] = ads
-        assert ("DaemonMaster", os.getuid(), pool.state.pid) == (ad["MyType"], ad["RealUid"], ad["MasterPid"])
-        assert ad["NEGOTIATOR_LastExit"] == "signal 9"
-        assert pool.pid("schedd") == ad["SCHEDD_Pid"]
-        assert int(pool.daemon("schedd").since) == ad["SCHEDD_StartTime"]
-        status, said, _ = await pool.kettle("status", "--master")
-        assert status == 0
-        [row] = [line for line in said.splitlines() if "negotiator" in line]
-        assert ["negotiator", "Running", str(pool.pid("negotiator"))] == row.split()[:3]
-        assert "signal 9" in row
+    killed = pool.kill("negotiator")
+    await pool.restarted("negotiator", after=killed)
+    async with asyncio.timeout(WITHIN_S):
+        while not (ads := await pool.client.ads("DaemonMaster", constraint="NEGOTIATOR_Restarts == 1")):
+            await asyncio.sleep(0.05)
+    [ad] = ads
+    assert ("DaemonMaster", os.getuid(), pool.state.pid) == (ad["MyType"], ad["RealUid"], ad["MasterPid"])
+    assert ad["NEGOTIATOR_LastExit"] == "signal 9"
+    assert pool.pid("schedd") == ad["SCHEDD_Pid"]
+    assert int(pool.daemon("schedd").since) == ad["SCHEDD_StartTime"]
+    status, said, _ = await pool.kettle("status", "--master")
+    assert status == 0
+    [row] = [line for line in said.splitlines() if "negotiator" in line]
+    assert ["negotiator", "Running", str(pool.pid("negotiator"))] == row.split()[:3]
+    assert "signal 9" in row
 
 
-async def test_a_peaceful_end_lets_the_job_end(tmp_path: Path, template: Path, evidence: Evidence) -> None:
+async def test_a_peaceful_end_lets_the_job_end(pool: ThrowawayPool, evidence: Evidence) -> None:
     """
     A startd that is switched off peacefully takes no further job and ends when the running one has; on, it takes the next.
     """
-    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
-        first = await held_up(pool, evidence.directory / "gate")
-        off = asyncio.create_task(pool.kettle("off", "--daemon", "startd", "--peaceful", within_s=WITHIN_S))
-        await switched_to(pool, "startd", "stopping")
-        second = (await pool.client.submit("executable = /bin/true\nqueue\n")).cluster
-        await open_up(evidence.directory / "gate")
-        assert COMPLETED == await ended(pool.client, first)
-        assert (0, "The startd is off.\n", "") == await off
-        assert (1, 0) == await attempts(pool.client, first)
-        await until(pool.client, second, "idle")
-        status, _, trouble = await pool.kettle("on", "--daemon", "startd", within_s=WITHIN_S)
-        assert status == 0, trouble
-        assert COMPLETED == await ended(pool.client, second)
-    assert [] == pool.left
+    first = await held_up(pool, evidence.directory / "gate")
+    off = asyncio.create_task(pool.kettle("off", "--daemon", "startd", "--peaceful", within_s=WITHIN_S))
+    await switched_to(pool, "startd", "stopping")
+    second = (await pool.client.submit("executable = /bin/true\nqueue\n")).cluster
+    await open_up(evidence.directory / "gate")
+    assert COMPLETED == await ended(pool.client, first)
+    assert (0, "The startd is off.\n", "") == await off
+    assert (1, 0) == await attempts(pool.client, first)
+    await until(pool.client, second, "idle")
+    status, _, trouble = await pool.kettle("on", "--daemon", "startd", within_s=WITHIN_S)
+    assert status == 0, trouble
+    assert COMPLETED == await ended(pool.client, second)
 
 
 async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence: Evidence) -> None:
@@ -108,6 +122,7 @@ async def test_a_fast_end_leaves_no_job(tmp_path: Path, template: Path, evidence
         assert pool.sandboxes
         off = await pool.kettle("off", "--daemon", "startd", "--fast", within_s=WITHIN_S)
         assert (0, "The startd is off.\n", "") == off
+        assert "has not ended when it was asked to" not in pool.log("master")
         assert not [line for line in pool.processes() if "gate.sh" in line]
         await until(pool.client, cluster, "idle")
     assert [] == pool.left
@@ -159,19 +174,17 @@ async def test_down_is_stronger_than_a_peaceful_restart(
         assert [] == pool.left
 
 
-async def test_a_restarted_pool_goes_on_with_its_queue(tmp_path: Path, template: Path) -> None:
+async def test_a_restarted_pool_goes_on_with_its_queue(pool: ThrowawayPool) -> None:
     """
     `kettle restart` takes master, servers and services through an end and a start, and the queue is what it was.
     """
-    async with throwaway_pool(tmp_path, cpus=1, template=template) as pool:
-        waiting = (await pool.client.submit("executable = /bin/true\nrequirements = false\nqueue\n")).cluster
-        before = pool.state
-        status, _, trouble = await pool.kettle("restart", within_s=WITHIN_S)
-        assert status == 0, trouble
-        assert before.pid == pool.state.pid
-        assert before.started < pool.state.started
-        async with Client.connect(home=pool.home) as client:
-            assert [waiting] == [ad["ClusterId"] for ad in await client.jobs(select(waiting))]
-            after = (await client.submit("executable = /bin/true\nqueue\n")).cluster
-            assert COMPLETED == await ended(client, after)
-    assert [] == pool.left
+    waiting = (await pool.client.submit("executable = /bin/true\nrequirements = false\nqueue\n")).cluster
+    before = pool.state
+    status, _, trouble = await pool.kettle("restart", within_s=WITHIN_S)
+    assert status == 0, trouble
+    assert before.pid == pool.state.pid
+    assert before.started < pool.state.started
+    async with Client.connect(home=pool.home) as client:
+        assert [waiting] == [ad["ClusterId"] for ad in await client.jobs(select(waiting))]
+        after = (await client.submit("executable = /bin/true\nqueue\n")).cluster
+        assert COMPLETED == await ended(client, after)

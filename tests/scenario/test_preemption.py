@@ -25,6 +25,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "max_job_retirement_time": "TARGET.Precious =?= true ? 600 : 0",
     },
     "schedd": {"lease": 30.0, "significant_attributes": ["Liking"]},
+    "negotiator": {"allow_pslot_preemption": True},
 }
 
 T = TypeVar("T", bound=Event)
@@ -72,6 +73,15 @@ async def gone(pool: ThrowawayPool, *jobs: str) -> None:
         await pool.client.wait(chosen)
 
 
+async def idle(pool: ThrowawayPool) -> None:
+    """
+    Wait until the machine is whole again: a claim of two cores that is still there might be used for a job of one.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while await pool.client.ads("Machine", constraint="DynamicSlot"):
+            await asyncio.sleep(0.05)
+
+
 async def test_a_job_that_the_machine_likes_better_takes_the_slot(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
@@ -91,6 +101,24 @@ async def test_a_job_that_the_machine_likes_better_takes_the_slot(
     await gone(pool, better)
     await happened(pool.client, plain, JobStarted, times=2)
     await gone(pool, plain)
+
+
+async def test_two_jobs_make_room_for_a_larger_one(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Two jobs of one core fill the machine: the better one of two cores has both, and they wait for their turn again.
+    """
+    await idle(pool)
+    small = [await submit(pool, tmp_path, "request_cpus = 1\n") for _ in range(2)]
+    for job in small:
+        await happened(pool.client, job, JobStarted)
+
+    better = await submit(pool, tmp_path, "request_cpus = 2\n+Liking = 5\n")
+    await happened(pool.client, better, JobStarted)
+
+    assert {1018} == {(await happened(pool.client, job, JobVacated)).code for job in small}
+    await gone(pool, better)
+    await happened(pool.client, small[0], JobStarted, times=2)
+    await gone(pool, *small)
 
 
 async def test_a_job_has_its_retirement_time_and_goes_on_when_the_better_one_is_gone(
@@ -135,6 +163,7 @@ async def test_now_gives_a_job_what_others_of_its_owner_have(pool: ThrowawayPool
     """
     Two jobs of one core make room for one of two: it runs before them although they came first, and they wait for their turn again.
     """
+    await idle(pool)
     first = await submit(pool, tmp_path, "request_cpus = 1\n")
     second = await submit(pool, tmp_path, "request_cpus = 1\n")
     for job in (first, second):
@@ -157,6 +186,7 @@ async def test_now_changes_nothing_if_it_cannot_be(pool: ThrowawayPool, tmp_path
     """
     A job too large for what the others have, a victim that does not run, a job that is not idle: told why, and all go on.
     """
+    await idle(pool)
     runs = await submit(pool, tmp_path, "request_cpus = 1\n")
     await happened(pool.client, runs, JobStarted)
     large = await submit(pool, tmp_path, "request_cpus = 2\n")

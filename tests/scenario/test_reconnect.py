@@ -99,7 +99,7 @@ async def test_a_machine_that_stays_away_loses_its_job(
         throwaway_pool(tmp_path, cpus=1, template=template, settings=SHORT_LEASE) as pool,
         asyncio.timeout(WITHIN_S),
     ):
-        description = f"log = job.log\n{evidence.sweep([9.0])}"
+        description = f"log = job.log\n{evidence.sweep([9.0], again=0.0)}"
         job = JobId((await pool.client.submit(description, cwd=evidence.work)).cluster, 0)
         await until(pool, job, JobStarted)
         pool.kill("startd", signal.SIGSTOP)

@@ -136,6 +136,31 @@ async def test_lists_remaps_and_relative_paths(pool: ThrowawayPool, tmp_path: Pa
     assert not (tmp_path / "z").exists()
 
 
+async def test_what_is_excluded_stays_where_it_is(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Of directories both ways, and of new files; what is listed itself moves whatever the pattern says.
+    """
+    for name in ("d/keep", "d/x.tmp", "d/build/y", "own.tmp"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    head = script(tmp_path, "find . -type f | sort | grep -v '/[._]'; echo 1 > new; echo 2 > new.tmp")
+    rules = "transfer_exclude_files = *.tmp, build/\n"
+    first = await pool.client.submit(f"{head}{rules}transfer_input_files = d, own.tmp\nqueue\n", cwd=tmp_path)
+    await status(pool, first.cluster, 4)
+    assert ["./d/keep", "./own.tmp", "./run.sh"] == (tmp_path / "out").read_text().split()
+    assert (True, False) == ((tmp_path / "new").exists(), (tmp_path / "new.tmp").exists())
+
+    head = script(tmp_path, "mkdir -p r/build; touch r/a r/b.tmp r/build/c named.tmp")
+    second = await pool.client.submit(
+        f"{head}{rules}transfer_output_files = r, named.tmp\nqueue\n", cwd=tmp_path
+    )
+    await status(pool, second.cluster, 4)
+    assert ["r/a"] == [
+        str(path.relative_to(tmp_path)) for path in (tmp_path / "r").rglob("*") if path.is_file()
+    ]
+    assert (tmp_path / "named.tmp").exists()
+
+
 async def test_a_missing_result_holds_the_job_and_the_others_come(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:

@@ -24,12 +24,12 @@ class Root(msgspec.Struct, frozen=True):
 
 def root_of(stream: str) -> Root | None:
     """
-    The cluster of a job or cluster, otherwise the thing itself; None for what is about none.
+    The cluster of a job, cluster or factory, otherwise the thing itself; None for what is about none.
     """
     kind, slash, name = stream.partition("/")
     if not slash:
         return None
-    if kind not in {"job", "cluster"}:
+    if kind not in {"job", "cluster", "factory"}:
         return Root(kind, int(name) if name.isdecimal() else name)
     number = name.partition("#")[0].partition(".")[0]
     return Root("cluster", int(number)) if number.isdecimal() else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle.audit.database import Snapshot
-from kettle.wire.events import ClusterSubmitted, Event
+from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized
 from kettle.wire.frames import Frame
 
 
@@ -30,6 +30,8 @@ class Whereabouts:
         for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):
             if isinstance(event, ClusterSubmitted):
                 self._owner_of[event.cluster] = event.owner
+                self._last[event.owner] = position
+            elif isinstance(event, FactoryMaterialized):
                 self._last[event.owner] = position
             elif entry.stream.startswith(_JOB):
                 cluster = int(entry.stream.removeprefix(_JOB).partition(".")[0])
@@ -66,5 +68,6 @@ _JOB: Final = "job/"
 def _streams(key: Mapping[str, object]) -> list[str]:
     if "cluster" in key:
         cluster = f"cluster/{key['cluster']}"
-        return [f"job/{key['cluster']}.{key['proc']}", cluster] if "proc" in key else [cluster]
+        more = f"job/{key['cluster']}.{key['proc']}" if "proc" in key else f"factory/{key['cluster']}"
+        return [more, cluster]
     return [f"{kind}/{key[kind]}" for kind in ("claim", "machine", "cycle") if kind in key]

@@ -24,7 +24,7 @@ SHARDS: Final[Mapping[str, Sequence[str]]] = {
 _ADS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("Scheduler", "Submitter"),
     "startd": ("Machine", "StartDaemon"),
-    "collector": ("Collector",),
+    "collector": ("Collector", "Absent"),
     "negotiator": ("Negotiator",),
     "accounting": ("Accounting",),
     "master": ("DaemonMaster",),
@@ -42,17 +42,22 @@ _USERS_ASK: Final = tuple(
         *schedd.FOR_USERS,
         *access.ENDPOINTS,
         *collector.ENDPOINTS,
-        *negotiator.ENDPOINTS,
+        *negotiator.FOR_USERS,
         *accounting.ENDPOINTS,
     )
 )
 _ADMINISTRATORS_ASK: Final = tuple(
-    (endpoint.role, endpoint.verb) for endpoint in (*master.ENDPOINTS, *startd.FOR_ADMINISTRATORS)
+    (endpoint.role, endpoint.verb)
+    for endpoint in (*master.ENDPOINTS, *startd.FOR_ADMINISTRATORS, *negotiator.FOR_ADMINISTRATORS)
 )
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "schedd": (("startd", "*"), ("shadow", "look_after")),
     "shadow": (("startd", "*"), ("schedd", "sync"), ("schedd", "report")),
-    "startd": (("shadow", "fetch_input"),),
+    "startd": (
+        ("shadow", "fetch_input"),
+        ("shadow", "offer_input"),
+        ("shadow", "answer"),
+    ),
     "negotiator": (("schedd", "matched"),),
     "gateway": (("schedd", "query_jobs"), ("schedd", "query_events")),
     "user": _USERS_ASK,
@@ -91,6 +96,7 @@ def permissions(
         *_writes_ads(role, subjects),
         *_owns_shards(role, subjects, shards),
         *_moves_work(role, subjects),
+        *_moves_objects(role, subjects),
         *_publishes_events(role, subjects),
     ]
     if role in _FOLLOWS_EVENTS_OF:  # what the bus left out is asked for; people have the live frames alone
@@ -137,6 +143,17 @@ def _moves_work(role: str, subjects: Subjects) -> list[str]:
             return [*_makes(subjects.work_stream), subjects.work_all]
         case "shadow":
             return [*_makes(subjects.work_stream), *_reads(subjects.work_stream, subjects.work_all)]
+        case _:
+            return []
+
+
+def _moves_objects(role: str, subjects: Subjects) -> list[str]:
+    stream = subjects.object_stream
+    match role:
+        case "startd":
+            return [f"{_API}.DIRECT.GET.{stream}.{subjects.objects_all}"]
+        case "shadow":
+            return [*_makes(stream), subjects.objects_all]
         case _:
             return []
 

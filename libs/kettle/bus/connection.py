@@ -28,7 +28,8 @@ from kettle.wire.identity import Identity
 PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""
 CONNECT_S: Final = 5
-READ_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 256 * 1024
+"""At once: pieces of files come in few reads, and what comes is handed on after each."""
 PING_S: Final = 20
 FIRST_RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 2.0
@@ -63,6 +64,13 @@ class _Transport(TcpTransport):
             reader, writer = await asyncio.open_connection(uri.hostname, uri.port, limit=buffer_size)
         self._bare_io_reader = self._io_reader = reader
         self._bare_io_writer = self._io_writer = writer
+
+    async def read(self, buffer_size: int) -> bytes:
+        """
+        As nats-py does, but more at once.
+        """
+        reader: asyncio.StreamReader | None = self._io_reader
+        return await reader.read(max(buffer_size, READ_BYTES)) if reader is not None else b""
 
 
 class _Client(Client):

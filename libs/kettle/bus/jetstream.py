@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kettle.bus.connection import Connection
+from kettle.bus.connection import Connection, status_of
 from kettle.bus.driver import Msg
 from kettle.bus.ports import (
     BucketSpec,
@@ -30,6 +30,7 @@ DUPLICATES_S: Final = 120.0
 MARKER_S: Final = 60.0
 """How long a deletion stays to be seen by watchers that are away."""
 
+_NO_MESSAGE: Final = "404"
 _STREAM_EXISTS: Final = 10058
 _WRONG_LAST: Final = (10071, 10164)
 _MESSAGE_TOO_LARGE: Final = 10054
@@ -248,6 +249,18 @@ class JetStream:
                 return line.removeprefix(head).decode()
         return ""
 
+    async def newest(self, stream: str, subject: str, *, deadline: float) -> bytes | None:
+        """
+        The newest message on a subject, from any server that has a copy; None if there is none.
+        """
+        try:
+            reply = await self._connection.request(
+                f"{API}.DIRECT.GET.{stream}.{subject}", b"", deadline=deadline
+            )
+        except NoResponderError:
+            return None
+        return None if status_of(reply) == _NO_MESSAGE else reply.data
+
     async def delete_stream(self, name: str) -> None:
         """
         Remove a stream with everything in it; raises NotFoundError.
@@ -321,6 +334,8 @@ def stream_config(spec: StreamSpec, *, replicas: int = 1) -> dict[str, Any]:
         config["subject_transform"] = dict(zip(("src", "dest"), spec.transform, strict=True))
     if spec.together:
         config["allow_atomic"] = True
+    if spec.objects:
+        config |= {"max_msgs_per_subject": 1, "allow_msg_ttl": True, "discard": "new"}
     if spec.max_age:
         config["duplicate_window"] = int(min(spec.max_age, DUPLICATES_S) * NANOSECONDS)
     if spec.first_sequence > 1:

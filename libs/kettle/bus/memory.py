@@ -59,6 +59,8 @@ class MemoryBus:
         self._closed = False
         self._specs: dict[str, StreamSpec | BucketSpec] = {}
         self._services: dict[str, Served[Any, Any]] = {}
+        self.shared: set[str] = set()
+        """Patterns of what others answer as well."""
         server.remade.append(self._remake)
         server.connections.append(self)
 
@@ -117,29 +119,51 @@ class MemoryBus:
 
     async def _carry(self, subject: str, parcel: Parcel, deadline: float) -> Parcel:
         self._check(subject, parcel.data)
-        for connection in self._server.connections:
+        answers: list[asyncio.Future[Parcel]] = []
+        shared = False
+        for connection in tuple(self._server.connections):
+            pattern = connection.pattern(subject)
+            if shared and pattern in connection.shared:
+                continue
             if (answer := connection.answer(subject, parcel)) is not None:
-                break
-        else:
+                answers.append(answer)
+                shared = shared or pattern in connection.shared
+        if not answers:
             raise NoResponderError(f"nobody answers {subject}")
-        try:
-            async with asyncio.timeout(deadline):
-                return await asyncio.shield(answer)
-        except TimeoutError as error:
-            raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds") from error
+        done, _ = await asyncio.wait(answers, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise ReplyTimeoutError(f"no answer on {subject} within {deadline} seconds")
+        return done.pop().result()
 
-    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
+    async def serve(
+        self,
+        role: str,
+        name: str,
+        served: Sequence[Served[Any, Any]],
+        *,
+        version: str,
+        shared: bool = False,
+    ) -> None:
         """
         See `Bus.serve`.
         """
         for one in served:
-            self._services[self.subjects.command(role, name, one.endpoint.verb, "*")] = one
+            pattern = self.subjects.command(role, name, one.endpoint.verb, "*")
+            self._services[pattern] = one
+            if shared:
+                self.shared.add(pattern)
+
+    def pattern(self, subject: str) -> str:
+        """
+        Under which pattern this connection serves a command; empty if it does not, or for a part of one.
+        """
+        return next((pattern for pattern in self._services if matches(pattern, subject)), "")
 
     def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
         """
         What this connection answers to a command or to a part of one; None if it does not serve it.
         """
-        served = next((one for pattern, one in self._services.items() if matches(pattern, subject)), None)
+        served = self._services.get(self.pattern(subject))
         if served is None and not matches(self.subjects.command("*", self._depot.place, "*", "*"), subject):
             return None
         task = asyncio.create_task(self._handle(served, Identity.from_subject(subject), parcel))
@@ -176,13 +200,26 @@ class MemoryBus:
         return found.last if found else None
 
     async def append(
-        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        expect_last: int | None = None,
+        ttl: float | None = None,
+        deadline: float = 5.0,
     ) -> int:
         """
         See `Bus.append`.
         """
         self._check(subject, data)
-        return self._server.append(subject, data, expect_last)
+        return self._server.append(subject, data, expect_last, ttl)
+
+    async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
+        """
+        See `Bus.newest`.
+        """
+        found = self._server.streams.get(stream)
+        return found.newest(subject, now=self._server.clock()) if found is not None else None
 
     async def append_together(
         self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0

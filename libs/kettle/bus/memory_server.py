@@ -5,6 +5,7 @@ Its clock is injected. With a clock that does not tick by itself, call `expire` 
 """
 
 import asyncio
+import math
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from kettle.bus.chunks import Parcel
 from kettle.bus.known import Known
 from kettle.bus.ports import (
     BucketSpec,
+    BusUnavailableError,
     KeyChange,
     Message,
     NoResponderError,
@@ -66,6 +68,8 @@ class Stream:
         self.last_note = (self.last, "")
         self.acked: dict[str, int] = {}
         self.changed = asyncio.Event()
+        self.until: dict[int, float] = {}
+        """When messages with a time to live end, by sequence."""
 
     @property
     def last(self) -> int:
@@ -74,10 +78,21 @@ class Stream:
         """
         return self.first + len(self.messages) - 1
 
-    def append(self, subject: str, data: bytes, expect_last: int | None, *, at: float, note: str = "") -> int:
+    def append(
+        self,
+        subject: str,
+        data: bytes,
+        expect_last: int | None,
+        *,
+        at: float,
+        note: str = "",
+        ttl: float | None = None,
+    ) -> int:
         """
         Add a message under the guard.
         """
+        if self.spec.objects:
+            self._make_room(subject, at)
         if expect_last is not None and expect_last != self.last:
             raise WrongSequenceError(
                 f"{self.spec.name}: the last sequence is {self.last}", expected=expect_last
@@ -85,9 +100,29 @@ class Stream:
         stored = transformed(self.spec.transform, subject)
         self.messages.append(Message(stored, self.last + 1, data))
         self.times.append(at)
+        if ttl is not None:
+            self.until[self.last] = at + ttl
         self.last_note = (self.last, note)
         self.notify()
         return self.last
+
+    def newest(self, subject: str, *, now: float) -> bytes | None:
+        """
+        The newest message on a subject; None if there is none any more.
+        """
+        for message in reversed(self.messages):
+            if message.subject == subject:
+                return message.data if self.until.get(message.sequence, math.inf) > now else None
+        return None
+
+    def _make_room(self, subject: str, now: float) -> None:
+        """
+        Refuse what finds no room beside the newest messages of the other subjects.
+        """
+        newest = {m.subject: m for m in self.messages if m.subject != subject}
+        lives = sum(self.until.get(m.sequence, math.inf) > now for m in newest.values())
+        if 0 <= self.spec.max_messages < lives + 1:
+            raise BusUnavailableError(f"{self.spec.name}: maximum messages exceeded")
 
     def before(self, time: float) -> int:
         """
@@ -162,6 +197,15 @@ class Connection(Protocol):
     Somebody who may answer a command.
     """
 
+    shared: set[str]
+    """Patterns of what others answer as well."""
+
+    def pattern(self, subject: str) -> str:
+        """
+        Under which pattern this one answers a command; empty if it does not.
+        """
+        ...
+
     def answer(self, subject: str, parcel: Parcel) -> "asyncio.Future[Parcel] | None":
         """
         The reply to come; None: it is not for this one.
@@ -206,11 +250,11 @@ class MemoryServer:
                 return stream
         raise NoResponderError(f"nobody answers {subject}")
 
-    def append(self, subject: str, data: bytes, expect_last: int | None) -> int:
+    def append(self, subject: str, data: bytes, expect_last: int | None, ttl: float | None = None) -> int:
         """
         Store one message under the guard.
         """
-        return self.stream_of(subject).append(subject, data, expect_last, at=self.clock())
+        return self.stream_of(subject).append(subject, data, expect_last, at=self.clock(), ttl=ttl)
 
     def append_together(self, posts: Sequence[Post], expect_last: int, note: str) -> int:
         """

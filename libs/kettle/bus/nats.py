@@ -170,11 +170,19 @@ class NatsBus:
         except msgspec.MsgspecError as error:
             raise BusError(f"{endpoint!r} of {name} answered what we cannot read: {error}") from error
 
-    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
+    async def serve(
+        self,
+        role: str,
+        name: str,
+        served: Sequence[Served[Any, Any]],
+        *,
+        version: str,
+        shared: bool = False,
+    ) -> None:
         """
         See `Bus.serve`.
         """
-        await self._service.add(role, name, served, version=version)
+        await self._service.add(role, name, served, version=version, shared=shared)
 
     async def publish(self, subject: str, data: bytes) -> None:
         """
@@ -215,17 +223,31 @@ class NatsBus:
         await self._jetstream.delete_stream(stream)
 
     async def append(
-        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        expect_last: int | None = None,
+        ttl: float | None = None,
+        deadline: float = 5.0,
     ) -> int:
         """
         See `Bus.append`.
         """
-        if expect_last is None:
-            return await self._jetstream.append(subject, data, headers=None, expected=0, deadline=deadline)
-        headers = {"Nats-Expected-Last-Sequence": str(expect_last)}
+        headers: dict[str, str] = {}
+        if expect_last is not None:
+            headers["Nats-Expected-Last-Sequence"] = str(expect_last)
+        if ttl is not None:
+            headers["Nats-TTL"] = ttl_header(ttl)
         return await self._jetstream.append(
-            subject, data, headers=headers, expected=expect_last, deadline=deadline
+            subject, data, headers=headers or None, expected=expect_last or 0, deadline=deadline
         )
+
+    async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
+        """
+        See `Bus.newest`.
+        """
+        return await self._jetstream.newest(stream, subject, deadline=deadline)
 
     async def append_together(
         self, posts: Sequence[Post], *, expect_last: int, note: str = "", deadline: float = 5.0

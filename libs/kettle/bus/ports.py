@@ -94,6 +94,8 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: bool = False
     remake: bool = True
     """Make it again when the server lost it; false for a stream whose owner refills it from the log."""
+    objects: bool = False
+    """Keep the newest message of each subject, each as long as it is told to; when it is full, refuse new ones."""
 
 
 class BucketSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,8 +188,22 @@ class Bus(Protocol):
         """
         ...
 
-    async def serve(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
-        """Answer commands until the connection closes. A malformed request is refused with code `malformed`."""
+    async def serve(
+        self,
+        role: str,
+        name: str,
+        served: Sequence[Served[Any, Any]],
+        *,
+        version: str,
+        shared: bool = False,
+    ) -> None:
+        """
+        Answer commands until the connection closes. A malformed request is refused with code `malformed`.
+
+        `shared`: others of that name answer as well as we do, and each command goes to one of us. Without it a command
+        goes to everybody of that name, and the first answer counts: an owner that stands still must not get what his
+        successor could answer.
+        """
         ...
 
     async def publish(self, subject: str, data: bytes) -> None:
@@ -211,9 +227,23 @@ class Bus(Protocol):
         ...
 
     async def append(
-        self, subject: str, data: bytes, *, expect_last: int | None = None, deadline: float = 5.0
+        self,
+        subject: str,
+        data: bytes,
+        *,
+        expect_last: int | None = None,
+        ttl: float | None = None,
+        deadline: float = 5.0,
     ) -> int:
-        """Store a message in the stream of `subject`; returns its sequence. WrongSequenceError if not after `expect_last`."""
+        """
+        Store a message in the stream of `subject`; returns its sequence. WrongSequenceError if not after `expect_last`.
+
+        `ttl`: seconds that it lives, in a stream of objects.
+        """
+        ...
+
+    async def newest(self, stream: str, subject: str, *, deadline: float = 5.0) -> bytes | None:
+        """The newest message of a stream on one subject; None if there is none, or no such stream."""
         ...
 
     async def append_together(

@@ -21,8 +21,8 @@ from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, Str
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
 
 PULL_S: Final = 30.0
-PULL_BYTES: Final = 16 * 1024 * 1024
-"""What may be on its way to us, or wait here, of one reading: however large the messages are."""
+PULL_BYTES: Final = 8 * 1024 * 1024
+"""What one pull may bring, however large the messages are; two are under way at most."""
 HEARTBEAT_S: Final = 5.0
 SILENCE_S: Final = 2.5 * HEARTBEAT_S
 """Without a sign of life for so long, the consumer is taken for lost."""
@@ -33,7 +33,10 @@ ACK_WAIT_S: Final = 24 * 3600.0
 
 _HEARTBEAT: Final = "100"
 _EXPIRED: Final = "408"
-_FULL: Final = "Message Size Exceeds MaxBytes"
+_OVER: Final = ("Message Size Exceeds MaxBytes", "Batch Completed")
+"""How a server calls the end of a pull that has brought what it was to bring, under the status of all conflicts."""
+_UNSERVED: Final = "Nats-Pending-Messages"
+"""How many messages of a pull that has ended will not come."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -208,10 +211,16 @@ class Reader:
         return config | {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
 
     async def _pull(self) -> None:
-        self._wanted = self._source.batch
+        """
+        Ask for more while half of what was asked for is still to come: the stream need not wait for who reads it.
+        """
+        more = self._source.batch - self._wanted
+        if more < self._source.batch / 2 or self._doubtful:
+            return
+        self._wanted += more
         subject = f"{API}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
         most = max(PULL_BYTES, 2 * self._connection.client.max_payload)
-        request = pull_request(self._wanted, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
+        request = pull_request(more, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
         await self._connection.publish(subject, request, reply=self._inbox)
 
     async def _next(self) -> list[Delivery]:
@@ -219,14 +228,12 @@ class Reader:
             self._wake.clear()
             if self._buffer:
                 batch, self._buffer = self._buffer, []
-                if self._wanted <= 0 and not self._doubtful:
-                    await self._pull()
+                await self._pull()
                 return batch
             # What came in order before the doubt is good; else one who is always too slow would never get on.
             if self._doubtful and not self._arriving:
                 raise _DoubtError
-            if self._wanted <= 0 and not self._doubtful:
-                await self._pull()
+            await self._pull()
             try:
                 async with asyncio.timeout(SILENCE_S):
                     await self._wake.wait()
@@ -258,9 +265,9 @@ class Reader:
         self._wake.set()
 
     def _on_status(self, status: str, message: Msg) -> None:
-        full = (message.headers or {}).get("Description", "").startswith(_FULL)
-        if status == _EXPIRED or full:
-            self._wanted = 0
+        headers = message.headers or {}
+        if status == _EXPIRED or headers.get("Description", "").startswith(_OVER):
+            self._wanted -= int(headers.get(_UNSERVED, self._wanted))
         elif status != _HEARTBEAT:
             self._doubtful = True  # the consumer was deleted, or its server goes away
         self._wake.set()

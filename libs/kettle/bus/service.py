@@ -7,6 +7,7 @@ a place of their own (see `kettle.bus.chunks`), which is opened when there is a 
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -60,14 +61,17 @@ class Service:
         self._subjects = subjects
         self._around = around
         self._depot = Depot(lambda: connection.limit, limits)
+        self._alone = secrets.token_hex(8)
         self._places: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_hand = 0
         self._aside = 0
 
-    async def add(self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str) -> None:
+    async def add(
+        self, role: str, name: str, served: Sequence[Served[Any, Any]], *, version: str, shared: bool
+    ) -> None:
         """
-        Answer the endpoints of `role` that are meant for `name`, from when this returns.
+        Answer the endpoints of `role` that are meant for `name`, from when this returns; `shared`: see `Bus.serve`.
         """
         add_service = cast("Callable[..., Any]", micro.add_service)
         service = await add_service(
@@ -75,6 +79,7 @@ class Service:
             name=role,
             version=version,
             metadata={"name": name, "pool": self._subjects.pool},
+            queue_group="shared" if shared else self._alone,  # the server gives each group a copy
         )
         for one in served:
             await service.add_endpoint(

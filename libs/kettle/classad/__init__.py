@@ -22,7 +22,7 @@ from kettle.classad.match import matches, one_way, rank
 from kettle.classad.nodes import Node
 from kettle.classad.parser import parse
 from kettle.classad.reading import Form, form_of, read_ads, write_ads
-from kettle.classad.references import References, conjuncts, external_references, references
+from kettle.classad.references import References, conceals, conjuncts, external_references, references
 from kettle.classad.values import ERROR, UNDEFINED, AbsTime, Exceptional, List, RelTime, Value, is_true
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "RelTime",
     "Value",
     "apply_delta",
+    "conceals",
     "conjuncts",
     "delta",
     "evaluate",

@@ -18,6 +18,7 @@ from kettle.classad.nodes import (
     Conditional,
     Elvis,
     ListLiteral,
+    Literal,
     Logical,
     Node,
     Parentheses,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from kettle.classad.ad import ClassAd
 
 _MAGIC: Final = MAGIC | OTHER
+_HIDING: Final = frozenset({"eval", "unresolved"})
+"""Functions that look at attributes which are named in no reference."""
+_WHOLE: Final = OTHER | {"parent", "root", "toplevel"}
+"""Whole ads as values, among them the other one."""
 
 
 class References(msgspec.Struct, frozen=True):
@@ -64,6 +69,60 @@ def external_references(expression: Node, ad: ClassAd | None = None) -> frozense
 def trimmed(name: str) -> str:
     """An external reference without ``TARGET.``."""
     return name[7:] if name[:7].upper() == "TARGET." else name
+
+
+def hides(expression: Node) -> bool:
+    """Whether `expression` may ask something of the other ad that its references do not show."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and node.key in _HIDING:
+            return True
+        if isinstance(node, Reference):
+            if node.base is None and node.key in _WHOLE:
+                return True
+            if _is_side(node.base, OTHER):
+                continue
+        pending.extend(children(node))
+    return False
+
+
+def conceals(expression: Node) -> bool:
+    """
+    Whether `expression` may look at attributes of its own ad that its references do not show.
+
+    It evaluates text, or chooses from a whole ad: the names of what is asked for may be anything.
+    """
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        match node:
+            case Call() if node.key in _HIDING:
+                return True
+            case Reference() if _is_side(node.base, OWN | OTHER):
+                continue
+            case Reference() if node.base is not None or node.key in OWN | _WHOLE:
+                return True
+            case Subscript(index=index) if not (isinstance(index, Literal) and isinstance(index.value, int)):
+                return True
+            case _:
+                pending.extend(children(node))
+    return False
+
+
+def asks_own(expression: Node) -> bool:
+    """Whether `expression` asks for its own ad by name, as in ``MY.name``."""
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        if _is_side(node, OWN):
+            return True
+        pending.extend(children(node))
+    return False
+
+
+def _is_side(node: Node | None, names: frozenset[str]) -> bool:
+    return isinstance(node, Reference) and node.base is None and node.key in names
 
 
 class _Search:

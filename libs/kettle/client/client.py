@@ -14,6 +14,7 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusUnavailableError
 from kettle.client import published, watching
+from kettle.client.accountant import Accountant
 from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.feed import Feed
@@ -34,6 +35,7 @@ from kettle.wire.commands.schedd import (
     Acted,
     Action,
     AskAccess,
+    Edited,
     Explain,
     Explanation,
     JobEvents,
@@ -43,6 +45,7 @@ from kettle.wire.commands.schedd import (
     Select,
     Submit,
     Submitted,
+    Unmade,
 )
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.identity import user
@@ -97,6 +100,7 @@ class Client:
         self.waiting: Waiting | None = None
         """Told when a command takes longer than one notices, and why: for a person at a terminal."""
         self.hosts: Final = Hosts(bus, pool, patience=patience, waiting=lambda: self.waiting)
+        self.accountant: Final = Accountant(bus, pool, patience=patience, waiting=lambda: self.waiting)
 
     @classmethod
     @asynccontextmanager
@@ -204,6 +208,11 @@ class Client:
         """
         return await self.act("remove", select, reason)
 
+    async def edit(self, cluster: int, attributes: Ad) -> Edited:
+        """Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle."""
+        edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)
+        return await self._ask_schedd(schedd.EDIT, edit)
+
     async def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> RunningNow:
         """
         Run an idle job in the place of running jobs of yours, which go back into the queue.
@@ -237,6 +246,11 @@ class Client:
                 raise
         ids = [id_of(ad) for ad in await self._query(select, ("ClusterId", "ProcId"), limit)]
         return await self._in_parts(ids, select.constraint, projection)
+
+    async def unmade(self, select: Select) -> list[Unmade]:
+        """How far those clusters of a selection are whose jobs come into the queue little by little."""
+        query = QueryJobs(select=select, projection=["ClusterId"], limit=1)
+        return (await self._ask_schedd(schedd.QUERY_JOBS, query)).unmade
 
     async def _query(self, select: Select, projection: Sequence[str], limit: int) -> list[Ad]:
         request = QueryJobs(
@@ -362,10 +376,16 @@ class Client:
         """
         What the parts of the pool say of themselves; the type is `Machine`, `Scheduler`, `Submitter`, ...
         """
+        ads: list[Ad] = []
         request = QueryAds(type=ad_type, constraint=constraint, projection=list(projection))
-        return (
-            await ask(self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience)
-        ).ads
+        while True:
+            page = await ask(
+                self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience
+            )
+            ads += page.ads
+            if page.rest is None:
+                return ads
+            request = msgspec.structs.replace(request, after=page.rest)
 
     async def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
         """

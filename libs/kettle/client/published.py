@@ -60,7 +60,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         if self.cluster is None:
             return True
         noun, _, name = event.stream.partition("/")
-        if noun == "cluster":
+        if noun in {"cluster", "factory"}:
             return name == str(self.cluster)
         if noun != "job":
             return False

@@ -19,7 +19,7 @@ from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.accounting import OwnerUsage
-from kettle.wire.commands.schedd import Acted, RunningNow, Select, Submitted
+from kettle.wire.commands.schedd import Acted, Edited, RunningNow, Select, Submitted
 from kettle.wire.jobs import JobId
 
 if TYPE_CHECKING:
@@ -117,6 +117,12 @@ class SyncClient:
         See `Client.release`.
         """
         return self._run(self._connected.release(select, reason))
+
+    def edit(self, cluster: int, attributes: Ad) -> Edited:
+        """
+        See `Client.edit`.
+        """
+        return self._run(self._connected.edit(cluster, attributes))
 
     def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> RunningNow:
         """

@@ -13,8 +13,8 @@ from kettle.client.feed import Feed, Tail
 from kettle.client.progress import JobState, Progress, after, folded, id_of, state_of
 from kettle.wire import events
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import JobEvents, RecordedEvent, Select
-from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved
+from kettle.wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
+from kettle.wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -54,6 +54,12 @@ class Pool(Protocol):
     async def queued(self, select: Select, projection: Sequence[str]) -> list[Ad]:
         """
         Ads of jobs that are in the queue.
+        """
+        ...
+
+    async def unmade(self, select: Select) -> list[Unmade]:
+        """
+        Clusters of which jobs are still to be made.
         """
         ...
 
@@ -115,7 +121,7 @@ def _no_member(job: JobId, size: int) -> CommandRefusedError:
 
 async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
     """
-    All events of a job, those of the past and then each as it is recorded, until the job has ended.
+    All events of a job, those of the past and then each as it is recorded, until the job has ended or never will begin.
     """
     shard = (await pool.recorded(job)).shard
     seen: dict[str, int] = {f"cluster/{job.cluster}": 0, f"job/{job}": 0}
@@ -124,10 +130,12 @@ async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
         while True:
             live = not look
             if look:
-                found = [decoded(event) for event in (await pool.recorded(job)).events]
+                recorded = await pool.recorded(job)
+                found, ended = [decoded(event) for event in recorded.events], recorded.never_made
                 look = False
             else:
                 frame, look = await tail.next(_QUIET_S)
+                ended = frame is not None and _given_up(frame, job)
                 found = _of_streams(frame, seen) if frame is not None and not look else []
             for event in found:
                 if event.version <= seen[event.stream]:
@@ -137,8 +145,17 @@ async def follow(pool: Pool, job: JobId) -> AsyncGenerator[JobEvent, None]:
                     break
                 seen[event.stream] = event.version
                 yield event
-                if isinstance(event.event, JobCompleted | JobRemoved):
-                    return
+                ended = ended or isinstance(event.event, JobCompleted | JobRemoved)
+            if ended:
+                return
+
+
+def _given_up(frame: Frame, job: JobId) -> bool:
+    """
+    Whether it says that a job will never come into the queue.
+    """
+    decided = [events.decode(one.data) for one in frame.entries if one.stream == f"factory/{job.cluster}"]
+    return any(isinstance(event, FactoryClosed) and event.first <= job.proc for event in decided)
 
 
 def _of_streams(frame: Frame, streams: dict[str, int]) -> list[JobEvent]:
@@ -180,7 +197,20 @@ async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -
         kind, _, name = entry.stream.partition("/")
         if kind == "job" and (state := progress.jobs.get(job := JobId.parse(name))) is not None:
             changed = progress.put(job, after(state, events.decode(entry.data))) or changed
+        elif kind == "factory":
+            changed = _cut(progress, events.decode(entry.data)) or changed
     return changed
+
+
+def _cut(progress: Progress, event: Event) -> bool:
+    """
+    Jobs that will never be made count as removed.
+    """
+    if not isinstance(event, FactoryClosed):
+        return False
+    procs = range(event.first, event.first + event.count)
+    changed = [progress.put(JobId(event.cluster, proc), JobState("removed")) for proc in procs]
+    return any(changed)
 
 
 async def _population(pool: Pool, select: Select) -> tuple[set[JobId], str]:
@@ -230,6 +260,10 @@ async def _look(pool: Pool, select: Select, progress: Progress) -> bool:
     ads = await pool.queued(_named(select, missing), _SHOWN)
     missing -= {id_of(ad) for ad in ads}
     if missing:
+        clusters = Select(clusters=sorted({job.cluster for job in missing}))
+        made = {one.cluster: range(one.made, one.total) for one in await pool.unmade(clusters)}
+        missing = {job for job in missing if job.proc not in made.get(job.cluster, ())}
+    if missing:
         gone = await pool.ended(_named(select, missing), progress.total)
         missing -= {id_of(ad) for ad in gone}
         ads = [*ads, *gone]
@@ -261,4 +295,6 @@ def _named(select: Select, jobs: set[JobId]) -> Select:
 async def _from_log(pool: Pool, job: JobId, gate: asyncio.Semaphore) -> JobState:
     async with gate:
         recorded = await pool.recorded(job)
+    if recorded.never_made:
+        return JobState("removed")
     return folded(events.decode(event.data) for event in recorded.events if event.stream == f"job/{job}")

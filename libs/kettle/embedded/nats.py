@@ -18,6 +18,8 @@ from signal import Signals
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
+
 from kettle.embedded import keys
 from kettle.embedded.account import NATS_UID, seen_by, server_account
 from kettle.embedded.binaries import nats_server
@@ -34,7 +36,14 @@ _STORE_FAILED: Final = re.compile(rb"JetStream failed to store a msg on stream .
 _ANSWER_S: Final = 0.5
 """For an answer of JetStream in a cluster: one that has no leader yet leaves the question unanswered."""
 _STOP: Final = Stop(((Signals.SIGTERM, 10.0),))
-_PROBE: Final = Permissions(publish=("$JS.API.INFO",), subscribe=("_PROBE.>",))
+_INFO: Final = "$JS.API.INFO"
+_PROBE: Final = Permissions(publish=(_INFO,), subscribe=("_PROBE.>",))
+
+
+class _Info(msgspec.Struct):
+    """What JetStream says of itself; an error, for example, as long as a cluster has no leader."""
+
+    error: dict[str, str | int] | None = None
 
 
 class EmbeddedNats:
@@ -219,9 +228,7 @@ class EmbeddedNats:
         """
         Whether JetStream answers; that the port is open says little.
         """
-        from nats.aio.client import Client
-        from nats.errors import Error
-        from nats.js import JetStreamContext
+        from kettle.bus.driver import Client, errors  # only who starts a server needs it
 
         if not listens(self._port):
             return False  # cheaper to find out than by a client
@@ -235,12 +242,12 @@ class EmbeddedNats:
                 connect_timeout=int(START_S),
                 error_cb=_quiet,
             )
-            await JetStreamContext(client, timeout=_ANSWER_S if self._member else START_S).account_info()
-        except (OSError, Error):
+            answer = await client.request(_INFO, timeout=_ANSWER_S if self._member else START_S)
+            return not msgspec.json.decode(answer.data, type=_Info).error
+        except (OSError, errors.Error):
             return False
         finally:
             await client.close()
-        return True
 
     def _choose_port(self) -> int:
         if self._fixed_port or self._port:

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_payload: str = "8MB"
     max_memory: str = "256MB"
-    max_file: str = "8GB"
+    max_file: str = "12GB"
     max_connections: int = 4096
     write_deadline: str = "10s"
 

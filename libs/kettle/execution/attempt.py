@@ -2,7 +2,7 @@
 What a startd tells a starter, what a starter leaves behind for it, and how both call it.
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,6 +11,7 @@ from kettle.execution.containers.policy import ContainerPolicy
 from kettle.transfer.plugin import Plugin
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import ClaimKey
+from kettle.wire.events.job import Transfer
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import key as safe
 from kettle.wire.work import Report, ReportKey
@@ -74,6 +75,36 @@ class Input(msgspec.Struct, frozen=True):
     """An earlier run of the job left it."""
 
 
+class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the programs of a job may ask of their submit side.
+    """
+
+    files: bool = False
+    """The files of the job's owner."""
+    updates: bool = False
+    """The job's ad and its log."""
+    delayed: tuple[str, ...] = ()
+    """Patterns of the names of attributes that are set without hurry."""
+
+
+class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Programs of the machine's owner that are run around a job, each as a list of words; an empty one is not run.
+    """
+
+    prepare_job_before_transfer: list[str] = []
+    """Before its URLs are fetched: prints what is to be different in the job's ad; fails: the job is held."""
+    prepare_job: list[str] = []
+    """The same when its input files are there."""
+    update_job_info: list[str] = []
+    """With each measurement of the job."""
+    job_exit: list[str] = []
+    """When the job has ended, before its results are sent; its word is `exit`, `hold`, `remove` or `evict`."""
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    """Seconds that one may take before it is killed; of those that prepare a job, the job then runs elsewhere."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
     All that a starter needs to know; it asks nobody.
@@ -83,6 +114,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     job: JobId
     attempt: int
     schedd: str
+    shadow: str = ""
+    """Who looks after the attempt on the submit side."""
     execute: str
     """Directory in which sandboxes are."""
     state: str
@@ -101,6 +134,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     inputs: list[Input]
     received: int
     """Bytes that came from the submit side."""
+    fetched: Transfer | None = None
+    """When those came that did not come with the order to start; None: there are none."""
     began: float
     """When the attempt was activated, on `boottime`."""
     deadline: float
@@ -124,7 +159,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What moves files by URL here."""
     plugin_lifetime: float = 72_000.0
     """Seconds that one plugin may take for all its files."""
+    url_cache_mib: int = 0
+    """The most that is kept of what was fetched by URL; 0: nothing."""
     trace: str = ""
+    chirp: ChirpPolicy = ChirpPolicy()
+    hooks: JobHooks | None = None
+    """None: nothing is run around this job."""
 
     @property
     def id(self) -> AttemptId:

@@ -129,23 +129,23 @@ class Cgroup:
 def _write(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(fd, text.encode("ascii"))
+        os.write(fd, text.encode())
     finally:
         os.close(fd)
 
 
 def _table(path: str) -> dict[str, int]:
     try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123 - hot
+        with open(path, "rb") as file:  # noqa: PTH123 - hot, and a codec would be loaded in each starter anew
             pairs = (line.split() for line in file)
-            return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+            return {pair[0].decode(): int(pair[1]) for pair in pairs if len(pair) == 2}
     except OSError:
         return {}
 
 
 def _number(path: str) -> int:
     try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123 - hot
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
             return int(file.read())
     except OSError:
         return 0

@@ -8,6 +8,7 @@ from typing import Final
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
+from kettle.execution.programs import INSIDE, directory
 from kettle.execution.quoting import split_environment_v1, split_environment_v2_raw
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -29,17 +30,20 @@ _MARK: Final = "_KETTLE_ANCESTOR_"
 """Variables by which a master knows the processes of its pool, jobs included."""
 
 
-def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, str]) -> dict[str, str]:
+def job_environment(
+    spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, str], *, contained: bool = False
+) -> dict[str, str]:
     """
     The whole environment; `ours` is that of this process, of which only the pool's mark is passed on.
 
     Raises:
         QuotingError: the job's own part is not well formed.
     """
+    helpers = f"{sandbox}/{INSIDE}" if contained else directory(spec.execute)
     iwd = sandbox if job.transfers else job.text("Iwd") or "/"
     scratch = {"_CONDOR_SCRATCH_DIR": sandbox, "_CONDOR_JOB_IWD": iwd}
     return {
-        "PATH": PATH,
+        "PATH": f"{PATH}:{helpers}",
         "HOME": spec.home or sandbox,  # an account that exists only for its slot has no other
         **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), sandbox),
         **dict.fromkeys(_THREADS, str(spec.cpus)),
@@ -51,6 +55,8 @@ def job_environment(spec: JobSpec, job: JobAd, sandbox: str, ours: Mapping[str, 
         "_CONDOR_JOB_AD": f"{sandbox}/.job.ad",
         "_CONDOR_MACHINE_AD": f"{sandbox}/.machine.ad",
         "_CONDOR_JOB_PIDS": "",
+        "_CONDOR_CHIRP_CONFIG": f"{sandbox}/.chirp.config",
+        "_CONDOR_BIN": helpers,
         **{f"_CONDOR_Assigned{tag}": ",".join(ids) for tag, ids in spec.devices.items() if ids},
         **{name: value for name, value in ours.items() if name.startswith(_MARK)},
     }

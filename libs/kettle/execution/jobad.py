@@ -4,11 +4,13 @@ What a starter reads in a job's ad: literals only, since it carries no evaluator
 
 import posixpath
 import signal
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kettle.transfer.manifest import Remaps, is_url, items, remaps
 from kettle.wire.ads import Ad, Expr, Scalar
+
+if TYPE_CHECKING:
+    from kettle.transfer.exclude import Exclusions
 
 NULL_DEVICE: Final = "/dev/null"
 JOB_REMOVED: Final = 1023
@@ -24,13 +26,31 @@ class JobAd:
     """
 
     def __init__(self, ad: Ad) -> None:
-        self._values: Mapping[str, Scalar] = {name.lower(): value for name, value in ad.items()}
+        self.whole: Ad = dict(ad)
+        """As it is now."""
+        self._values = {name.lower(): value for name, value in ad.items()}
+        self._excluded: Exclusions | None = None
+
+    def change(self, changes: Ad) -> None:
+        """
+        Set attributes, under the names that the ad has for them already.
+        """
+        names = {name.lower(): name for name in self.whole}
+        for name, value in changes.items():
+            self.whole[names.setdefault(name.lower(), name)] = value
+            self._values[name.lower()] = value
 
     def given(self, name: str) -> bool:
         """
         Whether there is such an attribute.
         """
         return name.lower() in self._values
+
+    def value(self, name: str) -> Scalar | None:
+        """
+        Whatever the attribute is; None if there is no such attribute.
+        """
+        return self._values.get(name.lower())
 
     def text(self, name: str) -> str | None:
         """
@@ -121,6 +141,16 @@ class JobAd:
         """
         return remaps(self.text("TransferOutputRemaps") or "")
 
+    def excludes(self, name: str) -> bool:
+        """
+        Whether a result that nobody has listed by its own name stays behind.  Raises ManifestError.
+        """
+        if self._excluded is None and (patterns := self.text("TransferExclude")):
+            from kettle.transfer.exclude import exclusions  # rarely needed, and a starter pays for every page
+
+            self._excluded = exclusions(patterns)
+        return self._excluded is not None and self._excluded.covers(name)
+
     @property
     def command(self) -> str:
         """
@@ -184,10 +214,13 @@ def long_form(ad: Ad) -> str:
     way, and what reads these files reads lines.
     """
     names = sorted(ad, key=str.lower)
-    return "".join(f"{name} = {_old(ad[name])}\n" for name in names)
+    return "".join(f"{name} = {old_form(ad[name])}\n" for name in names)
 
 
-def _old(value: Scalar) -> str:
+def old_form(value: Scalar) -> str:
+    """
+    A value in old syntax.
+    """
     match value:
         case bool():
             return "true" if value else "false"

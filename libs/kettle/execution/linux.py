@@ -24,6 +24,16 @@ def become_subreaper() -> None:
     _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def forget_peak() -> None:
+    """
+    Have our high-water mark of resident memory begin anew at what we have now: a process that we spawn begins with it.
+
+    Where the kernel cannot do that, what such a process has used is told as no less than we ever had.
+    """
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
 def boottime() -> float:
     """
     Seconds since the machine booted, sleep included: the clock on which leases are counted.

@@ -19,6 +19,7 @@ import msgspec
 
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Mark, Sandbox, acting_as
+from kettle.transfer.checkpoints import url as url_of
 from kettle.transfer.manifest import leaves, placed
 from kettle.transfer.plugin import Move
 from kettle.wire.work import OutputFile
@@ -61,10 +62,13 @@ class Purpose(Enum):
     CHECKPOINT = "what its next run, here or elsewhere, goes on from"
 
 
-def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | Purpose = 0) -> Results:
+def collect(
+    sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int | Purpose = 0, place: str = ""
+) -> Results:
     """
     Find the results; `before` is the sandbox's catalogue from before the job started, `code` how it ended: its exit code,
-    or the negative of the signal that killed it; or what for they are wanted if it has not ended.
+    or the negative of the signal that killed it; or what for they are wanted if it has not ended.  `place`: the URL below
+    which a checkpoint goes, but for the streams.
 
     Everything is opened with the job's own rights.  No process of the job may be left.
 
@@ -80,14 +84,17 @@ def collect(sandbox: Sandbox, job: JobAd, before: dict[str, Mark], *, code: int 
     with acting_as(sandbox.account):
         for path, name in _wanted(sandbox, job, before, missing, code):
             bounds.count(name)
-            url = None if isinstance(code, Purpose) or name in {STDOUT, STDERR} else job.sent_to(remaps, name)
+            url = None
+            if name not in {STDOUT, STDERR}:
+                away = url_of(place, name) if place else None
+                url = away if isinstance(code, Purpose) else job.sent_to(remaps, name)
             if url is not None:
                 if _speakable(path) and os.path.isfile(path):  # noqa: PTH113
                     uploads.append(Move(url, path))
                 else:
                     missing.append(_spelled(name))
                 continue
-            file = _take(sandbox, path, name, room) if _speakable(name) else None
+            file = take(sandbox, path, name, room) if _speakable(name) else None
             if file is None:
                 missing.append(_spelled(name))
             else:
@@ -148,7 +155,11 @@ def _wanted(
     listed = job.items("TransferOutput") if chosen is None else chosen
     if listed is None:
         skipped = OURS | ({job.command} if job.transfers_executable else set[str]())
-        changed = (name for name, mark in sandbox.files() if before.get(name) != mark and name not in skipped)
+        changed = (
+            name
+            for name, mark in sandbox.files()
+            if before.get(name) != mark and name not in skipped and not job.excludes(name)
+        )
         few = sorted(islice(changed, MOST_FILES + 1))  # one more is too many, and more need not be looked at
         yield from ((f"{sandbox.path}/{name}", name) for name in few)
         return
@@ -170,7 +181,8 @@ def _listed(
         if leaves(item):  # the submit side has refused it; whoever asked us did not ask there
             absent.append(item)
         elif os.path.isdir(path):  # noqa: PTH112
-            yield from _tree(path.rstrip("/"), "" if item.endswith("/") and not checkpoint else name)
+            below = _tree(path.rstrip("/"), "" if item.endswith("/") and not checkpoint else name)
+            yield from (each for each in below if checkpoint or not job.excludes(each[1]))
         elif os.path.exists(path):  # noqa: PTH110
             yield path, name
         else:
@@ -196,7 +208,7 @@ def _tree(path: str, prefix: str) -> Iterator[tuple[str, str]]:
                 yield posixpath.join(path, inner), posixpath.normpath(posixpath.join(prefix, inner))
 
 
-def _take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
+def take(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
     """
     One result: its bytes if there is room, else a plain file of that name in the sandbox; None if there is no such file.
     """

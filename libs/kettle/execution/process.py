@@ -110,14 +110,17 @@ def _actions(program: Program, undo: ExitStack) -> list[tuple[Any, ...]]:
             (os.POSIX_SPAWN_DUP2, 0, 2),
         ]
     else:
-        streams = program.streams or _open_streams(program, undo)
+        streams = program.streams or open_streams(program, undo)
         first = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
     return [*first, *((os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(program.descriptors, 3))]
 
 
-def _open_streams(program: Program, undo: ExitStack) -> list[int]:
+def open_streams(program: Program, undo: ExitStack) -> list[int]:
     """
-    Standard input, output and error, opened with the rights of the job.
+    Standard input, output and error, opened with the rights of the job until `undo`.
+
+    Raises:
+        LaunchError: one of them cannot be opened.
     """
     create = os.O_WRONLY | os.O_CREAT | os.O_APPEND  # both may be one file
     if not program.appends:

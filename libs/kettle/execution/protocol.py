@@ -8,11 +8,12 @@ connect to its successor at `SOCKET` in its state directory, and say hello again
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.wire.commands import questions
 from kettle.wire.work import Report
 
 SOCKET: Final = "startd.sock"
@@ -24,7 +25,7 @@ _READ_BYTES: Final = 256 * 1024
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """
-    Run this; said once, first, to a new starter.
+    Run this; said once, first, to a new starter or to one that rests.
     """
 
     spec: JobSpec
@@ -91,6 +92,36 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
     reason: str = ""
 
 
+class Question(msgspec.Struct, frozen=True, tag="question"):
+    """
+    The starter, or a program of the job, asks this of the submit side, where `shadow` answers.
+
+    Said again with its number while it waits, it is asked once.
+    """
+
+    number: int
+    shadow: str
+    asks: questions.Question
+
+
+class Unanswered(msgspec.Struct, frozen=True, tag="unanswered"):
+    """
+    Why the shadow has not answered: it is not there; not now, but later perhaps; or no, whenever it is asked.
+    """
+
+    why: Literal["offline", "later", "refused"]
+    reason: str = ""
+
+
+class Reply(msgspec.Struct, frozen=True, tag="reply"):
+    """
+    What the submit side has answered to the question of this number.
+    """
+
+    number: int
+    answer: questions.Answer | Unanswered
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """
     A starter is there; `report` repeats what a former startd may not have passed on.
@@ -119,10 +150,12 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     """
 
     report: StoredReport
+    rests: bool = False
+    """The starter waits for another job, as long as nobody hangs up."""
 
 
-ToStarter = Run | Renew | End | Suspend | Continue | Saved | Asked
-ToStartd = Hello | Said | Over | Answer
+ToStarter = Run | Renew | End | Suspend | Continue | Saved | Asked | Reply
+ToStartd = Hello | Said | Over | Answer | Question
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 decode_to_starter: Final = msgspec.msgpack.Decoder(ToStarter).decode
@@ -155,8 +188,11 @@ class Frames:
             end = _LENGTH.size + length
             if len(self._buffer) < end:
                 return
-            yield bytes(self._buffer[_LENGTH.size : end])
-            del self._buffer[:end]
+            body = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[
+                :end
+            ]  # before it is given away: who takes one and no more finds the next one later
+            yield body
 
 
 def receive(sock: socket.socket) -> bytes | None:

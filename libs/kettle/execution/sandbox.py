@@ -13,6 +13,7 @@ import stat
 from collections.abc import Generator, Iterator
 from typing import Final
 
+from kettle.execution import programs
 from kettle.execution.attempt import Account, Input
 
 SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
@@ -56,9 +57,7 @@ class Sandbox:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(directory, 0o755)  # noqa: PTH102
                     self._own(directory)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108 - of two files with one name the last one wins
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = _new(path, 0o600)  # of two files with one name the last one wins
         try:
             if file.data is not None:
                 _write_all(fd, file.data)
@@ -73,8 +72,10 @@ class Sandbox:
     def write(self, name: str, text: str) -> None:
         """
         Put a file of ours in: readable by the job, not counted among its files.
+
+        The job's own plugins may have run before: whatever they have put under its name goes, and is not written to.
         """
-        fd = os.open(f"{self.path}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = _new(f"{self.path}/{name}", 0o644)
         try:
             _write_all(fd, text.encode())
         finally:
@@ -151,6 +152,7 @@ def release_execute(execute: str) -> None:
 
     Whoever leaves last does it: the startd, or after a master's sudden death the zygote or a starter.
     """
+    programs.remove(execute)
     if posixpath.dirname(execute) == SYSTEM_EXECUTE:
         with contextlib.suppress(OSError):
             for directory in (execute, SYSTEM_EXECUTE, posixpath.dirname(SYSTEM_EXECUTE)):
@@ -170,17 +172,17 @@ def remove_tree(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        _raze(path)
+        raze(path)
 
 
-def _raze(path: str) -> None:
+def raze(path: str, *, where: int | None = None) -> None:
     """
-    Remove a tree of any depth and any modes.
+    Remove a tree of any depth and any modes, by its path or by its name in an open directory; raises OSError.
 
     A directory inside a directory is moved up to the top before its turn comes: then no path becomes too long, and
     neither the stack nor the number of open descriptors grows with what a job has built.
     """
-    top = _enter(path, None)
+    top = _enter(path, where)
     prefix, moved = f".{os.urandom(8).hex()}.", 0  # no name that the job could have taken
     try:
         while directories := _empty(top):
@@ -198,7 +200,7 @@ def _raze(path: str) -> None:
                 os.rmdir(name, dir_fd=top)
     finally:
         os.close(top)
-    os.rmdir(path)  # noqa: PTH106
+    os.rmdir(path, dir_fd=where)
 
 
 def _enter(name: str, where: int | None) -> int:
@@ -242,6 +244,15 @@ def _walk(path: str) -> Iterator[os.stat_result]:
                     yield entry.stat(follow_symlinks=False)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
+
+
+def _new(path: str, mode: int) -> int:
+    """
+    A new file in the place of whatever had its name, for writing.  Raises OSError, also if somebody else is faster.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - strings, as above
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
 def _write_all(fd: int, data: bytes) -> None:

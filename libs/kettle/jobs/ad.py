@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final, assert_never, cast
 
 from kettle.jobs.codes import counted
+from kettle.jobs.measures import measures
 from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events.cluster import ClusterSubmitted
 from kettle.wire.events.job import (
@@ -27,6 +28,7 @@ from kettle.wire.events.job import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
     Usage,
 )
@@ -48,6 +50,9 @@ class Status(IntEnum):
 
 _ALWAYS: Final[Mapping[str, Scalar]] = {
     "MyType": "Job",
+    "CommittedSlotTime": 0,
+    "CommittedSuspensionTime": 0,
+    "CommittedTime": 0,
     "CompletionDate": 0,
     "CumulativeRemoteSysCpu": 0.0,
     "CumulativeRemoteUserCpu": 0.0,
@@ -83,16 +88,19 @@ _UNLESS_SAID: Final[Mapping[str, Scalar]] = {
 JOB_REMOVED: Final = 1023
 """VacateReasonCode of an attempt that was ended because its job was removed."""
 
+_LEASE_OVER: Final = 1008
+"""That of an attempt whose machine was not heard of before its lease was over."""
+
 _RUN: Final = ("RemoteHost", "PublicClaimId")
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
-    "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCurrentStartDate",
-    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobStatus",
+    "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
+    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumHoldsByReason", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
-    "TransferOutFinished", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
+    "NumHoldsByReason", "NumChirpUpdates", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
+    "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
 
@@ -106,8 +114,13 @@ _REFUSED: Final = frozenset(
     name.lower()
     for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate", "Managed")
 )
+KEPT: Final = _REFUSED
+"""In lower case, the attributes that only the queue sets."""
 LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED, "DeferralTime"))
-"""The attributes that `apply` may set, change or take away; it leaves all others as they were submitted."""
+"""
+The attributes that `apply` may set, change or take away; it leaves all others as they were submitted, unless the job
+itself has set some: then NumChirpUpdates says so.
+"""
 _SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, *_DEFERRAL, "User")}
 
 
@@ -226,6 +239,9 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _vacated(ad, event, at_us)
         case JobCompleted():
             _completed(ad, event, at_us)
+        case JobTold(attributes=attributes):
+            ad.update(attributes)
+            _add(ad, "NumChirpUpdates", int(bool(attributes)))
         case _:
             _acted(ad, event, now)
 
@@ -281,6 +297,7 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
         {
             "CurrentHosts": 1,
             "JobCurrentStartDate": now,
+            "LastJobLeaseRenewal": now,
             "LastMatchTime": now,
             "PublicClaimId": event.claim,
             "RemoteHost": event.slot,
@@ -321,6 +338,7 @@ def _reached(ad: Ad, now: int, *, again: bool) -> None:
 
 def _checkpointed(ad: Ad, event: JobCheckpointed, now: int) -> None:
     """As in HTCondor the first checkpoint has the number 0, and the time allowed for execution begins anew."""
+    _commit(ad, int(event.at) or now)
     _add(ad, "NumCkpts", 1)
     ad["CheckpointNumber"] = int(_number(ad, "NumCkpts")) - 1
     ad["LastCkptTime"] = int(event.at) or now
@@ -335,6 +353,9 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
     now, status = at_us // 1_000_000, ad["JobStatus"]
     if event.exited:
         exited(ad, event.exit_code, event.exit_signal)
+        _commit(ad, now)
+    if event.code != _LEASE_OVER:
+        ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
     reason: Ad = {
         "VacateReason": event.reason,
@@ -359,12 +380,32 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
 def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     now = at_us // 1_000_000
     exited(ad, event.exit_code, event.exit_signal)
+    if event.exit_signal is not None:
+        ad["JobCoreDumped"] = event.dumped
+    if event.core:
+        ad["CoreFile"] = event.core
+    _commit(ad, now)
+    ad["LastJobLeaseRenewal"] = now
     _ended(ad, event.usage, at_us)
     if ad["JobStatus"] == Status.REMOVED:
         return  # it ended while it was being removed: removed is what its owner asked for
     _no_longer_held(ad)
     _become(ad, Status.COMPLETED, now)
     ad["CompletionDate"] = now
+
+
+def _commit(ad: Ad, until: int) -> None:
+    """
+    What the attempt has done up to a time is not lost any more: it was saved then, or the program has run to its end.
+
+    Counted from the beginning of the attempt, or from what was saved last.
+    """
+    time = max(0, until - int(max(_number(ad, "ShadowBday"), _number(ad, "LastCkptTime"))))
+    cpus = ad.get("RequestCpus")
+    _add(ad, "CommittedTime", time)
+    _add(ad, "CommittedSlotTime", time * (cpus if isinstance(cpus, int | float) else 1))
+    _add(ad, "CommittedSuspensionTime", int(_number(ad, "UncommittedSuspensionTime")))
+    ad.pop("UncommittedSuspensionTime", None)
 
 
 def exited(ad: Ad, code: int | None, signal: int | None) -> None:
@@ -379,14 +420,6 @@ def exited(ad: Ad, code: int | None, signal: int | None) -> None:
         ad["ExitCode"] = ad["ExitStatus"] = code or 0
         ad.pop("ExitSignal", None)
     _add(ad, "NumJobCompletions", 1)
-
-
-def in_use(usage: Usage) -> Ad:
-    """
-    What a live attempt uses, as its worker has last measured it: shown over the ad while the attempt lives.
-    """
-    ad: Ad = {"RemoteUserCpu": usage.user_cpu, "RemoteSysCpu": usage.system_cpu}
-    return ad | _measures(usage)
 
 
 def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
@@ -413,31 +446,22 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
         if (value := ad.pop(name, None)) is not None:
             ad[last] = value
     ad.pop("JobPid", None)
+    ad.pop("UncommittedSuspensionTime", None)
     _no_longer_silent(ad)
     _measured(ad, usage)
 
 
-def _measures(usage: Usage) -> Ad:
-    ad: Ad = {}
-    if usage.wall:
-        ad["CpusUsage"] = (usage.user_cpu + usage.system_cpu) / usage.wall
-    if usage.memory_kib:
-        ad["ResidentSetSize"] = usage.memory_kib
-        ad["MemoryUsage"] = (usage.memory_kib + 1023) // 1024
-    if usage.disk_kib:
-        ad["DiskUsage"] = usage.disk_kib
-    return ad
-
-
 def _measured(ad: Ad, usage: Usage) -> None:
-    ad.update(_measures(usage))
+    ad.update(measures(usage))
     _add(ad, "BytesSent", float(usage.sent))
     _add(ad, "BytesRecvd", float(usage.received))
 
 
 def _become(ad: Ad, status: Status, now: int) -> None:
     if ad["JobStatus"] == Status.SUSPENDED:
-        _add(ad, "CumulativeSuspensionTime", now - int(_number(ad, "LastSuspensionTime")))
+        stood = now - int(_number(ad, "LastSuspensionTime"))
+        for name in ("CumulativeSuspensionTime", "UncommittedSuspensionTime"):
+            _add(ad, name, stood)
         ad["LastSuspensionTime"] = 0
     ad["LastJobStatus"] = ad["JobStatus"]
     ad["JobStatus"] = int(status)

@@ -16,7 +16,17 @@ import msgspec
 
 from kettle.jobs.ad import Status, apply, ended, job_ads
 from kettle.wire.ads.types import Ad
-from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobEvent, JobVacated, Usage, decode
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    FactoryClosed,
+    FactoryMaterialized,
+    JobCompleted,
+    JobEvent,
+    JobVacated,
+    Usage,
+    decode,
+)
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 
@@ -112,8 +122,12 @@ class Changes(msgspec.Struct):
     departed: list[Departed] = []
     left: dict[int, Submission] = {}
     """The clusters of which they were."""
+    made: dict[int, range] = {}
+    """By cluster, the jobs that have come into the queue since the submission (late materialisation)."""
+    cut: dict[int, int] = {}
+    """Clusters of which no more jobs will come, and of how many jobs they were."""
     fresh: set[JobId] = set()
-    """Those of them that were submitted in the same frames: nothing was stored of them."""
+    """Those that have left and came in the same frames: nothing was stored of them."""
     spent: dict[str, Spent] = {}
     """By owner."""
     depth: dict[tuple[str, int], Depth] = {}
@@ -149,6 +163,8 @@ class Past:
         self._schedd = schedd
         self._clusters = dict(clusters or {})
         self._live: dict[int, int] = {}
+        self._made: dict[int, range] = {}
+        """Jobs that were seen to come into the queue after the submission."""
         self._ads: dict[JobId, Ad] = {} if present is None else present
         self._ids: dict[str, JobId] = {}
         self._stored = dict(jobs or {})
@@ -175,8 +191,15 @@ class Past:
                     self._clusters[event.cluster] = submission
                     self._live[event.cluster] = len(event.rows)
                     self.changes.submitted[event.cluster] = submission
-                    self._depth.setdefault(event.owner, Depth()).idle += len(event.rows)
+                    self._depth.setdefault(event.owner, Depth()).idle += 0 if event.late else len(event.rows)
                     moved.add(event.owner)
+                case FactoryMaterialized(owner=owner, count=count):
+                    self._materialized(event)
+                    self._depth.setdefault(owner, Depth()).idle += count
+                    moved.add(owner)
+                case FactoryClosed(cluster=cluster, first=first, count=count):
+                    self.changes.cut[cluster] = first + count
+                    self._fewer(cluster, count)
                 case _ if entry.stream.startswith("job/"):
                     moved.add(self._job(frame, entry, cast("JobEvent", event)))
                 case _:
@@ -188,6 +211,12 @@ class Past:
                 key, None
             )  # to the end: what was recorded last counts, whatever the clock said
             self.changes.depth[key] = copy(self._depth[owner])
+
+    def _materialized(self, event: FactoryMaterialized) -> None:
+        """They are made in their order, so what is made in some frames is one range."""
+        for made in (self._made, self.changes.made):
+            first = made[event.cluster].start if event.cluster in made else event.first
+            made[event.cluster] = range(first, event.first + event.count)
 
     def _job(self, frame: Frame, entry: Entry, event: JobEvent) -> str:
         """Apply an event of a job; its owner."""
@@ -225,7 +254,9 @@ class Past:
             )
         )
         self.changes.left[job.cluster] = submission
-        if job.cluster in self.changes.submitted:
+        if job.proc in self.changes.made.get(job.cluster, ()) or (
+            job.cluster in self.changes.submitted and not submission.event.late
+        ):
             self.changes.fresh.add(job)
         self._forget(job, entry.stream)
         return owner
@@ -233,8 +264,7 @@ class Past:
     def _begun(self, job: JobId) -> Ad:
         """The ad of a job as what is stored of it says."""
         submission = self._clusters.get(job.cluster)
-        known = job.cluster in self._live or job in self._stored
-        if submission is None or not known or job.proc >= len(submission.event.rows):
+        if submission is None or not self._came(job, submission):
             raise UnknownJobError(
                 f"{self._schedd}: an event of job {job}, which was never submitted or has left"
             )
@@ -243,17 +273,28 @@ class Past:
             apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
         return ad
 
+    def _came(self, job: JobId, submission: Submission) -> bool:
+        """Whether the job is in the queue, or was."""
+        if job in self._stored or job.proc in self._made.get(job.cluster, ()):
+            return True
+        seen = job.cluster in self._live and not submission.event.late
+        return seen and job.proc < len(submission.event.rows)
+
     def _spend(self, owner: str, spent: Spent) -> None:
         self.changes.spent.setdefault(owner, Spent()).add(spent)
 
     def _forget(self, job: JobId, stream: str) -> None:
         """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
         del self._ads[job], self._ids[stream]
-        if job.cluster in self._live:
-            self._live[job.cluster] -= 1
-            if not self._live[job.cluster]:
-                del self._live[job.cluster], self._clusters[job.cluster]
-                self.changes.submitted.pop(job.cluster, None)
+        self._fewer(job.cluster, 1)
+
+    def _fewer(self, cluster: int, count: int) -> None:
+        if cluster in self._live:
+            self._live[cluster] -= count
+            if not self._live[cluster]:
+                del self._live[cluster], self._clusters[cluster]
+                self._made.pop(cluster, None)
+                self.changes.submitted.pop(cluster, None)
 
 
 def _spent(ad: Ad, usage: Usage) -> Spent:

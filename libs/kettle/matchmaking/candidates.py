@@ -1,6 +1,8 @@
 """
-Which slots a job may go to, in the order in which it likes them.
+Which slots a job may go to, in the order in which the pool and the job like them.
 
+First counts what the pool says of a slot and a job (NEGOTIATOR_PRE_JOB_RANK), then the job's Rank, then what the pool says
+after that (NEGOTIATOR_POST_JOB_RANK), then the order of the slots.
 Slots are looked at from the best-liked on, in pieces that grow, because nearly always the first few suffice.
 """
 
@@ -11,8 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import numpy as np
 
-from kettle.classad import Node
+from kettle.classad import Node, references
 from kettle.classad.columnar import Evaluator, Spending
+from kettle.classad.columnar.column import Tag
+from kettle.classad.references import hides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,16 +46,33 @@ class Candidates(msgspec.Struct, frozen=True):
     room: Integers
 
 
+class Ranks(msgspec.Struct, frozen=True):
+    """What the pool says of a slot (MY) and a job (TARGET) besides the job's own Rank; None: the same of all."""
+
+    before: Node | None = None
+    """NEGOTIATOR_PRE_JOB_RANK."""
+    after: Node | None = None
+    """NEGOTIATOR_POST_JOB_RANK."""
+
+
+NO_RANKS: Final = Ranks()
+
+
 class Ranking:
     """
-    The orders in which jobs like the slots of an offer.
+    The orders in which jobs and the pool like the slots of an offer.
 
-    Where a Rank looks at nothing but slots, all jobs with that Rank have the same order, which is kept.
+    Where a Rank looks at nothing but slots, all jobs with that Rank have the same order, which is kept; if the pool's own
+    ranks look at nothing else either.
     """
 
-    def __init__(self, offer: Offer, context: Context) -> None:
+    def __init__(self, offer: Offer, context: Context, ranks: Ranks = NO_RANKS) -> None:
         self._offer = offer
         self._context = context
+        self._nodes = (ranks.before, ranks.after, None if offer.tenants is None else offer.tenants.rank)
+        self._constant = all(node is None or self._same_for_all(node) for node in self._nodes)
+        """The pool's ranks are the same for all jobs, whatever was given away."""
+        self._known_ranks: list[Reals | None] | None = None
         self._orders: dict[int, tuple[Node, Integers]] = {}
         self._unranked = offer.rows
         self._exhausted = 0
@@ -61,7 +82,7 @@ class Ranking:
         self._prune()
         rank = job.find("rank")
         if not isinstance(rank, Node):
-            return self._unranked
+            return self._by_pool(job, None)
         known = self._orders.get(id(rank))
         if known is not None and known[0] is rank and self._shared(rank, job):
             return known[1]
@@ -69,14 +90,45 @@ class Ranking:
         slots = Evaluator(
             offer.table, my=job, overlay=offer.overlay, context=self._context, spending=spending
         )
-        order = _falling(self._unranked, slots.numbers("rank"))
+        order = self._by_pool(job, slots.numbers("rank"))
         if self._shared(rank, job):
             if len(self._orders) >= _ORDERS:
                 self._orders.clear()
             self._orders[id(rank)] = (rank, order)
         return order
 
+    def _by_pool(self, job: ClassAd, liked: Reals | None) -> Integers:
+        """The rows by what the pool says, with what the job says in the middle of it."""
+        before, after, last = self._of_pool(job)
+        keys = [-numbers[self._unranked] for numbers in (last, after, liked, before) if numbers is not None]
+        return self._unranked[np.lexsort(keys)] if keys else self._unranked
+
+    def _of_pool(self, job: ClassAd) -> list[Reals | None]:
+        if self._known_ranks is not None:
+            return self._known_ranks
+        offer = self._offer
+        slots = Evaluator(offer.table, target=job, overlay=offer.overlay, context=self._context)
+        found = [None if node is None else slots.numbers(node) for node in self._nodes]
+        if self._constant:
+            self._known_ranks = found
+        return found
+
+    def _same_for_all(self, node: Node) -> bool:
+        """Whether an expression of slots names nothing but plain values of theirs, all of which have all of them."""
+        names = references(node).external
+        table = self._offer.table
+        for name in {name.lower().removeprefix("my.") for name in names}:
+            column = table.columns.get(name)
+            if column is None or name in self._offer.overlay:
+                return False
+            tags = column.tags[: len(table)]
+            if bool(((tags == Tag.EXPRESSION) | (tags == Tag.ABSENT)).any()):
+                return False
+        return not hides(node)
+
     def _shared(self, rank: Node, job: ClassAd) -> bool:
+        if not self._constant:
+            return False
         known = self._offer.table.recall(rank, "rank", mine=False)
         if known is None or not self._offer.overlay.keys() <= known.overlaid:
             return False
@@ -92,10 +144,6 @@ class Ranking:
         self._orders = {key: (rank, rows[cores[rows] > 0]) for key, (rank, rows) in self._orders.items()}
 
 
-def _falling(rows: Integers, ranks: Reals) -> Integers:
-    return rows[np.argsort(-ranks[rows], kind="stable")]
-
-
 def candidates(
     job: ClassAd,
     request: Request,
@@ -103,6 +151,8 @@ def candidates(
     ranking: Ranking,
     context: Context,
     spending: Spending | None = None,
+    *,
+    submitter: str = "",
 ) -> Iterator[Candidates]:
     """
     The slots that match a job and have room for it, the best-liked first, as they are asked for.
@@ -114,13 +164,33 @@ def candidates(
     while start < len(order):
         piece = order[start : start + size]
         start, size = start + size, size * _GROWTH
-        found = _matching(piece, job, request, offer, context, spending)
+        found = _matching(piece, job, request, offer, submitter, context, spending)
         if len(found.rows):
             yield found
 
 
+def gives_way(
+    rows: Integers, job: ClassAd, offer: Offer, submitter: str, context: Context
+) -> npt.NDArray[np.bool_]:
+    """On which of the occupied slots in `rows` what runs has to make room for the job."""
+    slots = Evaluator(offer.table, target=job, rows=rows, overlay=offer.overlay, context=context)
+    liked, current = slots.numbers("rank"), offer.table.numbers("CurrentRank")[rows]
+    tenants = offer.tenants
+    if tenants is None:
+        return liked > current
+    others = tenants.users[rows] != tenants.numbers.get(submitter, -1)
+    as_much: npt.NDArray[np.bool_] = (liked >= current) & others
+    return as_much & slots.holds(tenants.requirements)
+
+
 def _matching(
-    rows: Integers, job: ClassAd, request: Request, offer: Offer, context: Context, spending: Spending | None
+    rows: Integers,
+    job: ClassAd,
+    request: Request,
+    offer: Offer,
+    submitter: str,
+    context: Context,
+    spending: Spending | None,
 ) -> Candidates:
     """Those of `rows` that suit and are suited, and have room."""
     table, overlay = offer.table, offer.overlay
@@ -139,8 +209,7 @@ def _matching(
     keep[left] = theirs.holds("requirements")
     if offer.occupied:
         left = np.flatnonzero(keep)
-        liking = Evaluator(table, target=job, rows=rows[left], overlay=overlay, context=context)
-        keep[left] = liking.numbers("rank") > table.numbers("CurrentRank")[rows[left]]
+        keep[left] = gives_way(rows[left], job, offer, submitter, context)
     for name in request.varying:
         asked[name] = np.asarray(asked[name])[keep]
     return Candidates(rows[keep], asked, room[keep])

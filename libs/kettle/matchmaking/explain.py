@@ -29,7 +29,7 @@ from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slots import unclaimed, whole_amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -66,134 +66,177 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
 
 
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """What one side demands of the other: a conjunct of its Requirements, and where it holds."""
+
+    side: _Side
+    text: str
+    clause: Node | None
+    """None: whatever the other says it is refused."""
+    places: Integers
+    """Of which slots it is demanded, as places among the rows that are looked at."""
+    holds: Booleans
+    """At each of these."""
+
+    @property
+    def refuses(self) -> int:
+        """How many slots do not meet it."""
+        return len(self.holds) - int(np.count_nonzero(self.holds))
+
+
 class Explainer:
     """Looks at the slots in `rows` of a table on behalf of one job after the other; the table must not change."""
 
     def __init__(self, table: Table, rows: Integers, context: Context = NOTHING) -> None:
-        self._table = table
-        self._rows = rows
-        self._context = context
+        self.table = table
+        self.rows = rows
+        self.context = context
         self._wholes = whole_amounts(table)
-        self._overlay: Mapping[str, Integers | Column] = {**unclaimed(table), **self._wholes}
+        self.overlay: Mapping[str, Integers | Column] = {**unclaimed(table), **self._wholes}
+        """What stands in the place of the slots' attributes, because nothing is thought to run there."""
         self._slot_clauses = self._requirements_of_slots()
         self._spending = Spending()
 
     def explain(self, job: ClassAd) -> Explanation:
         """Look at every slot from the job's side and at the job from every slot's."""
-        self._spending = Spending()
-        matching = self._mine(job).holds("requirements") & self._theirs(job)
-        request = Request(job, self._context)
-        small = self._too_small(job, request)
+        matching, request, small = self._looked_at(job)
         able = int(np.count_nonzero(matching & ~np.logical_or.reduce(list(small.values()))))
         fault = None if able else self._fault(job) or self._request_fault(request)
         counts: dict[tuple[_Side, str], int] = {}
         if fault is None:
-            self._count_mine(job, counts)
-            self._count_theirs(job, counts)
+            for one in self.conditions(job):
+                _count(counts, one.side, one.text, one.refuses)
             if not able and matching.any():
                 for name, slots in small.items():
-                    _count(counts, "job", _does_not_fit(job, request, name), int(np.count_nonzero(slots)))
+                    _count(counts, "job", does_not_fit(job, request, name), int(np.count_nonzero(slots)))
         refusals = [Refusal(side=side, text=text, refuses=n) for (side, text), n in counts.items() if n]
         return Explanation(able=able, refusals=sorted(refusals, key=lambda r: -r.refuses), fault=fault)
 
-    def _mine(self, job: ClassAd) -> Evaluator:
-        return Evaluator(
-            self._table,
-            my=job,
-            rows=self._rows,
-            overlay=self._overlay,
-            context=self._context,
-            spending=self._spending,
-        )
+    def able(self, job: ClassAd) -> Booleans:
+        """Which slots could run the job if they were free."""
+        matching, _, small = self._looked_at(job)
+        able: Booleans = matching & ~np.logical_or.reduce(list(small.values()))
+        return able
 
-    def _theirs(self, job: ClassAd) -> npt.NDArray[np.bool_]:
-        return self._slots(self._rows, job).holds("requirements")
+    def conditions(self, job: ClassAd) -> Iterator[Condition]:
+        """What the job demands of slots, and they of it; what is demanded twice comes twice."""
+        yield from self._of_job(job)
+        yield from self._of_slots(job)
 
-    def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
-        return Evaluator(self._table, target=job, rows=rows, overlay=self._overlay, context=self._context)
-
-    def _request_fault(self, request: Request) -> str | None:
-        return request.failure() if len(self._rows) else request.fault
-
-    def _too_small(self, job: ClassAd, request: Request) -> dict[str, Booleans]:
+    def too_small(self, job: ClassAd, request: Request) -> dict[str, Booleans]:
         """Which slots have not as much of each resource as is asked of them, and be it that none can be asked."""
         if request.fault is not None:
-            return dict.fromkeys(RESOURCES, np.full(len(self._rows), fill_value=True))
+            return dict.fromkeys(RESOURCES, np.full(len(self.rows), fill_value=True))
         asked: dict[str, float | Reals] = dict(request.fixed)
         if request.varying:
             asked |= request.of(self._mine(job))
-        whole = self._table.truths("PartitionableSlot")[self._rows]
+        whole = self.table.truths("PartitionableSlot")[self.rows]
         small: dict[str, Booleans] = {}
         for name in RESOURCES:
-            amounts = self._wholes[name.lower()][self._rows]
+            amounts = self._wholes[name.lower()][self.rows]
             small[name] = np.isnan(asked[name]) | (whole & (amounts < asked[name]))
             if name == "Cpus":
                 small[name] |= amounts == 0  # such a slot is never offered
         return small
 
+    def _looked_at(self, job: ClassAd) -> tuple[Booleans, Request, dict[str, Booleans]]:
+        """Which slots suit the job and are suited by it, what it asks of them, and which have not as much."""
+        self._spending = Spending()
+        matching = self._mine(job).holds("requirements") & self._theirs(job)
+        request = Request(job, self.context)
+        return matching, request, self.too_small(job, request)
+
+    def _mine(self, job: ClassAd) -> Evaluator:
+        return Evaluator(
+            self.table,
+            my=job,
+            rows=self.rows,
+            overlay=self.overlay,
+            context=self.context,
+            spending=self._spending,
+        )
+
+    def _theirs(self, job: ClassAd) -> npt.NDArray[np.bool_]:
+        return self._slots(self.rows, job).holds("requirements")
+
+    def _slots(self, rows: Integers, job: ClassAd) -> Evaluator:
+        return Evaluator(self.table, target=job, rows=rows, overlay=self.overlay, context=self.context)
+
+    def _request_fault(self, request: Request) -> str | None:
+        return request.failure() if len(self.rows) else request.fault
+
     def _fault(self, job: ClassAd) -> str | None:
         """Why Requirements have no value, not even error, for any slot."""
         reason: str | None
-        if len(self._rows):
+        if len(self.rows):
             reason = self._mine(job).failure("requirements")
         else:
             try:
-                evaluate_attribute("Requirements", job, None, self._context)
+                evaluate_attribute("Requirements", job, None, self.context)
             except EvaluationFailed as failure:
                 reason = str(failure)
             else:
                 reason = None
         return None if reason is None else f"Requirements cannot be evaluated: {reason}"
 
-    def _count_mine(self, job: ClassAd, counts: dict[tuple[_Side, str], int]) -> None:
-        stored = job.find("requirements")
+    def _of_job(self, job: ClassAd) -> Iterator[Condition]:
+        stored, places = job.find("requirements"), np.arange(len(self.rows))
         if not isinstance(stored, Node):
             if stored is None or not is_true(stored):
                 text = _MISSING if stored is None else unparse(stored)
-                counts["job", text] = len(self._rows)
+                yield _never("job", text, places)
             return
         slots = self._mine(job)
         for clause in conjuncts(stored):
-            _count(counts, "job", _text(clause), slots.count - int(np.count_nonzero(slots.holds(clause))))
+            yield Condition(
+                side="job", text=text_of(clause), clause=clause, places=places, holds=slots.holds(clause)
+            )
 
-    def _count_theirs(self, job: ClassAd, counts: dict[tuple[_Side, str], int]) -> None:
-        for rows, clauses, text in self._slot_clauses:
+    def _of_slots(self, job: ClassAd) -> Iterator[Condition]:
+        for places, clauses, text in self._slot_clauses:
             if text is not None:
-                _count(counts, "slot", text, len(rows))
-            slots = self._slots(rows, job)
+                yield _never("slot", text, places)
+            slots = self._slots(self.rows[places], job)
             for clause in clauses:
-                refused = slots.count - int(np.count_nonzero(slots.holds(clause)))
-                _count(counts, "slot", _text(clause), refused)
+                yield Condition(
+                    side="slot", text=text_of(clause), clause=clause, places=places, holds=slots.holds(clause)
+                )
 
     def _requirements_of_slots(self) -> list[tuple[Integers, list[Node], str | None]]:
-        """Slots by what they require: its clauses, or the text of what refuses every job."""
-        column = self._table.columns.get("requirements")
+        """Places of slots by what they require: its clauses, or the text of what refuses every job."""
+        column = self.table.columns.get("requirements")
         if column is None:
-            return [(self._rows, [], _MISSING)] if len(self._rows) else []
-        classes = column.classes(len(self._table)).of[self._rows]
+            return [(np.arange(len(self.rows)), [], _MISSING)] if len(self.rows) else []
+        classes = column.classes(len(self.table)).of[self.rows]
         groups: list[tuple[Integers, list[Node], str | None]] = []
         for number in np.unique(classes):
-            rows = self._rows[classes == number]
-            stored = self._table.stored(column, int(rows[0]))
+            places = np.flatnonzero(classes == number)
+            stored = self.table.stored(column, int(self.rows[places[0]]))
             if isinstance(stored, Node):
-                groups.append((rows, conjuncts(stored), None))
+                groups.append((places, conjuncts(stored), None))
             elif stored is None or not is_true(stored):
-                groups.append((rows, [], _MISSING if stored is None else unparse(stored)))
+                groups.append((places, [], _MISSING if stored is None else unparse(stored)))
         return groups
+
+
+def _never(side: _Side, text: str, places: Integers) -> Condition:
+    return Condition(side=side, text=text, clause=None, places=places, holds=np.zeros(len(places), np.bool_))
 
 
 def _count(counts: dict[tuple[_Side, str], int], side: _Side, text: str, refuses: int) -> None:
     counts[side, text] = counts.get((side, text), 0) + refuses
 
 
-def _does_not_fit(job: ClassAd, request: Request, name: str) -> str:
+def does_not_fit(job: ClassAd, request: Request, name: str) -> str:
+    """How a request that slots have no room for is named, as if it were a clause."""
     stored = job.find(f"request{name.lower()}")
     if name in request.varying and isinstance(stored, Node):
-        return f"Request{name} = {_text(stored)} does not fit"
+        return f"Request{name} = {text_of(stored)} does not fit"
     return f"Request{name} = {request.fixed[name]:.15g} does not fit"
 
 
-def _text(clause: Node) -> str:
+def text_of(clause: Node) -> str:
+    """A clause as it is shown."""
     try:
         text = unparse(clause)
     except NotRepresentable:

@@ -19,8 +19,7 @@ from kettle.classad import (
     references,
 )
 from kettle.classad.columnar import Evaluator
-from kettle.classad.nodes import Call, Reference
-from kettle.classad.references import children
+from kettle.classad.references import hides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +33,6 @@ QUANTA: Final[Mapping[str, int]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 """A startd rounds a request up to these (MODIFY_REQUEST_EXPR_REQUEST*): cores, MiB, KiB."""
 _DEFAULT: Final[Mapping[str, float]] = {"Cpus": 1, "Memory": 128, "Disk": 1024}
 _ASKING: Final = "request"
-_HIDING: Final = frozenset({"eval", "unresolved"})
-"""Functions that look at attributes which are named in no reference."""
-_WHOLE: Final = frozenset({"target", "other", "parent", "root", "toplevel"})
-"""Whole ads as values, among them the slot's."""
 LIMIT: Final = 2.0**53
 """Amounts are compared as reals, which stop to count one by one here."""
 
@@ -86,7 +81,9 @@ class Request:
         self.varying = tuple(name for name in RESOURCES if _asks_slot(job, name))
         self.fixed: dict[str, float] = {}
         self.fault: str | None = None
-        self._unanswered = bool(self.varying)
+        self._unanswered = False
+        """Slots were asked, and for none of them was what varies an amount."""
+        self._answered = not self.varying
         for name in RESOURCES:
             if name not in self.varying:
                 self._fix(name)
@@ -127,9 +124,10 @@ class Request:
             found = slots.amounts(f"request{name.lower()}", _DEFAULT[name])
             with np.errstate(invalid="ignore"):
                 asked[name] = np.where((found >= 0) & (found < LIMIT), found, np.nan)
-        if self._unanswered:
+        if not self._answered and slots.count:
             answers = [~np.isnan(asked[name]) for name in self.varying]
-            self._unanswered = not np.logical_and.reduce(answers).any()
+            self._answered = bool(np.logical_and.reduce(answers).any())
+            self._unanswered = not self._answered
         return asked
 
     def amounts(self, asked: Mapping[str, float | Reals], position: int) -> Amounts:
@@ -157,17 +155,4 @@ def _asks_slot(job: ClassAd, name: str) -> bool:
         return False
     found = references(stored, job)
     behind = (job.find(key.lower()) for key in found.internal)
-    return bool(found.external) or any(_hides(one) for one in (stored, *behind) if isinstance(one, Node))
-
-
-def _hides(expression: Node) -> bool:
-    """Whether it may ask something of the slot that its references do not show."""
-    pending = [expression]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Call) and node.key in _HIDING:
-            return True
-        if isinstance(node, Reference) and node.key in _WHOLE:
-            return True
-        pending.extend(children(node))
-    return False
+    return bool(found.external) or any(hides(one) for one in (stored, *behind) if isinstance(one, Node))

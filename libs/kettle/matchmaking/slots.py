@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
 import numpy as np
 
 from kettle.classad.columnar.column import Tag
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from kettle.classad import Node
     from kettle.classad.columnar import Table
     from kettle.classad.columnar.column import Column
 
@@ -24,6 +27,25 @@ if TYPE_CHECKING:
 _ROOMY = 2**31
 _BEYOND: Final = 2**62
 _WHOLE: Final = "totalslot"
+_MOST_CORES: Final = 100_000.0
+"""A slot that says it has more counts for nothing."""
+_HEAVIEST: Final = 100.0
+"""No core counts for more: what one machine says of itself must not make everybody's share of the pool endless."""
+
+
+class Tenants(msgspec.Struct, frozen=True):
+    """Who has the slots of a table, and on which conditions somebody else may have them."""
+
+    requirements: Node
+    """PREEMPTION_REQUIREMENTS, of the slot (MY) and the job (TARGET)."""
+    rank: Node | None
+    """PREEMPTION_RANK: which of them is to make room first, the largest number."""
+    users: Integers
+    """By row, the number of who has it."""
+    numbers: dict[str, int]
+    """Who has which number."""
+    facts: dict[str, Column]
+    """What is known of them besides what the slots say, by attributes in lower case: RemoteUserPrio, for example."""
 
 
 class Offer:
@@ -36,26 +58,82 @@ class Offer:
     The table itself must not change while an offer of it is used.
     """
 
-    def __init__(self, table: Table, rows: Integers, *, occupied: bool = False) -> None:
-        """`occupied`: jobs run on all of them, and only one that the slot's Rank likes better may take its place."""
+    def __init__(
+        self,
+        table: Table,
+        rows: Integers,
+        *,
+        occupied: bool = False,
+        tenants: Tenants | None = None,
+        parts: tuple[Integers, Integers] | None = None,
+    ) -> None:
+        """
+        `occupied`: jobs run on all of them, and only one that the slot's Rank likes better may take its place; with
+        `tenants` one that it likes as much, if the pool prefers its submitter.
+        `parts`: rows of dynamic slots that are offered together with what is left of the slots that they are parts of, and
+        for each the row of that.
+        """
         self.table = table
         self.occupied = occupied
+        self.tenants = tenants
         self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
         self.custom: dict[str, Integers] = {name: _pieces(table, name) for name in _resources(table)}
         self.partitionable = table.truths("PartitionableSlot")
-        self.rows = rows[self.free["Cpus"][rows] > 0]
+        whole, cores = weights(table), self.free["Cpus"]
+        if parts is not None:
+            for amounts in (*self.free.values(), *self.custom.values(), whole):
+                more = amounts[parts[0]]
+                np.add.at(amounts, parts[1], np.where(more < _BEYOND, more, 0))
+        self.rows = rows[cores[rows] > 0]
+        self._weights = np.where(self.partitionable, whole / np.maximum(cores, 1), whole)
+        """What a core of a partitionable slot counts for, and the whole of any other."""
+        offered = self._weights[self.rows]
+        self._alike = bool(self.partitionable[self.rows].all()) and len(np.unique(offered)) <= 1
+        self.smallest = float(offered.min(initial=math.inf))
+        """The least that can be taken: a core of a partitionable slot, or a whole slot."""
+        counted = float(cores[self.rows].sum())
+        self.core = float(whole[self.rows].sum()) / counted if counted else 1.0
+        """What a core counts for, on average."""
         self.exhausted = 0
         """How many slots have had their last core given away since."""
+        self._least = -1, math.inf, math.inf
 
     @property
-    def overlay(self) -> Mapping[str, Integers]:
+    def overlay(self) -> Mapping[str, Integers | Column]:
         """What stands in the place of the attributes that the ads had."""
-        return {name.lower(): amounts for name, amounts in self.free.items()}
+        free = {name.lower(): amounts for name, amounts in self.free.items()}
+        return free if self.tenants is None else {**free, **self.tenants.facts}
 
     @property
     def weight(self) -> float:
-        """What the offer counts for in fair shares: its free cores."""
-        return float(self.free["Cpus"][self.rows].sum())
+        """What is left of the offer, in slot weights."""
+        return float(self.costs(self.rows, self.free["Cpus"][self.rows]).sum())
+
+    @property
+    def any_left(self) -> bool:
+        """Whether there is still a slot with a free core."""
+        return bool(self.free["Cpus"][self.rows].any())
+
+    def costs(self, rows: Integers, cores: Integers | Reals) -> Reals:
+        """What so many cores of each of `rows` count for; of a slot that is not partitionable all of it is taken."""
+        counted = np.where(self.partitionable[rows], cores, self.free["Cpus"][rows] > 0)
+        return self._weights[rows] * counted
+
+    def cost(self, cores: float) -> float | None:
+        """What so many cores count for, if that is the same in all slots; None: it is not."""
+        return float(self._weights[self.rows[0]]) * cores if self._alike and len(self.rows) else None
+
+    def least(self, cores: float) -> float:
+        """What so many cores count for where that is least of all slots that are left."""
+        if self._least[0] != self.exhausted:
+            left = self.rows[self.free["Cpus"][self.rows] > 0]
+            divided, weights = self.partitionable[left], self._weights[left]
+            core, whole = (
+                float(some.min(initial=math.inf)) for some in (weights[divided], weights[~divided])
+            )
+            self._least = self.exhausted, core, whole
+        _, core, whole = self._least
+        return min(core * cores if cores else 0.0, whole)
 
     def room(
         self,
@@ -110,6 +188,14 @@ class Offer:
 
     def _pieces_of(self, amounts: Amounts) -> list[tuple[str, int]]:
         return [(name, count) for name, count in amounts.custom.items() if name in self.custom]
+
+
+def weights(table: Table) -> Reals:
+    """What each slot counts for: its SlotWeight, 100 a core at most, or its cores where that is no amount."""
+    said, cores = table.numbers("SlotWeight"), table.numbers("Cpus")
+    with np.errstate(invalid="ignore"):
+        cores = np.where((cores >= 0) & (cores <= _MOST_CORES), cores, 0.0)
+        return np.where(said >= 0, np.minimum(said, _HEAVIEST * np.maximum(cores, 1.0)), cores)
 
 
 def _resources(table: Table) -> list[str]:

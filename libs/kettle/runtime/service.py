@@ -15,6 +15,7 @@ SIGABRT, which a master sends to a service that hangs, writes the stacks of all 
 import asyncio
 import contextlib
 import faulthandler
+import gc
 import importlib
 import logging
 import os
@@ -249,6 +250,7 @@ def run(
         return EXIT_SETTINGS
     logs.setup(role, level=settings.log_level, style=settings.log_format)
     faulthandler.enable(_STDERR)  # not sys.stderr: what hangs or breaks may be what stands before it
+    gc.freeze()  # the modules stay: no collection has to look at them again, not even those at the end
     notifier = Notifier.from_environ(environ)
     rt = Runtime(role, drain=drain, notifier=notifier)
     try:

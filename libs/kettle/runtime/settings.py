@@ -10,11 +10,13 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast, get_args, get_origin
 
 import msgspec
+
+from kettle.runtime.places import line_of
 
 ROLES: Final = frozenset({
     "accounting", "ce", "cli", "collector", "dagman", "gateway", "iam", "master",
@@ -49,6 +51,16 @@ class SettingsError(Exception):
     """
     The settings cannot be used; the message is a sentence for the person who wrote them.
     """
+
+
+class SettingRefused(ValueError):  # noqa: N818 - what is refused is the setting
+    """
+    A value has the right type and makes no sense: `keys` lead to it from its service's table, the message says what is wrong.
+    """
+
+    def __init__(self, keys: Sequence[str], message: str) -> None:
+        super().__init__(message)
+        self.keys = tuple(keys)
 
 
 def redact(text: str) -> str:
@@ -112,7 +124,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             SettingsError: a name is unknown, a value has the wrong type, or the file cannot be read.
         """
         environ = os.environ if environ is None else environ
-        values = dict(_from_file(cls, role, toml_path or _config_path(environ)))
+        path = toml_path or _config_path(environ)
+        values = dict(_from_file(cls, role, path))
         values.update(_from_environment(cls, role, environ))
         fields = _fields(cls)
         for name, field in fields.items():
@@ -121,6 +134,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         try:
             # each value has been checked where its origin was known
             return cls(**{fields[name].name: value for name, value in values.items()})
+        except SettingRefused as error:
+            raise SettingsError(f"{_place(role, environ, path, error.keys)}: {error}") from error
         except ValueError as error:
             raise SettingsError(f"{role}: {error}") from error
 
@@ -194,6 +209,14 @@ def _config_path(environ: Mapping[str, str]) -> Path | None:
         return Path(named)
     usual = Path(environ.get("KETTLE_HOME") or "~/.kettle").expanduser() / "kettle.toml"
     return usual if usual.is_file() else None
+
+
+def _place(role: str, environ: Mapping[str, str], path: Path | None, keys: Sequence[str]) -> str:
+    variable = f"{_prefix(role)}{keys[0].upper()}"
+    if variable in environ or path is None:
+        return variable
+    line = line_of(path.read_text(encoding="utf-8"), (role, *keys))
+    return f"{path}:{line}" if line else f"{path}: [{role}] {'.'.join(keys)}"
 
 
 def _from_file(kind: type[Settings], role: str, path: Path | None) -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.submit import quoting
+from kettle.submit.charging import charging, concurrency
 from kettle.submit.checkpoints import checkpoints
 from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
@@ -19,12 +20,14 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.submit.mails import mails
+from kettle.submit.pace import pace
 from kettle.submit.policies import policies
 from kettle.submit.signals import signals
 from kettle.wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
 
+_INSTEAD: Final = {"parallel": " (MPI on one machine is a vanilla job with request_cpus)"}
 _NOT_CARRIED_OUT: Final = frozenset({"grid", "java", "parallel", "vm", "standard"})
 _UNIVERSES: Final[Mapping[str, int]] = {
     "vanilla": 5,
@@ -67,10 +70,17 @@ def identity(lookup: Lookup) -> Ad:
         ("batch_name", "JobBatchName"),
         ("batch_id", "JobBatchId"),
         ("description", "JobDescription"),
+        ("hook_keyword", "HookKeyword"),
     ):
         if given := lookup.get(name):
             ad[attribute] = unquoted(given.text)
-    for name, attribute in (("priority", "JobPrio"), ("job_lease_duration", "JobLeaseDuration")):
+    if lookup.get("want_io_proxy"):
+        ad["WantIOProxy"] = flag(lookup, "want_io_proxy", default=False)
+    for name, attribute in (
+        ("priority", "JobPrio"),
+        ("job_lease_duration", "JobLeaseDuration"),
+        ("core_size", "CoreSize"),
+    ):
         if given := lookup.get(name):
             try:
                 ad[attribute] = integer(given.text, name)
@@ -87,7 +97,7 @@ def _universe(given: Setting) -> int:
     if name not in _UNIVERSES:
         given.refuse(
             f"the {given.text} universe is not carried out by this version of Kettle; "
-            "use vanilla, container, local or scheduler"
+            f"use vanilla, container, local or scheduler{_INSTEAD.get(name, '')}"
             if name in _NOT_CARRIED_OUT
             else f"there is no universe '{given.text}'; use vanilla, container, local or scheduler"
         )
@@ -250,6 +260,9 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     directory,
     streams,
     rank,
+    charging,
+    concurrency,
+    pace,
     policies,
     checkpoints,
     signals,

@@ -11,14 +11,27 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "accounting_group": ("AcctGroup",),
+    "accounting_group_user": ("AcctGroupUser",),
     "allowed_execute_duration": ("AllowedExecuteDuration",),
     "allowed_job_duration": ("AllowedJobDuration",),
     "arguments": ("args",),
+    "aws_access_key_id_file": ("s3_access_key_id_file", "gs_access_key_id_file", "EC2AccessKeyId"),
+    "aws_region": ("s3_region", "AWSRegion"),
+    "aws_secret_access_key_file": (
+        "s3_secret_access_key_file",
+        "gs_secret_access_key_file",
+        "EC2SecretAccessKey",
+    ),
     "batch_id": ("JobBatchId",),
     "batch_name": ("JobBatchName",),
+    "checkpoint_destination": ("CheckpointDestination",),
     "checkpoint_exit_code": ("SuccessCheckpointExitCode",),
+    "concurrency_limits": ("ConcurrencyLimits",),
+    "concurrency_limits_expr": (),
     "container_image": (),
     "container_target_dir": (),
+    "core_size": ("coresize",),
     "cron_day_of_month": ("CronDayOfMonth",),
     "cron_day_of_week": ("CronDayOfWeek",),
     "cron_hour": ("CronHour",),
@@ -30,6 +43,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "description": ("JobDescription",),
     "docker_image": (),
     "docker_network_type": (),
+    "docker_pull_policy": (),
     "dont_encrypt_input_files": ("DontEncryptInputFiles",),
     "dont_encrypt_output_files": ("DontEncryptOutputFiles",),
     "email_attributes": ("EmailAttributes",),
@@ -40,6 +54,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "executable": (),
     "getenv": (),
     "hold_kill_sig": ("HoldKillSig",),
+    "hook_keyword": ("HookKeyword",),
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
@@ -47,12 +62,15 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "kill_sig": ("KillSig",),
     "kill_sig_timeout": ("KillSigTimeout",),
     "log": ("userlog",),
+    "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
+    "max_materialize": ("JobMaterializeLimit",),
     "max_retries": ("JobMaxRetries",),
     "max_transfer_input_mb": ("MaxTransferInputMB",),
     "max_transfer_output_mb": ("MaxTransferOutputMB",),
     "mount_under_scratch": (),
     "notification": ("JobNotification",),
+    "nice_user": ("NiceUser",),
     "notify_user": ("NotifyUser",),
     "on_exit_hold": ("OnExitHold",),
     "on_exit_hold_reason": ("OnExitHoldReason",),
@@ -76,10 +94,12 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "request_memory": ("RequestMemory",),
     "requirements": (),
     "retry_until": (),
+    "s3_endpoint": ("S3Endpoint",),
     "should_transfer_files": ("ShouldTransferFiles",),
     "success_exit_code": ("JobSuccessExitCode",),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
+    "transfer_exclude_files": ("TransferExclude",),
     "transfer_executable": ("TransferExecutable",),
     "transfer_input_files": ("TransferInput",),
     "transfer_output_files": ("TransferOutput",),
@@ -87,25 +107,26 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_plugins": ("TransferPlugins",),
     "universe": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
+    "want_io_proxy": ("WantIOProxy",),
     "when_to_transfer_output": ("WhenToTransferOutput",),
 }
 """Each command with its other spellings; all are compared without regard to case."""
 
+_NODES: Final = frozenset({"machine_count", "node_count"})
 _NOT_YET: Final = """
-    accounting_group accounting_group_user nice_user arguments2 checkpoint_destination
-    concurrency_limits concurrency_limits_expr container_service_names core_size
-    cuda_version dagman_job_id dagman_log disk_usage docker_override_entrypoint docker_pull_policy
+    arguments2
+    container_service_names
+    cuda_version dagman_job_id dagman_log disk_usage docker_override_entrypoint
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
     jobset keep_claim_idle leave_in_queue log_xml machine_count
-    manifest manifest_dir match_list_length max_idle max_materialize next_job_start_delay
+    manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory project_name
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
     retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
     stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
     transfer_common_input ulog_execute_attrs use_oauth_services
-    want_io_proxy
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
@@ -165,6 +186,8 @@ def complaint(name: str, macros: Iterable[str]) -> str:
     The sentence that refuses an unknown command; `macros` are names that the description uses as `$(name)`.
     """
     lower = name.lower()
+    if lower in _NODES:
+        return f"jobs with several nodes ('{name}') are not carried out; MPI on one machine is a vanilla job with request_cpus"
     if lower in NOT_YET:
         return (
             f"the command '{name}' of HTCondor is not carried out by this version of Kettle; remove the line"

@@ -26,11 +26,11 @@ class _Branch:
     One `if` that is open: was a branch taken, is this one, and does the `if` itself count.
     """
 
-    def __init__(self, line: int, *, outer: bool, holds: bool) -> None:
+    def __init__(self, line: int, *, outer: bool) -> None:
         self.line = line
         self.outer = outer
-        self.taken = holds
-        self.active = outer and holds
+        self.taken = False
+        self.active = False
         self.last = False
 
 
@@ -58,11 +58,13 @@ class Conditions:
 
     def read(self, word: str, condition: str, line: int, lookup: Lookup) -> None:
         """
-        Take one conditional statement; raises PlacelessError.
+        Take one conditional statement. Raises PlacelessError; whoever goes on then goes on where the condition is false.
         """
         if word == "if":
-            outer = self.active
-            self._open.append(_Branch(line, outer=outer, holds=outer and _holds(condition, lookup)))
+            branch = _Branch(line, outer=self.active)
+            # First: a condition that cannot be read is an open one that does not hold.
+            self._open.append(branch)
+            branch.taken = branch.active = branch.outer and _holds(condition, lookup)
             return
         if not self._open:
             raise PlacelessError(f"{word} without an if before it")

@@ -15,6 +15,7 @@ CONTAINERS: Final = ("container", "docker")
 """Universes that are the vanilla one with an image."""
 
 _DOCKER: Final = "docker://"
+_PULL_POLICIES: Final = frozenset({"always", "missing"})
 _SHARED: Final = ("/cvmfs/",)
 """Directories that are the same on every machine (CONTAINER_SHARED_FS)."""
 _NETWORKS: Final = frozenset({"host", "none"})
@@ -105,6 +106,7 @@ def _with_options(lookup: Lookup, container: Container) -> Container:
         ("container_target_dir", "ContainerTargetDir"),
         ("mount_under_scratch", "MountUnderScratch"),
         ("docker_network_type", "DockerNetworkType"),
+        ("docker_pull_policy", "DockerPullPolicy"),
     ):
         if given := lookup.get(command):
             ad[attribute] = unquoted(given.text)
@@ -119,6 +121,12 @@ def _check(command: str, given: Setting) -> None:
     if command == "docker_network_type":
         if text.lower() not in _NETWORKS:
             given.refuse(f"docker_network_type must be host or none, not '{text}'")
+        return
+    if command == "docker_pull_policy":
+        if text.lower() not in _PULL_POLICIES:
+            given.refuse(
+                f"docker_pull_policy must be always or missing (an image that is there is not pulled again), not '{text}'"
+            )
         return
     for path in text.split(",") if command == "mount_under_scratch" else [text]:
         if not posixpath.isabs(path.strip()) or ".." in path.split("/"):

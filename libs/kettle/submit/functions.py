@@ -4,11 +4,21 @@ The function macros: `$ENV(HOME)`, `$Fn(file)`, `$INT(expression)`, ...
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kettle.classad import ClassAdError, ClassAdParseError, Exceptional, Value, evaluate, parse, unparse
+from kettle.classad import (
+    ClassAdError,
+    ClassAdParseError,
+    Context,
+    Exceptional,
+    Value,
+    evaluate,
+    parse,
+    unparse,
+)
 from kettle.submit.errors import MacroError
 
 if TYPE_CHECKING:
@@ -26,6 +36,13 @@ class Macros(Protocol):
         """The submitter's environment."""
         ...
 
+    @property
+    def context(self) -> Context:
+        """
+        What expressions may see, and how much work they may be.
+        """
+        ...
+
     def expand(self, text: str) -> str:
         """Replace the macros of a text."""
         ...
@@ -40,7 +57,8 @@ class Macros(Protocol):
 
 
 _PATH_FUNCTION: Final = re.compile(r"F[fpduwnxbqa]*")
-_CONVERSION: Final = re.compile(r"[^%]*%[-+ 0#]*\d*(?:\.\d+)?([diouxXeEfFgGs])[^%]*")
+_CONVERSION: Final = re.compile(r"[^%]*%[-+ 0#]*\d{0,3}(?:\.\d{1,3})?([diouxXeEfFgGs])[^%]*")
+"""At most 999 wide: what is formatted may be somebody else's."""
 
 
 def is_path_function(name: str) -> bool:
@@ -89,25 +107,30 @@ def _environment(argument: str, macros: Macros) -> str:
 
 def _choice(argument: str, macros: Macros) -> str:
     first, *others = (part.strip() for part in argument.split(","))
-    choices = others
-    if len(others) == 1:
-        choices = [part for part in re.split(r"[\s,]+", macros.resolve(others[0])) if part]
-    index = _number(macros.resolve(first), f"$CHOICE({argument})")
+    choices = _listed(others[0], macros) if len(others) == 1 else others
+    index = _number(macros.resolve(first), f"$CHOICE({argument})", macros)
     if not 0 <= index < len(choices):
         raise MacroError(f"$CHOICE({argument}): there is no choice number {index} among {len(choices)}")
-    return macros.expand(choices[int(index)])
+    chosen = choices[int(index)]
+    return chosen if len(others) == 1 else macros.expand(chosen)
 
 
 def _random_choice(argument: str, macros: Macros) -> str:
     choices = [part.strip() for part in argument.split(",")]
     if len(choices) == 1:
-        choices = [part for part in re.split(r"[\s,]+", macros.resolve(choices[0])) if part] or [""]
+        return macros.draw().choice(_listed(choices[0], macros) or [""])
     return macros.expand(macros.draw().choice(choices))
+
+
+def _listed(name: str, macros: Macros) -> list[str]:
+    """The words that a macro comes to; they are expanded already, and a value must not be taken for a text."""
+    return [part for part in re.split(r"[\s,]+", macros.resolve(name)) if part]
 
 
 def _random_integer(argument: str, macros: Macros) -> str:
     numbers = [
-        int(_number(macros.resolve(part), f"$RANDOM_INTEGER({argument})")) for part in argument.split(",")
+        int(_number(macros.resolve(part), f"$RANDOM_INTEGER({argument})", macros))
+        for part in argument.split(",")
     ]
     if len(numbers) not in {2, 3} or numbers[0] > numbers[1] or (len(numbers) == 3 and numbers[2] <= 0):
         raise MacroError(
@@ -120,7 +143,7 @@ def _random_integer(argument: str, macros: Macros) -> str:
 def _substring(argument: str, macros: Macros) -> str:
     name, *bounds = argument.split(",")
     text = macros.resolve(name)
-    limits = [int(_number(macros.resolve(bound), f"$SUBSTR({argument})")) for bound in bounds]
+    limits = [int(_number(macros.resolve(bound), f"$SUBSTR({argument})", macros)) for bound in bounds]
     if len(limits) not in {1, 2}:
         raise MacroError(f"$SUBSTR({argument}): expected a macro, a start and perhaps a length")
     start = limits[0] if limits[0] >= 0 else max(len(text) + limits[0], 0)
@@ -140,13 +163,13 @@ def _base_name(argument: str, macros: Macros) -> str:
 
 def _integer(argument: str, macros: Macros) -> str:
     name, comma, wanted = argument.partition(",")
-    value = _number(macros.resolve(name), f"$INT({argument})")
+    value = _number(macros.resolve(name), f"$INT({argument})", macros)
     return _formatted(wanted if comma else "%d", int(value))
 
 
 def _real(argument: str, macros: Macros) -> str:
     name, comma, wanted = argument.partition(",")
-    value = float(_number(macros.resolve(name), f"$REAL({argument})"))
+    value = float(_number(macros.resolve(name), f"$REAL({argument})", macros))
     if comma:
         return _formatted(wanted, value)
     text = f"{value:.16G}"
@@ -157,7 +180,7 @@ def _string(argument: str, macros: Macros) -> str:
     name, comma, wanted = argument.partition(",")
     text = macros.resolve(name)
     try:
-        value = _value(text)
+        value = _value(text, macros)
     except MacroError:
         value = text
     shown = value if isinstance(value, str) else text if isinstance(value, Exceptional) else unparse(value)
@@ -166,22 +189,22 @@ def _string(argument: str, macros: Macros) -> str:
 
 def _evaluated(argument: str, macros: Macros) -> str:
     text = macros.resolve(argument)
-    value = _value(text) if text else Exceptional.UNDEFINED
+    value = _value(text, macros) if text else Exceptional.UNDEFINED
     return value if isinstance(value, str) else unparse(value)
 
 
-def _value(text: str) -> Value:
+def _value(text: str, macros: Macros) -> Value:
     try:
-        return evaluate(parse(text))
+        return evaluate(parse(text), context=macros.context)
     except ClassAdParseError as error:
         raise MacroError(f"'{text}' is not an expression: {error.sentence}") from error
     except ClassAdError as error:
         raise MacroError(f"'{text}' has no value: {error}") from error
 
 
-def _number(text: str, what: str) -> int | float:
-    value = _value(text)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _number(text: str, what: str, macros: Macros) -> int | float:
+    value = _value(text, macros)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise MacroError(f"{what}: '{text}' is not a number")
     return value
 

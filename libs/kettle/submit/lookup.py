@@ -117,6 +117,15 @@ def is_settled(path: Path | str) -> bool:
     return CLUSTER not in str(path) and "$$(" not in str(path)
 
 
+def readable(lookup: Lookup, given: Setting, name: str, *, what: str = "the input file") -> None:
+    """
+    Refuse a file of the submitter's that a command names and nobody can read.
+    """
+    path = lookup.iwd() / name
+    if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unreadable(path)):
+        given.refuse(f"{what} {path} {why}")
+
+
 def placed(setting: Setting, error: PlacelessError) -> SubmitError:
     """
     The error with the place of the command that it is about.

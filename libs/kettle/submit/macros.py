@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kettle.classad import NOTHING, Context
 from kettle.submit.errors import MacroError
 from kettle.submit.functions import FUNCTIONS, is_path_function, path_parts
 
@@ -28,7 +29,8 @@ class Expander:
     Expands text with the macros of one queue statement, and notices whether the result may differ between jobs.
 
     `live` holds what changes from job to job (the item, the process number); `varied` is set, and never cleared
-    here, as soon as an expansion looked at one of those or drew a random number.
+    here, as soon as an expansion looked at one of those or drew a random number. `context` is what expressions in
+    functions may see and take, `longest` how many characters an expansion may come to; None: any number.
     """
 
     def __init__(
@@ -37,12 +39,16 @@ class Expander:
         environ: Mapping[str, str],
         *,
         entropy: random.Random,
+        context: Context = NOTHING,
+        longest: int | None = None,
     ) -> None:
         self.environ = environ
+        self.context = context
         self.live: Mapping[str, str] = {}
         self.entropy = entropy
         self.varied = False
         self._table = table
+        self._longest = longest
         self._within: list[str] = []
 
     def expand(self, text: str) -> str:
@@ -52,7 +58,7 @@ class Expander:
         if "$" not in text:
             return text
         done: list[str] = []
-        position = 0
+        position = length = 0
         while (match := _OPENING.search(text, position)) is not None:
             done.append(text[position : match.start()])
             position = match.end()
@@ -63,6 +69,9 @@ class Expander:
             else:
                 done.append(value)
                 position = end + 1
+                length += len(value)
+                if self._longest is not None and length > self._longest:
+                    raise MacroError(f"'{text[:60]}' becomes longer than {self._longest:,} characters")
         done.append(text[position:])
         return "".join(done)
 

@@ -12,7 +12,10 @@ from kettle.classad import unparse
 from kettle.submit.containers import Container
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar, unquoted
-from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
+from kettle.submit.keys import keys
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, readable
+from kettle.transfer.checkpoints import CheckpointError, refuse
+from kettle.transfer.exclude import ATTRIBUTE, exclusions
 from kettle.transfer.manifest import (
     ManifestError,
     is_url,
@@ -23,6 +26,7 @@ from kettle.transfer.manifest import (
     remaps,
     scheme_of,
 )
+from kettle.transfer.signing import METHODS
 from kettle.wire.ads.types import Ad
 
 _MODES: Final = {"YES": "YES", "NO": "NO", "IF_NEEDED": "IF_NEEDED", "TRUE": "YES", "FALSE": "NO"}
@@ -84,6 +88,8 @@ def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
         inputs += (container.transferred,)
     public, plugins = _listed(lookup, "public_input_files"), _plugins(lookup)
     attributes, urls = _plain(lookup), _destinations(lookup)
+    methods = {scheme_of(item) for item in (*inputs, *public, *urls) if is_url(item)}
+    attributes |= keys(lookup, needed=bool(methods.difference(plugins).intersection(METHODS)))
     files = (name for name in (*inputs, *public, *plugins.values()) if not is_url(name))
     return Transfer(
         mode=mode,
@@ -135,7 +141,7 @@ def _listed(lookup: Lookup, command: str) -> tuple[str, ...]:
         if is_url(name):
             _named(given, name)
         else:
-            _readable(lookup, given, name)
+            readable(lookup, given, name)
     return names
 
 
@@ -145,12 +151,6 @@ def _named(given: Setting, url: str) -> None:
             name_of_url(url)
         except ManifestError as error:
             given.refuse(str(error))
-
-
-def _readable(lookup: Lookup, given: Setting, name: str) -> None:
-    path = lookup.iwd() / name
-    if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unreadable(path)):
-        given.refuse(f"the input file {path} {why}")
 
 
 def _outputs(lookup: Lookup) -> str | None:
@@ -175,7 +175,7 @@ def _plugins(lookup: Lookup) -> Mapping[str, str]:
     except ManifestError as error:
         given.refuse(f"transfer_plugins: {error}")
     for path in plugins.values():
-        _readable(lookup, given, path)
+        readable(lookup, given, path)
     return plugins
 
 
@@ -184,10 +184,16 @@ def _destinations(lookup: Lookup) -> tuple[str, ...]:
     The URLs to which results go.
     """
     found: list[str] = []
-    if given := lookup.get("output_destination"):
-        if not is_url(unquoted(given.text)):
-            given.refuse(f"output_destination must be a URL, as https://host/directory, not '{given.text}'")
-        found.append(unquoted(given.text))
+    for command in ("output_destination", "checkpoint_destination"):
+        if given := lookup.get(command):
+            if not is_url(unquoted(given.text)):
+                given.refuse(f"{command} must be a URL, as https://host/directory, not '{given.text}'")
+            found.append(unquoted(given.text))
+            if command == "checkpoint_destination":
+                try:
+                    refuse(unquoted(given.text))
+                except CheckpointError as error:
+                    given.refuse(f"{command}: {error}")
     if given := lookup.get("transfer_output_remaps"):
         try:
             found += remaps(unquoted(given.text)).targets.values()
@@ -201,6 +207,7 @@ def _plain(lookup: Lookup) -> Ad:
     for command, attribute in (
         *_ENCRYPTION.items(),
         ("output_destination", "OutputDestination"),
+        ("checkpoint_destination", "CheckpointDestination"),
         ("transfer_output_remaps", "TransferOutputRemaps"),
         ("transfer_plugins", "TransferPlugins"),
     ):
@@ -212,6 +219,12 @@ def _plain(lookup: Lookup) -> Ad:
                 ad[attribute] = scalar(given.text)
             except PlacelessError as error:
                 raise placed(given, error) from error
+    if given := lookup.get("transfer_exclude_files"):
+        try:
+            exclusions(unquoted(given.text))
+        except ManifestError as error:
+            given.refuse(f"transfer_exclude_files: {error}")
+        ad[ATTRIBUTE] = unquoted(given.text)
     if lookup.get("preserve_relative_paths"):
         ad["PreserveRelativePaths"] = flag(lookup, "preserve_relative_paths", default=False)
     return ad

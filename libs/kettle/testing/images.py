@@ -5,8 +5,13 @@ Small images for tests of containers, made of a busybox: two megabytes, nothing 
 import hashlib
 import io
 import os
+import platform
 import shutil
+import socket
+import struct
+import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -15,8 +20,8 @@ import msgspec
 BUSYBOX: Final = Path("/bin/busybox")
 NO_BUSYBOX: Final = "there is no static busybox here (Debian package busybox-static)"
 _APPLETS: Final = (
-    "awk", "cat", "dd", "echo", "env", "false", "head", "id", "kill", "ls", "mkdir", "mount", "ps", "pwd", "readlink",
-    "setsid", "sh", "sleep", "tail", "touch", "true", "tr", "wget",
+    "awk", "cat", "dd", "echo", "env", "false", "grep", "head", "id", "kill", "ls", "mkdir", "mknod", "mount", "ps", "pwd",
+    "readlink", "setsid", "sh", "sleep", "tail", "touch", "true", "tr", "wget",
 )  # fmt: skip
 
 
@@ -48,6 +53,28 @@ def tar_of(root: Path, *, mode: Literal["w", "w:gz"] = "w") -> bytes:
 def _roots(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     return member
+
+
+def sif_of(root: Path, *, system: int = 1, architecture: str = "") -> bytes:
+    """
+    A directory as a SIF file: a header, a description of its definition (unused) and of its partition, and that.
+    """
+    code = architecture or {"x86_64": "02", "aarch64": "04"}[platform.machine()]
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, "squashfs")
+        subprocess.run(["tar2sqfs", "--quiet", str(path)], input=tar_of(root), check=True)
+        data = path.read_bytes()
+    begin, total = 4096, 48
+    about = struct.pack("<2i3s", system, 2, code.encode())
+    described = struct.pack(
+        "<i?3I7q128s384s", 0x4004, True, 2, 0xF0000001, 0, begin + total * 585, len(data), len(data), 0, 0, 0, 0,
+        b"image", about,
+    )  # fmt: skip
+    header = struct.pack(
+        "<32s10s3s3s16s8q", b"#!/usr/bin/env run-singularity\n", b"SIF_MAGIC", b"01", code.encode(), b"", 0, 0,
+        total - 1, total, begin, total * 585, begin + total * 585, len(data),
+    )  # fmt: skip
+    return header.ljust(begin, b"\0") + (b"\0" * 585 + described).ljust(total * 585, b"\0") + data
 
 
 def tar_with(*members: tarfile.TarInfo, data: bytes = b"x") -> bytes:
@@ -118,6 +145,8 @@ def missing(program: str, package: str) -> str:
     """
     if not os.access(BUSYBOX, os.X_OK):
         return NO_BUSYBOX
+    if program == "dockerd" and "docker0" in (name for _, name in socket.if_nameindex()):
+        return "a Docker engine is at work here, and a second one without a bridge would remove that of the first"
     return (
         ""
         if shutil.which(program, path="/usr/sbin:/usr/bin:/bin")

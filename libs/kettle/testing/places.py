@@ -17,6 +17,7 @@ from kettle.testing.embedded import Servers
 from kettle.wire.subjects import Subjects
 
 _WITHIN_S: Final = 30.0
+_LOOK_S: Final = 0.02
 
 
 class NotHereError(Exception):
@@ -81,6 +82,24 @@ async def forget(addresses: Addresses, pool: str) -> None:
                 for name in found:
                     with suppress(NotFoundError):  # in a cluster, a list may be behind
                         await manager.delete_stream(name)
+    finally:
+        await client.close()
+
+
+async def everywhere(addresses: Addresses, stream: str) -> None:
+    """
+    Wait until every server that keeps a stream has all of it: a reader may be given to any of them.
+    """
+    client = Client()
+    await client.connect(addresses.nats_url.split(","), nkeys_seed=addresses.nats_credentials or None)
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            while True:
+                info = await JetStreamContext(client).stream_info(stream)
+                others = (info.cluster.replicas if info.cluster else None) or []
+                if all(other.current and not other.lag for other in others):
+                    return
+                await asyncio.sleep(_LOOK_S)
     finally:
         await client.close()
 

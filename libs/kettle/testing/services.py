@@ -5,12 +5,14 @@ One service of the pool inside a test, with real servers below it.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from kettle.bus.nats import NatsBus
+from kettle.bus.ports import BusError
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Runtime, Settings
@@ -94,7 +96,7 @@ async def backend(directory: Path, *, template: Path | None = None) -> AsyncGene
 @asynccontextmanager
 async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.0) -> AsyncGenerator[Runtime]:
     """
-    A service in the test's own event loop: ready when the context begins, drained when it ends.
+    A service in the test's own event loop: ready or standing by when the context begins, drained when it ends.
 
     The service's failure is the test's.
     """
@@ -102,13 +104,15 @@ async def hosted(role: str, settings: S, serve: Serve[S], *, within: float = 10.
     ready = asyncio.Event()
 
     async def announced(runtime: Runtime, own: S) -> None:
-        announce = runtime.ready
+        def told(announce: Callable[[], None]) -> Callable[[], None]:
+            def tell() -> None:
+                announce()
+                ready.set()
 
-        def tell() -> None:
-            announce()
-            ready.set()
+            return tell
 
-        runtime.ready = tell  # type: ignore[method-assign]
+        runtime.ready = told(runtime.ready)  # type: ignore[method-assign]
+        runtime.standby = told(runtime.standby)  # type: ignore[method-assign]
         await serve(runtime, own)
 
     async with asyncio.TaskGroup() as tasks:
@@ -163,5 +167,16 @@ async def owned(backend: Backend, name: str) -> AsyncGenerator[Owner]:
                 tasks.create_task(relay(bus, backend.log, shard, backend.subjects)),
             ]
             yield Owner(shard)
+            stream = backend.subjects.event_stream(name)
+            await eventually(
+                partial(_relayed, bus, stream, shard), within=30.0
+            )  # a test that follows may look there
             for loop in loops:
                 loop.cancel()
+
+
+async def _relayed(bus: NatsBus, stream: str, shard: Shard) -> bool:
+    try:
+        return (await bus.last_sequence(stream) or 0) >= shard.frame
+    except BusError:  # of several servers one has to be elected for a new stream, which may take them seconds
+        return False

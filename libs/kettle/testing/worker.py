@@ -4,6 +4,7 @@ A submit side and the workers on its bus, for tests of an execution side.
 
 import asyncio
 import os
+import secrets
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -13,6 +14,7 @@ from typing import Protocol
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Bus
+from kettle.execution.programs import directory
 from kettle.testing.submit_side import POOL, SubmitSide
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
@@ -45,6 +47,8 @@ class WorkerPool:
         self.server = server
         self.submitter = submitter
         self.home = home
+        self.nap = str(10**7 + secrets.randbelow(9 * 10**7))
+        """Seconds that a job may sleep whose processes are looked for: tests side by side would find each other's."""
         self._start = start
 
     @asynccontextmanager
@@ -67,6 +71,13 @@ class WorkerPool:
         return self.home / "execute"
 
     @property
+    def sandboxes(self) -> list[Path]:
+        """
+        What is there now: everything but the helper programs that jobs share.
+        """
+        return [path for path in self.execute.iterdir() if path != Path(directory(str(self.execute)))]
+
+    @property
     def reports(self) -> Path:
         """
         The directory of the final reports.
@@ -81,9 +92,23 @@ class WorkerPool:
             while not holds():
                 await asyncio.sleep(0.01)
 
+    def sleeping(self) -> list[int]:
+        """
+        Living processes that sleep this pool's `nap`.
+        """
+        return self.processes(f"sleep\0{self.nap}\0")
+
+    async def sleeper(self) -> int:
+        """
+        Wait for the one process that sleeps the `nap`: a job has started when what becomes it has.
+        """
+        await self.until(self.sleeping)
+        (found,) = self.sleeping()
+        return found
+
     def processes(self, part: str) -> list[int]:
         """
-        Living processes with this in their command line.
+        Living processes of the whole machine with this in their command line: it must be this pool's alone.
         """
         found: list[int] = []
         for entry in Path("/proc").iterdir():

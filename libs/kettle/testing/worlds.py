@@ -13,7 +13,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus
-from kettle.testing.places import Place, forget
+from kettle.testing.places import Place, everywhere, forget
 from kettle.wire.identity import Identity, daemon
 from kettle.wire.subjects import Subjects
 
@@ -46,6 +46,12 @@ class World(Protocol):
     async def passes(self, seconds: float) -> None:
         """
         Time passes for what lives on the bus.
+        """
+        ...
+
+    async def everywhere(self, bucket: str) -> None:
+        """
+        Wait until what was put into a bucket is on every server that keeps it.
         """
         ...
 
@@ -97,6 +103,11 @@ class MemoryWorld:
         """
         self._now += seconds
         self._server.expire()
+
+    async def everywhere(self, bucket: str) -> None:
+        """
+        See `World.everywhere`.
+        """
 
     async def lose(self, stream: str) -> None:
         """
@@ -157,6 +168,12 @@ class NatsWorld:
         See `World.passes`.
         """
         await asyncio.sleep(seconds)
+
+    async def everywhere(self, bucket: str) -> None:
+        """
+        See `World.everywhere`.
+        """
+        await everywhere(self._addresses, f"KV_{bucket}")
 
     async def lose(self, stream: str) -> None:
         """

@@ -15,6 +15,8 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://(.*)", re.DOTALL)
 _BETWEEN_PAIRS: Final = re.compile(r"(?<!\\);")
 _IN_PAIR: Final = re.compile(r"(?<!\\)=")
 _QUERY: Final = re.compile(r"[?#]")
+_SECRETS: Final = re.compile(r"\?\S*|\bauthz=\S*", re.IGNORECASE)
+_LOGIN: Final = re.compile(r"://[^/\s@]*@")
 _DEPTH: Final = 20
 """How many directories of a name are looked for among the remaps."""
 
@@ -46,6 +48,11 @@ def shown(url: str) -> str:
         return url
     host, slash, path = _QUERY.split(match[2])[0].partition("/")
     return f"{match[1]}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def without_secrets(words: str) -> str:
+    """What a program says, without the secrets that URLs have in them, however it spells those."""
+    return _LOGIN.sub("://", _SECRETS.sub("", words))
 
 
 def name_of_url(url: str) -> str:

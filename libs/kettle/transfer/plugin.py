@@ -25,6 +25,18 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The job's own: what it does wrong is the job's fault."""
 
 
+class Cached(msgspec.Struct, frozen=True):
+    """
+    A file that was fetched from a URL before.
+    """
+
+    fd: int
+    """Open for reading, also in the process that fetches."""
+    tag: str
+    """By what its server named this state: an ETag, or the date of its last change."""
+    sha256: str
+
+
 class Move(msgspec.Struct, frozen=True):
     """
     One file between a URL and the sandbox.
@@ -33,13 +45,16 @@ class Move(msgspec.Struct, frozen=True):
     url: str
     path: str
     """Absolute, on the worker."""
+    cached: Cached | None = None
+    scheme: str = ""
+    """Of the URL that was signed, if `url` is an address with a signature: who moves those gets it, and nobody else."""
 
     @property
     def method(self) -> str:
         """
-        The URL's scheme.
+        By which it is known who moves it.
         """
-        return scheme_of(self.url)
+        return self.scheme or scheme_of(self.url)
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +82,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     scratch: str
     """The sandbox: where plugins begin, and where questions and answers lie meanwhile."""
     environment: dict[str, str]
+    manifest: str = ""
+    """Path of a checkpoint's manifest: written here and sent last, or compared with what came."""
+    place: str = ""
+    """The URL below which the checkpoint is."""
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +95,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes: int = 0
     """Of all files that were moved."""
+    tags: dict[str, str] = {}
+    """By URL, what names the state of files that were fetched now, and may be kept."""
     fault: Fault | None = None
 
 

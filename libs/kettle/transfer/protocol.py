@@ -23,7 +23,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.transfer.manifest import items
-from kettle.transfer.plugin import Move, Plugin
+from kettle.transfer.plugin import Cached, Move, Plugin
 
 ANSWER_BYTES: Final = 16 << 20
 """An answer that is longer is none."""
@@ -44,6 +44,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     total: int = 0
     """Bytes that it says the file has; 0 or less: it does not say."""
+    tag: str = ""
+    """What names the state of a file that may be kept for the next job; only ours say it."""
 
 
 def capabilities(path: str, text: str) -> Plugin:
@@ -70,7 +72,20 @@ def question(moves: Iterable[Move]) -> str:
     """
     The ads that a plugin is asked with.
     """
-    return "".join(f"[ Url = {unparse(move.url)}; LocalFileName = {unparse(move.path)} ]\n" for move in moves)
+    return "".join(
+        f"[ Url = {unparse(move.url)}; LocalFileName = {unparse(move.path)}{_known(move.cached)} ]\n"
+        for move in moves
+    )
+
+
+def _known(cached: Cached | None) -> str:
+    """
+    What a plugin of ours is told of a file that was fetched before; to others nothing is said of it.
+    """
+    if cached is None:
+        return ""
+    sha256, tag = unparse(cached.sha256), unparse(cached.tag)
+    return f"; KettleCachedFd = {cached.fd}; KettleCachedTag = {tag}; KettleCachedSum = {sha256}"
 
 
 def asked(text: str) -> list[Move]:
@@ -82,8 +97,15 @@ def asked(text: str) -> list[Move]:
         url, path = _value(ad, "Url"), _value(ad, "LocalFileName")
         if not isinstance(url, str) or not isinstance(path, str):
             raise ProtocolError("an ad without Url and LocalFileName")
-        moves.append(Move(url, path))
+        moves.append(Move(url, path, _cached(ad)))
     return moves
+
+
+def _cached(ad: ClassAd) -> Cached | None:
+    fd, tag, sha256 = (_value(ad, f"KettleCached{name}") for name in ("Fd", "Tag", "Sum"))
+    if isinstance(fd, int) and isinstance(tag, str) and isinstance(sha256, str):
+        return Cached(fd=fd, tag=tag, sha256=sha256)
+    return None
 
 
 def answer(text: str) -> list[Result]:
@@ -103,7 +125,8 @@ def _ads(text: str) -> Sequence[ClassAd]:
 
 
 def _result(ad: ClassAd) -> Result:
-    url, path, error = (_value(ad, name) for name in ("TransferUrl", "TransferFileName", "TransferError"))
+    names = ("TransferUrl", "TransferFileName", "TransferError", "KettleTag")
+    url, path, error, tag = (_value(ad, name) for name in names)
     total = _value(ad, "TransferTotalBytes")
     return Result(
         url=url if isinstance(url, str) else "",
@@ -111,6 +134,7 @@ def _result(ad: ClassAd) -> Result:
         success=_value(ad, "TransferSuccess") is True,
         error=error if isinstance(error, str) else "",
         total=total if isinstance(total, int) and not isinstance(total, bool) else 0,
+        tag=tag if isinstance(tag, str) else "",
     )
 
 

@@ -16,8 +16,11 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from kettle.transfer.manifest import shown
 from kettle.transfer.plugin import Move, Moved, Order, Plugin, chosen
 from kettle.transfer.protocol import ANSWER_BYTES, ProtocolError, Result, answer, question
+from kettle.transfer.sums import differing, make_directories, with_manifest
+from kettle.transfer.urlcache import UrlCache
 from kettle.transfer.verdict import Direction, Ran, judge, nobody
 
 _TAIL: Final = 500
@@ -28,7 +31,21 @@ def carry_out(order: Order) -> Moved:
     """
     Move the files; the first fault ends it.
     """
-    direction, moved = Direction(order.upload), 0
+    if not order.manifest:
+        return _carried(order)
+    try:
+        if order.upload:
+            return _carried(with_manifest(order))
+        make_directories(order)
+        moved = _carried(order)
+        return moved if moved.fault is not None else msgspec.structs.replace(moved, fault=differing(order))
+    except OSError as error:
+        why = f"the checkpoint at {shown(order.place)}: {error.strerror} ({error.filename})"
+        return Moved(fault=Direction(order.upload).fault(why, error.errno or 0))
+
+
+def _carried(order: Order) -> Moved:
+    direction, moved, tags = Direction(order.upload), 0, dict[str, str]()
     for plugin, moves in chosen(order.plugins, order.moves):
         if plugin is None:
             return Moved(bytes=moved, fault=nobody(direction, moves))
@@ -37,7 +54,53 @@ def carry_out(order: Order) -> Moved:
         if (fault := judge(plugin, direction, moves, ran, sizes)) is not None:
             return Moved(bytes=moved, fault=fault)
         moved += sum(size or 0 for size in sizes.values())
-    return Moved(bytes=moved)
+        if plugin.ours:
+            tags |= {result.url: result.tag for result in ran.answer or () if result.tag}
+    return Moved(bytes=moved, tags=tags)
+
+
+def through_cache(order: Order, wanted: Sequence[Move], cache: UrlCache, become: Callable[[], None]) -> Moved:
+    """
+    The same with a cache of files that were fetched before: a process that has become the job's account (`become`) moves
+    the files, and this one, which has not, keeps those of the `wanted` that came.
+    """
+    urls = [move.url for move in wanted]
+    with cache.turn(urls) as ours:
+        if not ours:
+            return _as_another(order, become)
+        known = {url: cache.known(url) for url in urls}
+        moves = [msgspec.structs.replace(move, cached=known.get(move.url)) for move in order.moves]
+        moved = _as_another(msgspec.structs.replace(order, moves=moves), become)
+        if moved.fault is None:
+            for move in wanted:
+                if (tag := moved.tags.get(move.url)) is not None:
+                    with suppress(OSError):  # there is no room: the job has its file all the same
+                        cache.keep(move.url, tag, move.path)
+    return moved
+
+
+def _as_another(order: Order, become: Callable[[], None]) -> Moved:
+    """
+    Have a child carry it out.  Raises MsgspecError if it died.
+    """
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(ours)
+            become()
+            with os.fdopen(theirs, "wb") as said:
+                said.write(msgspec.msgpack.encode(carry_out(order)))
+            os._exit(0)
+        except Exception as error:  # noqa: BLE001 - the runner of this process
+            sys.excepthook(type(error), error, error.__traceback__)
+        finally:
+            os._exit(1)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as hearing:
+        said_all = hearing.read()
+    os.waitpid(pid, 0)
+    return msgspec.msgpack.decode(said_all, type=Moved)
 
 
 def _several(order: Order, plugin: Plugin, moves: Sequence[Move]) -> Ran:

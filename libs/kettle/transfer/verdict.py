@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.transfer.manifest import shown
+from kettle.transfer.manifest import shown, without_secrets
 from kettle.transfer.plugin import Fault, Move, Plugin
 from kettle.transfer.protocol import Result
 
@@ -111,7 +111,7 @@ def _failed(who: str, direction: Direction, moves: Sequence[Move], ran: Ran) -> 
     failed = next((result for result in ran.answer or () if not result.success), None)
     named = {move.url: move for move in moves}
     move = named.get(failed.url, moves[0]) if failed is not None else moves[0]
-    words = (failed.error if failed is not None else "") or ran.said
+    words = without_secrets((failed.error if failed is not None else "") or ran.said)
     how = (
         f"was killed by signal {ran.status & 0x7F}" if ran.status & 0x7F else f"exited with {ran.status >> 8}"
     )
@@ -141,7 +141,7 @@ def _compared(
         if result is None:
             return _silent(f"{file}: {who} ended with success and said nothing of it", plugin, direction)
         if not result.success:
-            why = f"{file}: {who} ended with success and says that it failed: {result.error[:_SAID]}"
+            why = f"{file}: {who} ended with success and says that it failed: {without_secrets(result.error)[:_SAID]}"
             return direction.fault(why, errno.EIO)
         if direction.upload:
             continue

@@ -124,6 +124,13 @@ class ImageSize(LogEvent, frozen=True, kw_only=True):
     proportional_kib: int | None = None
 
 
+class Generic(LogEvent, frozen=True, kw_only=True):
+    """008: free text."""
+
+    number: ClassVar[int] = 8
+    info: str
+
+
 class Aborted(LogEvent, frozen=True, kw_only=True):
     """009: the job was removed."""
 
@@ -184,6 +191,18 @@ class ReconnectFailed(LogEvent, frozen=True, kw_only=True):
     number: ClassVar[int] = 24
     slot: str
     reason: str = ""
+
+
+class FileTransfer(LogEvent, frozen=True, kw_only=True):
+    """040: the job's files wait for their turn, are being moved, or have been."""
+
+    number: ClassVar[int] = 40
+    kind: int
+    """1, 2, 3: input queued, started, finished; 4, 5, 6: output."""
+    queued: int | None = None
+    """Seconds that they have waited."""
+    host: str = ""
+    """Where they are moved to, with its angle brackets."""
 
 
 class Other(LogEvent, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from kettle.userlog.events import (
     Disconnected,
     Evicted,
     Executing,
+    FileTransfer,
     Held,
     ImageSize,
     LogEvent,
@@ -31,6 +32,7 @@ from kettle.userlog.events import (
     Termination,
     Unsuspended,
 )
+from kettle.userlog.render import FILE_TRANSFERS
 from kettle.userlog.table import is_heading, parse_table
 from kettle.wire.jobs import JobId
 
@@ -145,6 +147,17 @@ def _terminated(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     )
 
 
+def _file_transfer(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    said = dict(line.strip().split(": ", 1) for line in lines[1:] if ": " in line)
+    queued = said.get("Seconds spent in queue")
+    return FileTransfer(
+        **known,
+        kind=FILE_TRANSFERS.index(lines[0]) + 1,
+        queued=None if queued is None else int(queued),
+        host=said.get("Transferring to host", ""),
+    )
+
+
 def _image_size(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     counts = _usage(lines[1:])[1]
     return ImageSize(
@@ -221,6 +234,7 @@ _READERS: Final = {
     22: _disconnected,
     23: _reconnected,
     24: _reconnect_failed,
+    40: _file_transfer,
 }
 
 

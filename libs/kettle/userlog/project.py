@@ -22,6 +22,8 @@ from kettle.userlog.events import (
     Disconnected,
     Evicted,
     Executing,
+    FileTransfer,
+    Generic,
     Held,
     LogEvent,
     Reconnected,
@@ -41,6 +43,9 @@ from kettle.wire.events import (
     ClaimGranted,
     ClusterSubmitted,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -52,12 +57,16 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
+    Transfer,
     decode,
 )
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
+FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
+"""The kinds of event 040 that say that files wait for their turn."""
 _JOB_REMOVED: Final = 1023
 """HTCondor's VacateReasonCode of an attempt that was ended because its job was removed."""
 _RECONNECT_FAILED: Final = 1008
@@ -105,7 +114,7 @@ class UserLogProjector:
         lines: list[Line] = []
         for entry in frame.entries:
             kind, _, name = entry.stream.partition("/")
-            if kind in {"cluster", "job", "claim"}:
+            if kind in {"cluster", "factory", "job", "claim"}:
                 lines.extend(self._lines(name, decode(entry.data), at))
         self._state.frame = frame.number
         return lines
@@ -114,6 +123,12 @@ class UserLogProjector:
         match event:
             case ClusterSubmitted():
                 yield from self._submitted(event, at)
+            case FactoryMaterialized(cluster=cluster, first=first, count=count):
+                yield from self._made(cluster, range(first, first + count), at)
+            case FactoryClosed(cluster=cluster, count=count):
+                self._fewer(cluster, count)
+            case FactoryChanged():
+                pass  # how fast jobs are made is not told
             case ClaimGranted():
                 self._state.claims[event.claim] = Allocation.from_ad(event.slot_ad)
             case ClaimEnded():
@@ -128,11 +143,16 @@ class UserLogProjector:
         if not cluster.has_log:
             return
         self._state.clusters[event.cluster] = cluster
-        for proc in range(len(event.rows)):
-            ad = self._ad(JobId(event.cluster, proc))
+        if not event.late:
+            yield from self._made(event.cluster, range(len(event.rows)), at)
+
+    def _made(self, cluster: int, procs: range, at: int) -> Iterator[Line]:
+        """Jobs are in the queue now."""
+        for proc in procs if cluster in self._state.clusters else ():
+            job = JobId(cluster, proc)
+            ad = self._ad(job)
             said = (ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes"))
             notes = [note for note in said if isinstance(note, str)]
-            job = JobId(event.cluster, proc)
             yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
 
     def _of_job(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
@@ -143,6 +163,7 @@ class UserLogProjector:
                 state.slot, state.startd, state.disconnected = event.slot, event.startd, False
             case JobStarted():
                 state.started_at = event.at or at
+                yield from self._moved(job, state, event.input, FIRST_OF_INPUT)
                 yield from self._line(self._executing(job, state, at))
             case JobSuspended(processes=processes) if state.started_at:
                 yield from self._line(Suspended(job=job, at=at, processes=processes))
@@ -160,7 +181,7 @@ class UserLogProjector:
                 else:
                     yield from self._said(job, event, at)
             case _:
-                pass
+                yield from self._said(job, event, at)
 
     def _meanwhile(
         self, job: JobId, state: Job, event: JobDisconnected | JobReconnected | JobCheckpointed, at: int
@@ -179,6 +200,18 @@ class UserLogProjector:
         """The address of the startd, as the slot's ad said when the claim was granted."""
         allocation = self._state.claims.get(state.claim, Allocation())
         return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
+
+    def _moved(self, job: JobId, state: Job, moved: Transfer | None, first: int) -> Iterator[Line]:
+        """Files were moved on their own: queued, started, finished, each with its time."""
+        if moved is None:
+            return
+        began, ended = int(moved.began), int(moved.ended)
+        queued = round(moved.queued)
+        yield from self._line(FileTransfer(job=job, at=int(max(0.0, moved.began - moved.queued)), kind=first))
+        yield from self._line(
+            FileTransfer(job=job, at=began, kind=first + 1, queued=queued, host=self._host(state))
+        )
+        yield from self._line(FileTransfer(job=job, at=ended, kind=first + 2))
 
     def _executing(self, job: JobId, state: Job, at: int) -> LogEvent:
         allocation = self._state.claims.get(state.claim, Allocation())
@@ -205,6 +238,7 @@ class UserLogProjector:
         if state.disconnected and event.code == _RECONNECT_FAILED:
             yield from self._line(ReconnectFailed(job=job, at=at, slot=state.slot, reason=event.reason))
         elif state.started_at:
+            yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
             yield from self._line(
                 Evicted(
                     job=job,
@@ -238,6 +272,7 @@ class UserLogProjector:
         how = (
             f"signal {event.exit_signal}" if event.exit_signal is not None else f"exit-code {event.exit_code}"
         )
+        yield from self._moved(job, state, event.output, FIRST_OF_OUTPUT)
         execute = event.at - state.started_at if event.at and state.started_at else 0.0
         yield from self._line(
             Terminated(
@@ -269,6 +304,9 @@ class UserLogProjector:
                 )
             case JobReleased():
                 yield from self._line(Released(job=job, at=at, reason=event.reason))
+            case JobTold(notes=notes):
+                for note in notes:
+                    yield from self._line(Generic(job=job, at=at, info=note))
             case JobRemoved():
                 yield from self._line(Aborted(job=job, at=at, reason=event.reason))
                 self._gone(job)
@@ -277,10 +315,14 @@ class UserLogProjector:
 
     def _gone(self, job: JobId) -> None:
         self._state.jobs.pop(str(job), None)
-        cluster = self._state.clusters[job.cluster]
-        cluster.live -= 1
-        if cluster.live <= 0:
-            del self._state.clusters[job.cluster]
+        self._fewer(job.cluster, 1)
+
+    def _fewer(self, number: int, count: int) -> None:
+        cluster = self._state.clusters.get(number)
+        if cluster is not None:
+            cluster.live -= count
+            if cluster.live <= 0:
+                del self._state.clusters[number]
 
     def _ad(self, job: JobId) -> Mapping[str, Scalar]:
         return self._state.clusters[job.cluster].ad_of(job.proc)

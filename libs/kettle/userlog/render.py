@@ -13,6 +13,8 @@ from kettle.userlog.events import (
     Disconnected,
     Evicted,
     Executing,
+    FileTransfer,
+    Generic,
     Held,
     ImageSize,
     LogEvent,
@@ -29,6 +31,15 @@ from kettle.userlog.events import (
 from kettle.userlog.table import render_table
 
 TERMINATOR = "..."
+FILE_TRANSFERS = (
+    "Entered queue to transfer input files",
+    "Started transferring input files",
+    "Finished transferring input files",
+    "Entered queue to transfer output files",
+    "Started transferring output files",
+    "Finished transferring output files",
+)
+"""The first lines of event 040, by its kinds from 1 on."""
 
 
 def render(event: LogEvent, zone: tzinfo | None = None) -> str:
@@ -68,9 +79,9 @@ def _body(event: LogEvent) -> list[str]:
             return _image_size(event)
         case Aborted():
             return ["Job was aborted.", *_indented(event.reason)]
-        case Suspended() | Unsuspended() | Held() | Released():
+        case Suspended() | Unsuspended() | Held() | Released() | Generic():
             return _waiting(event)
-        case Checkpointed() | Disconnected() | Reconnected() | ReconnectFailed():
+        case Checkpointed() | Disconnected() | Reconnected() | ReconnectFailed() | FileTransfer():
             return _meanwhile(event)
         case Other():
             return event.lines
@@ -78,7 +89,7 @@ def _body(event: LogEvent) -> list[str]:
             raise TypeError(f"{type(event).__name__} is not a log event that can be written")
 
 
-def _waiting(event: Suspended | Unsuspended | Held | Released) -> list[str]:
+def _waiting(event: Suspended | Unsuspended | Held | Released | Generic) -> list[str]:
     match event:
         case Suspended(processes=processes):
             return ["Job was suspended.", f"\tNumber of processes actually suspended: {processes}"]
@@ -89,10 +100,16 @@ def _waiting(event: Suspended | Unsuspended | Held | Released) -> list[str]:
             return ["Job was held.", f"\t{reason}", f"\tCode {event.code} Subcode {event.subcode}"]
         case Released():
             return ["Job was released.", *_indented(event.reason)]
+        case Generic():
+            return [event.info]
 
 
-def _meanwhile(event: Checkpointed | Disconnected | Reconnected | ReconnectFailed) -> list[str]:
+def _meanwhile(
+    event: Checkpointed | Disconnected | Reconnected | ReconnectFailed | FileTransfer,
+) -> list[str]:
     match event:
+        case FileTransfer():
+            return _file_transfer(event)
         case Checkpointed():
             return [
                 "Job was checkpointed.",
@@ -111,6 +128,14 @@ def _meanwhile(event: Checkpointed | Disconnected | Reconnected | ReconnectFaile
         case ReconnectFailed(slot=slot):
             said = [event.reason, f"Can not reconnect to {slot}, rescheduling job"]
             return ["Job reconnection failed", *_deeper(said)]
+
+
+def _file_transfer(event: FileTransfer) -> list[str]:
+    return [
+        FILE_TRANSFERS[event.kind - 1],
+        *([] if event.queued is None else [f"\tSeconds spent in queue: {event.queued}"]),
+        *([f"\tTransferring to host: {event.host}"] if event.host else []),
+    ]
 
 
 def _deeper(lines: list[str]) -> list[str]:

@@ -72,9 +72,10 @@ def plus(a: Usage, b: Usage) -> Usage:
 
 
 def termination(event: JobCompleted | JobVacated) -> Termination:
-    """How the process ended; no core file ever comes back by itself."""
+    """How the process ended, and where the file of its memory is."""
     if event.exit_signal is not None:
-        return Termination(signal=event.exit_signal)
+        core = event.core if isinstance(event, JobCompleted) else ""
+        return Termination(signal=event.exit_signal, core=core)
     return Termination(exit_code=event.exit_code or 0)
 
 

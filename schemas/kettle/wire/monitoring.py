@@ -57,7 +57,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedd: str = ""
     """The access point; not there for events of other services."""
     jobs: int = 0
-    """How many jobs a submission has; only with `cluster.submitted`."""
+    """How many jobs a submission has; only with `cluster.submitted` and `factory.submitted`."""
     traceparent: str = ""
     """The job's trace, W3C Trace Context; only with the events of a job."""
 

@@ -132,6 +132,20 @@ class Subjects:
         """The JetStream stream that holds the worker reports."""
         return f"{self._asset}_WORK"
 
+    def object_piece(self, sha256: str, number: int) -> str:
+        """A piece of an object, which is named by the SHA-256 of all its bytes."""
+        return f"{self._prefix}.obj.{token(sha256)}.{number}"
+
+    @property
+    def objects_all(self) -> str:
+        """Filter: every piece of every object."""
+        return f"{self._prefix}.obj.*.*"
+
+    @property
+    def object_stream(self) -> str:
+        """The bounded JetStream stream that holds the pieces of objects: files that many machines want."""
+        return f"{self._asset}_OBJECTS"
+
     @property
     def ads(self) -> str:
         """Key-value bucket of public ads, `<AdType>.<name>`."""

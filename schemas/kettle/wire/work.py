@@ -6,7 +6,7 @@ A report is idempotent by (claim, attempt, sequence) and is kept on the worker's
 
 import msgspec
 
-from kettle.wire.events.job import Usage
+from kettle.wire.events.job import Transfer, Usage
 from kettle.wire.jobs import JobId
 
 
@@ -15,12 +15,16 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
 
     pid: int
     at: float
+    input: Transfer | None = None
+    """Of files that came on their own, by value or by URL."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
     """Use so far."""
 
     usage: Usage
+    told: dict[str, str] = {}
+    """Attributes that the program has set without hurry, all of them, as texts of expressions."""
 
 
 class Suspended(msgspec.Struct, frozen=True, kw_only=True, tag="suspended"):
@@ -67,6 +71,14 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag="exited"):
     """Files of TransferOutput that the job did not make."""
     trouble: Trouble | None = None
     """What went wrong with results that the worker itself sends somewhere."""
+    output: Transfer | None = None
+    """Of those results."""
+    dumped: bool = False
+    """The signal that ended it had its memory written into a file."""
+    core: str = ""
+    """Which of the results that is; empty: it is not among them."""
+    told: dict[str, str] = {}
+    """As in `Measured`."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
@@ -83,6 +95,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     usage: Usage = Usage()
     outputs: list[OutputFile] = []
     """What an evicted job left for its next run."""
+    told: dict[str, str] = {}
+    """As in `Measured`."""
 
 
 class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):

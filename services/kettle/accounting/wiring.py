@@ -43,6 +43,7 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         settings.name,
         [Served(QUERY_HISTORY, answers.query_history), Served(QUERY_USAGE, answers.query_usage)],
         version=VERSION,
+        shared=True,
     )
     if settings.retention_days:
         databases = [log.database for log in logs]

@@ -10,7 +10,7 @@ from kettle.cli.options import job_options, json_option, pool_options, selection
 from kettle.cli.screen import Screen
 from kettle.cli.spans import counted
 from kettle.client import Client, Select
-from kettle.wire.commands.schedd import Acted, Action, JobOutcome, Outcome
+from kettle.wire.commands.schedd import Acted, Action, FactoryOutcome, JobOutcome, Outcome
 
 _LISTED = 20
 _PAST = {"hold": "held", "release": "released", "remove": "removed"}
@@ -44,13 +44,20 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
     if screen.as_json:
         screen.json(
             [{"job": str(one.job), "outcome": one.outcome, "status": one.status} for one in acted.outcomes]
+            + [
+                {"cluster": one.cluster, "outcome": one.outcome, "unmade": one.unmade}
+                for one in acted.factories
+            ]
         )
     else:
         _tell(acted.outcomes, action, screen)
+        for factory in acted.factories:
+            _tell_factory(factory, action, screen)
     counts: Counter[Outcome] = Counter(one.outcome for one in acted.outcomes)
+    counts.update(one.outcome for one in acted.factories)
     if counts["done"] or counts["already_done"]:
         return 0
-    if not acted.outcomes:
+    if not (acted.outcomes or acted.factories):
         what = " ".join(arguments.ids)
         raise CommandError(
             f"no job in the queue matches {what}; if it has ended, it is in: kettle history {what}"
@@ -74,6 +81,21 @@ def _tell(outcomes: list[JobOutcome], action: Action, screen: Screen) -> None:
         screen.trouble(_failure(one, action))
     if len(failed) > _LISTED:
         screen.trouble(f"... and {len(failed) - _LISTED} more.")
+
+
+def _tell_factory(one: FactoryOutcome, action: Action, screen: Screen) -> None:
+    jobs = f"{counted(one.unmade, 'job')} of cluster {one.cluster}"
+    match one.outcome, action:
+        case "denied", _:
+            screen.trouble(f"Cluster {one.cluster} is not yours.")
+        case "bad_status", _:
+            pass  # nobody has stopped it, and its jobs say what became of them
+        case _, "hold":
+            screen.say(f"{jobs} will not be made until it is released.")
+        case _, "release":
+            screen.say(f"{jobs} will be made as there is room.")
+        case _:
+            screen.say(f"{jobs} will never be made.")
 
 
 def _failure(one: JobOutcome, action: Action) -> str:

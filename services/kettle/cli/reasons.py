@@ -7,14 +7,33 @@ from typing import Final
 
 import msgspec
 
-from kettle.cli import timeline
+from kettle.cli import advice, timeline
 from kettle.cli.spans import counted, duration, size
 from kettle.client import JobId, WhyReport
 from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.commands.negotiator import Verdict
+from kettle.wire.commands.negotiator import Analysis, Verdict
 from kettle.wire.commands.schedd import Explanation
+from kettle.wire.events import FactorySubmitted
 from kettle.wire.events.cycle import Clause, Rejection
 
+_AT_HOME: Final = (7, 12)
+"""JobUniverse of scheduler and local jobs."""
+_MENDS: Final = {
+    1: "see whether the reason for which it was held by hand is gone",
+    6: "see whether the program exists and can be run there",
+    12: "see whether the files that it is to bring back are there and where they go can be written",
+    13: "see whether the files that it takes along exist",
+    15: "see whether all that it was to wait for is there",
+    32: "make its input smaller",
+    33: "make its output smaller",
+    34: "it needed more than it asked for: ask for more (request_memory, request_disk)",
+    35: "see whether the name of the image is right",
+}
+"""What to do about a hold, by HoldReasonCode."""
+_WAITS: Final = (
+    "It waits for somebody: {mend}, then kettle release {job}, or take it out with kettle rm {job}."
+)
+_STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
 _SUSPENDED: Final = 7
 """JobStatus."""
 
@@ -30,6 +49,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     clauses: list[Clause] = []
     slots: int = 0
     """How many slots the clauses were tried on."""
+    rejection: Rejection | None = None
+    """What is on record of the last negotiation."""
+    analysis: Analysis | None = None
+    """The job against all machines as they are now."""
 
 
 def answer(report: WhyReport, *, now: float) -> Answer:
@@ -50,16 +73,18 @@ def answer(report: WhyReport, *, now: float) -> Answer:
         case "idle":
             return _idle(report, explanation, lasting, now)
         case status:
+            because = f": {_stripped(explanation.reason)}" if explanation.reason else ""
             return Answer(
                 job=str(report.job),
                 status=status,
-                sentences=[
-                    f"Job {report.job} is {status}{f': {explanation.reason}' if explanation.reason else ''}."
-                ],
+                sentences=[f"Job {report.job} is {status}{because}.", _STILL.format(job=report.job)],
             )
 
 
 def _gone(report: WhyReport) -> Answer:
+    if all(isinstance(one.event, FactorySubmitted) for one in report.events):
+        sentence = f"Job {report.job} was never made: its cluster was removed before its turn came."
+        return Answer(job=str(report.job), status="removed", sentences=[sentence])
     *_, last = timeline.lines(report.events)
     verb = "" if last.sentence.startswith("exited") else "was "
     sentence = f"Job {report.job} has left the queue: it {verb}{last.sentence}."
@@ -67,13 +92,13 @@ def _gone(report: WhyReport) -> Answer:
 
 
 def _held(job: JobId, explanation: Explanation, lasting: str) -> Answer:
-    code = explanation.ad.get("HoldReasonCode", 0)
+    code = int(_number(explanation.ad, "HoldReasonCode"))
     return Answer(
         job=str(job),
         status="held",
         sentences=[
             f"Job {job} has been held for {lasting}: {_stripped(explanation.reason)} (code {code}).",
-            f"It waits for somebody: mend the cause, then kettle release {job}, or take it out with kettle rm {job}.",
+            _WAITS.format(mend=_MENDS.get(code, "mend the cause"), job=job),
         ],
     )
 
@@ -84,8 +109,11 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     doing = "runs on" if started else "is being started on"
     if explanation.ad.get("JobStatus") == _SUSPENDED:
         doing = "is suspended by the policy of"
+    look = f"Look at its output with kettle tail {job}, or beside it with kettle ssh {job}."
+    if not started:
+        look = "Its files are being moved and its program started; a job that cannot start is tried again, or held with the reason."
     return Answer(
-        job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now."]
+        job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now.", look]
     )
 
 
@@ -94,24 +122,79 @@ def _idle(report: WhyReport, explanation: Explanation, lasting: str, now: float)
     said = [f"Job {job} has been idle for {lasting}."]
     if explanation.reason:
         said.append(f"The schedd says: {_stripped(explanation.reason)}.")
+    if explanation.ad.get("JobUniverse") in _AT_HOME:
+        if not explanation.reason:
+            said.append("It runs on the machine of its schedd, without negotiation: it is about to start.")
+        return Answer(job=job, status="idle", sentences=said)
     verdict = report.verdict
+    if verdict is None and explanation.autocluster is None and explanation.reason:
+        return Answer(job=job, status="idle", sentences=said)
     if verdict is None:
         trouble = report.trouble or "it belongs to no group of jobs that is being negotiated for"
         said.append(f"What the negotiator thinks of it is not known: {trouble}.")
         return Answer(job=job, status="idle", sentences=said)
+    when = f"cycle {verdict.cycle}, {duration(now - verdict.at)} ago"
     if verdict.cycle is None:
         said.append("No negotiation has looked at jobs like this one yet; it waits for the next.")
-        return Answer(job=job, status="idle", sentences=said)
-    when = f"cycle {verdict.cycle}, {duration(now - verdict.at)} ago"
-    if verdict.rejection is not None:
+    elif verdict.rejection is None:
+        said.append(_given(verdict, when))
+    elif verdict.analysis is None:
         return _rejected(job, said, verdict.rejection, explanation.ad, when)
-    said.append(_given(verdict, when))
-    return Answer(job=job, status="idle", sentences=said)
+    return _analysed(job, said, verdict, explanation.ad, when)
 
 
 def _given(verdict: Verdict, when: str) -> str:
     places = counted(sum(match.count for match in verdict.matches), "place")
     return f"The last negotiation ({when}) gave {places} to jobs like this one; it waits for its turn."
+
+
+def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) -> Answer:
+    """
+    By the present state, and the record of why none of what is possible was given.
+    """
+    analysis, rejection = verdict.analysis, verdict.rejection
+    if analysis is None:
+        return Answer(job=job, status="idle", sentences=said)
+    refused = _refusals(analysis)
+    never = [clause for clause in refused if clause.refuses >= analysis.slots]
+    if analysis.fault:
+        said.append(f"It can match no slot, whatever there is: {_stripped(analysis.fault)}.")
+        said.append(f"Next: kettle rm {job}, and submit it again without that.")
+    elif not analysis.slots:
+        said.append("There is no slot in the pool: see kettle status, and start a machine.")
+    elif analysis.able:
+        if rejection is not None:
+            said.append(f"The last negotiation ({when}) gave it none.")
+            said.extend(advice.turn(rejection, analysis.able, analysis.slots))
+        elif verdict.cycle is None:
+            said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")
+        said.extend(advice.ways_out(analysis))
+    else:
+        said.append(f"{_no_slot(analysis.slots)} {_quoted(never)}." if never else _none_of(analysis.slots))
+        said.extend(_asked(never, ad))
+        said.extend(advice.ways_out(analysis))
+        said.append(advice.next_steps(job, analysis))
+    return Answer(
+        job=job,
+        status="idle",
+        sentences=said,
+        clauses=refused,
+        slots=analysis.slots,
+        rejection=rejection,
+        analysis=analysis,
+    )
+
+
+def _refusals(analysis: Analysis) -> list[Clause]:
+    return [
+        Clause(side=one.side, text=one.text, refuses=one.asked - one.passes)
+        for one in analysis.clauses
+        if one.passes < one.asked
+    ]
+
+
+def _none_of(slots: int) -> str:
+    return f"It can run on none of {counted(slots, 'slot')}: no clause refuses all of them, but together they do."
 
 
 def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str) -> Answer:
@@ -121,18 +204,20 @@ def _rejected(job: str, said: list[str], rejection: Rejection, ad: Ad, when: str
         said.append(f"The last negotiation ({when}) saw no slot at all: {_stripped(rejection.reason)}.")
     elif never:
         said.append(f"{_no_slot(slots)} {_quoted(never)} ({when}).")
-        said.extend(_wanted(never, ad))
+        said.extend(_asked(never, ad))
+        said.append(advice.next_steps(job, None))
     else:
         said.append(
             f"The last negotiation ({when}) looked at {counted(slots, 'slot')}: {_stripped(rejection.reason)}."
         )
-        said.append(_shared(rejection))
+        said.extend(advice.turn(rejection, rejection.able, slots) if rejection.able else [_shared(rejection)])
     return Answer(
         job=job,
         status="idle",
         sentences=said,
         clauses=sorted(rejection.clauses, key=lambda clause: -clause.refuses),
         slots=slots,
+        rejection=rejection,
     )
 
 
@@ -148,19 +233,15 @@ def _shared(rejection: Rejection) -> str:
     return "No clause refuses all of them, but together they do."
 
 
-def _wanted(clauses: Sequence[Clause], ad: Ad) -> list[str]:
+def _asked(clauses: Sequence[Clause], ad: Ad) -> list[str]:
     """
-    The job's side of the failing clauses in numbers, and the way out.
+    The job's side of the failing clauses in numbers.
     """
     text = " ".join(clause.text for clause in clauses)
     asked = [
         _amount(name, value) for name, value in ad.items() if name.startswith("Request") and name in text
     ]
-    said = [f"The job asks for {' and '.join(asked)}."] if asked else []
-    return [
-        *said,
-        "Unless such a machine joins the pool the job waits for ever: remove it, and submit one that asks for what there is.",
-    ]
+    return [f"The job asks for {' and '.join(asked)}."] if asked else []
 
 
 def _amount(name: str, value: Scalar) -> str:

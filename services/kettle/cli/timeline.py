@@ -16,6 +16,10 @@ from kettle.wire.events import (
     ClusterSubmitted,
     CycleNegotiated,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryEvent,
+    FactoryMaterialized,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -28,14 +32,21 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
     MachineJoined,
     MachineLeft,
+    PrincipalCharged,
+    PrincipalDeleted,
+    PrincipalEvent,
+    PrincipalReset,
+    PrincipalSet,
     Usage,
 )
 
 _Told = (
     ClusterSubmitted
+    | FactoryEvent
     | JobAssigned
     | JobStarted
     | JobSuspended
@@ -49,8 +60,9 @@ _Told = (
     | JobReleased
     | JobRemoved
     | JobDeferred
+    | JobTold
 )
-_Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft
+_Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -95,11 +107,20 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
     match event:
         case ClusterSubmitted(cluster=cluster, owner=owner, rows=rows):
             return f"{owner} submitted cluster {cluster} with {counted(len(rows), 'job')}", "strong"
+        case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
+            return _of_factory(event)
         case JobAssigned(attempt=attempt, slot=slot):
             return f"given {slot}{_attempt(attempt)}", "idle"
         case JobStarted(attempt=attempt, pid=pid):
             return f"runs{_attempt(attempt)}{f' as process {pid}' if pid else ''}", "running"
-        case JobSuspended() | JobContinued() | JobDisconnected() | JobReconnected() | JobCheckpointed():
+        case (
+            JobSuspended()
+            | JobContinued()
+            | JobDisconnected()
+            | JobReconnected()
+            | JobCheckpointed()
+            | JobTold()
+        ):
             return _meanwhile(event)
         case JobVacated():
             return f"stopped without finishing: {event.reason} (code {event.code}){_used(event.usage)}", "bad"
@@ -115,6 +136,22 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             return _of_waiting(event)
 
 
+def _of_factory(event: FactoryEvent) -> tuple[str, str]:
+    match event:
+        case FactoryMaterialized(cluster=cluster, first=first, count=count):
+            return f"{counted(count, 'job')} of cluster {cluster} made, from {cluster}.{first} on", "strong"
+        case FactoryChanged(paused=paused):
+            limits = [
+                f"{name} {value}"
+                for name, value in (("max_materialize", event.limit), ("max_idle", event.max_idle))
+                if value >= 0
+            ]
+            how = "makes no more jobs" if paused else "makes jobs"
+            return _said(f"{how}; {', '.join(limits) or 'without limits'}", event.by, event.reason), "held"
+        case FactoryClosed(count=count):
+            return _said(f"{counted(count, 'job')} will never be made", event.by, event.reason), "removed"
+
+
 def _of_waiting(event: JobReleased | JobRemoved | JobDeferred) -> tuple[str, str]:
     match event:
         case JobReleased():
@@ -128,7 +165,7 @@ def _of_waiting(event: JobReleased | JobRemoved | JobDeferred) -> tuple[str, str
 
 
 def _meanwhile(
-    event: JobSuspended | JobContinued | JobDisconnected | JobReconnected | JobCheckpointed,
+    event: JobSuspended | JobContinued | JobDisconnected | JobReconnected | JobCheckpointed | JobTold,
 ) -> tuple[str, str]:
     """What happens to an attempt that goes on."""
     match event:
@@ -143,6 +180,12 @@ def _meanwhile(
             return "its machine answers again, and the job has gone on", "running"
         case JobCheckpointed(usage=usage):
             return f"saved a checkpoint{_used(usage)}", "running"
+        case JobTold(attributes=attributes, notes=notes):
+            said = [
+                *(f"“{note}”" for note in notes),
+                *([f"sets {', '.join(attributes)}"] if attributes else []),
+            ]
+            return f"says of itself: {'; '.join(said)}", "running"
 
 
 def _of_pool(event: _Pools) -> tuple[str, str]:
@@ -157,6 +200,25 @@ def _of_pool(event: _Pools) -> tuple[str, str]:
             return f"{event.machine} joined with {counted(event.cpus, 'core')}, {event.memory} MiB", "good"
         case MachineLeft():
             return f"{event.machine} left: {event.reason}", "removed"
+        case _:
+            return _of_principal(event)
+
+
+def _of_principal(event: PrincipalEvent) -> tuple[str, str]:
+    match event:
+        case PrincipalCharged():
+            seconds = max(0.0, event.at - event.since)
+            used = event.weight * seconds + event.weighted_uncharged
+            return (
+                f"{event.principal} is charged {used / 3600:.3g} weighted hours for {duration(seconds)}",
+                "dim",
+            )
+        case PrincipalSet():
+            return f"{event.by} set {event.setting} of {event.principal} to {event.value:g}", "strong"
+        case PrincipalReset():
+            return f"{event.by} reset the usage of {event.principal}", "strong"
+        case PrincipalDeleted():
+            return f"{event.by} had {event.principal} forgotten", "strong"
         case _:
             assert_never(event)
 

@@ -4,10 +4,13 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from kettle.collector.domain.machines import THERE, fold, row_of
+import msgspec
+
+from kettle.collector.domain.machines import THERE, absence, fold, row_of
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
+from kettle.wire.ads.types import Ad
 from kettle.wire.events import MachineJoined, MachineLeft, decode
 from kettle.wire.frames import Frame
 
@@ -37,9 +40,17 @@ class Record:
         self._checkpointer.mark(frame.number, _rows(frame))
 
 
-async def recall(log: Log, working_set: WorkingSet, shard: Shard) -> tuple[Checkpointer, set[str]]:
-    """What keeps the working set, and the machines that are there, both as recorded so far."""
+class Recalled(msgspec.Struct, frozen=True):
+    """What the record says: who is there, and by machine the slots of those that are absent."""
+
+    joined: set[str]
+    absent: dict[str, list[Ad]]
+
+
+async def recall(log: Log, working_set: WorkingSet, shard: Shard) -> tuple[Checkpointer, Recalled]:
+    """What keeps the working set, and the machines, both as recorded so far."""
     cursor, rows = await working_set.load(shard.name)
+    states = {row.stream: row.state for row in rows}
     joined = {row.stream.removeprefix(_STREAM) for row in rows if row.state == THERE}
     checkpointer = Checkpointer(working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor)
     versions = {row.stream: row.version for row in rows}
@@ -47,9 +58,14 @@ async def recall(log: Log, working_set: WorkingSet, shard: Shard) -> tuple[Check
         for entry in frame.entries:
             fold(joined, decode(entry.data))
             versions[entry.stream] = entry.version
-        checkpointer.mark(frame.number, _rows(frame))
+        changed = _rows(frame)
+        states |= {stream: state for stream, (_, state) in changed.items()}
+        checkpointer.mark(frame.number, changed)
     shard.adopt(versions)
-    return checkpointer, joined
+    absent = {
+        stream.removeprefix(_STREAM): slots for stream, state in states.items() if (slots := absence(state))
+    }
+    return checkpointer, Recalled(joined, absent)
 
 
 def _rows(frame: Frame) -> dict[str, tuple[int, bytes]]:

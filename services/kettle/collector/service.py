@@ -1,4 +1,4 @@
-"""The collector's loops: follow the bucket of ads, notice machines, answer queries."""
+"""The collector's loops: follow the bucket of ads, answer queries, and have what comes and goes written down."""
 
 import asyncio
 import logging
@@ -9,9 +9,10 @@ import msgspec
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdParseError, Node, parse
-from kettle.collector.domain.adverts import Adverts, select
-from kettle.collector.domain.machines import Machines, sighting_of
-from kettle.collector.record import Record
+from kettle.collector.domain.adverts import Adverts, NotAnAdError
+from kettle.collector.domain.machines import Sighting, sighting_of
+from kettle.collector.domain.selection import Query, page
+from kettle.collector.registrar import Registrar
 from kettle.collector.settings import CollectorSettings
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.collector import Ads, QueryAds
@@ -22,23 +23,30 @@ _log: Final = logging.getLogger(__name__)
 _encode: Final = msgspec.msgpack.Encoder().encode
 _PATIENCE_S: Final = 4.0
 _AT_ONCE: Final = 100
-"""Ads that are looked at before others on the loop get their turn."""
+"""Ads that are taken in before others on the loop get their turn."""
 
 
 class Collector:
-    """Keeps `Adverts` equal to the bucket of ads. Until the bucket was read once, a query waits."""
+    """
+    Keeps `Adverts` equal to the bucket of ads, and answers from them; any number of collectors does.
 
-    def __init__(
-        self, bus: Bus, subjects: Subjects, settings: CollectorSettings, record: Record, machines: Machines
-    ) -> None:
+    Until the bucket was read once, a query waits.
+    """
+
+    def __init__(self, bus: Bus, subjects: Subjects, settings: CollectorSettings) -> None:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
-        self._record = record
-        self._machines = machines
         self._adverts = Adverts(settings.classad_lifetime)
+        self._sightings: dict[str, Sighting] = {}
+        self._registrar: Registrar | None = None
         self.complete = asyncio.Event()
         """Set when all ads that were there at the start have been read."""
+
+    def register(self, registrar: Registrar) -> None:
+        """Have machines that come and go written down from now on, those first that are there."""
+        registrar.catch_up(self._sightings, complete=self.complete.is_set())
+        self._registrar = registrar
 
     async def watch(self) -> None:
         """Follow the bucket; for ever."""
@@ -61,51 +69,56 @@ class Collector:
 
     def _heard(self, key: str, value: bytes) -> None:
         try:
-            advert = self._adverts.put(key, value, time.time())
-        except msgspec.MsgspecError as error:
+            ad = self._adverts.put(key, value, time.time())
+        except NotAnAdError as error:
             _log.warning("not an ad", extra={"key": key, "error": str(error)})
             return
-        sighting = sighting_of(advert)
-        if sighting is not None:
-            self._record.write(self._machines.seen(key, sighting))
+        sighting = sighting_of(key, ad)
+        if sighting is None:
+            self._sightings.pop(key, None)
+            return
+        self._sightings[key] = sighting
+        if self._registrar is not None:
+            self._registrar.heard(key, sighting)
 
     def _gone(self, key: str) -> None:
-        advert = self._adverts.drop(key)
-        if advert is not None:
-            age = time.time() - advert.heard
-            self._record.write(self._machines.ended(key, age=age, lifetime=advert.lifetime))
+        self._sightings.pop(key, None)
+        ad = self._adverts.ad(key)
+        heard = self._adverts.drop(key)
+        if ad is not None and heard is not None and self._registrar is not None:
+            self._registrar.gone(key, ad, heard)
 
     def _listed(self, keys: set[str]) -> None:
         for key in self._adverts.known():
             if key not in keys:
                 self._adverts.drop(key)
-        self._machines.listed(keys, deadline=time.time() + self._settings.classad_lifetime)
+                self._sightings.pop(key, None)
+        if self._registrar is not None:
+            self._registrar.listed(keys)
 
     async def keep_house(self) -> None:
         """Notice ads and machines that stayed away; for ever."""
         while True:
             await asyncio.sleep(self._settings.housekeeping)
-            now = time.time()
-            for key in self._adverts.stale(now):
+            for key in self._adverts.stale(time.time()):
                 self._gone(key)
-            self._record.write(self._machines.overdue(now))
+            if self._registrar is not None:
+                self._registrar.overdue()
 
-    async def advertise(self) -> None:
+    async def advertise(self, registrar: Registrar) -> None:
         """Repeat the collector's own ad; for ever."""
         started = time.time()
         key = ad_key("Collector", self._settings.name)
         while True:
-            await self._bus.put(self._subjects.ads, key, _encode(self._own_ad(started)))
+            ad: Ad = {
+                "MyType": "Collector",
+                "Name": self._settings.name,
+                "DaemonStartTime": int(started),
+                "ClassAdLifetime": int(self._settings.classad_lifetime),
+                "MachinesTotal": registrar.total,
+            }
+            await self._bus.put(self._subjects.ads, key, _encode(ad))
             await asyncio.sleep(self._settings.ad_interval)
-
-    def _own_ad(self, started: float) -> Ad:
-        return {
-            "MyType": "Collector",
-            "Name": self._settings.name,
-            "DaemonStartTime": int(started),
-            "ClassAdLifetime": int(self._settings.classad_lifetime),
-            "MachinesTotal": len(self._machines.joined),
-        }
 
     async def query_ads(self, request: QueryAds, caller: Identity) -> Ads:
         """Ads by type, constraint and projection; everybody may ask."""
@@ -116,16 +129,12 @@ class Collector:
                 await self.complete.wait()
         except TimeoutError:
             raise RefusedError("not_ready", "the collector has not read the ads yet; ask again") from None
-        now = time.time()
-        adverts = self._adverts.of_type(request.type)
-        found: list[Ad] = []
-        for start in range(0, len(adverts), _AT_ONCE):
-            found.extend(select(adverts[start : start + _AT_ONCE], constraint, request.projection, now))
-            if request.limit and len(found) >= request.limit:
-                del found[request.limit :]
-                break
-            await asyncio.sleep(0)
-        return Ads(ads=found)
+        query = Query(
+            kind=request.type, constraint=constraint, projection=request.projection, limit=request.limit,
+            after=request.after,
+        )  # fmt: skip
+        found = page(self._adverts, query, time.time(), time.perf_counter)
+        return Ads(ads=found.ads, rest=found.rest)
 
 
 def _constraint(text: str) -> Node | None:

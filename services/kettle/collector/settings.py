@@ -13,3 +13,10 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     """Seconds between looks for machines that stayed away."""
     ad_interval: float = 300.0
     """Seconds between repeats of the collector's own ad."""
+    absent_requirements: str = ""
+    """
+    Which slots are kept as absent when their machine falls silent (ABSENT_REQUIREMENTS): an expression in their ads,
+    `true` for all; empty: none.
+    """
+    absent_expire: float = 30 * 86400.0
+    """Seconds after the last word of an absent slot when it is forgotten (ABSENT_EXPIRE_ADS_AFTER)."""

@@ -11,6 +11,8 @@ import msgspec
 
 from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
+from kettle.negotiator.accounts import Accounts
+from kettle.negotiator.domain.concurrency import SETTLES
 from kettle.negotiator.domain.cycle import negotiate
 from kettle.negotiator.domain.limits import Excessive, checked, checked_submitter
 from kettle.negotiator.domain.pool import Pool
@@ -55,12 +57,25 @@ class Negotiator:
         record: Record,
         settings: NegotiatorSettings,
         telemetry: Telemetry,
+        *,
+        pool: Pool,
+        accounts: Accounts,
     ) -> None:
         self._bus = bus
         self._subjects = subjects
         self._record = record
         self._settings = settings
-        self._pool = Pool()
+        self._pool = pool
+        self._accounts = accounts
+        self._groups = settings.group_policy
+        self._limits = settings.limit_rules
+        self._ranks = settings.ranks
+        self._preemption = settings.preemption
+        for cycle, matches in record.recent:
+            pool.pendings.add(matches, cycle, time.monotonic() + SETTLES)
+        self._awaited = {"slots", "secrets", "submitters"}
+        self.listed: Final = asyncio.Event()
+        """Set when all ads that there were at the start have come: what is in use is not known before."""
         self._reasons = Reasons()
         self._unreadable: set[str] = set()
         self._durations = telemetry.histogram(
@@ -76,23 +91,34 @@ class Negotiator:
         Follow the slots' ads; for ever.
         """
         async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
-            if change is not None:
+            if change is None:
+                self._listed("slots")
+            else:
                 self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _slot))
                 self._stir()
 
     async def watch_secrets(self) -> None:
         """Follow the slots' capabilities; for ever."""
         async for change in self._bus.watch(self._subjects.private_ads):
-            if change is not None:
+            if change is None:
+                self._listed("secrets")
+            else:
                 self._pool.secret(change.key, self._read(change, _decode_secret))
                 self._stir()
 
     async def watch_submitters(self) -> None:
         """Follow the demand; for ever."""
         async for change in self._bus.watch(self._subjects.ads, "Submitter.>"):
-            if change is not None:
+            if change is None:
+                self._listed("submitters")
+            else:
                 self._pool.submitter(change.key, self._read(change, _submitter))
                 self._stir()
+
+    def _listed(self, what: str) -> None:
+        self._awaited.discard(what)
+        if not self._awaited:
+            self.listed.set()
 
     def _read(self, change: KeyChange, decode: Callable[[bytes], _A]) -> _A | None:
         """
@@ -118,7 +144,12 @@ class Negotiator:
             self._wake.set()
 
     async def run(self) -> None:
-        """Negotiate when a match has become possible, an assumption has run out, or the interval has passed; for ever."""
+        """
+        Negotiate when a match has become possible, an assumption has run out, or the interval has passed; for ever.
+
+        Not before all ads have come: of limits and quotas nothing would seem to be in use.
+        """
+        await self.listed.wait()
         wait = self._settings.interval
         while True:
             try:
@@ -139,13 +170,33 @@ class Negotiator:
     async def _cycle(self) -> float | None:
         """One cycle; returns when the next is due by itself, if that is known."""
         started, began = time.time(), time.monotonic()
+        self._accounts.observe()
         context = Context(
             now=lambda: int(started),
             random=random.random,
             max_steps=FOREIGN_STEPS,
             max_table_steps=_TABLE_STEPS,
         )
-        outcome = negotiate(self._pool, self._reasons, now=began, trust=self._settings.trust, context=context)
+        names = {ad.name for ad in self._pool.submitters.values()}
+        recorded = self._accounts.accountant.recorded()
+        if self._preemption.requirements is not None:
+            names |= self._pool.used(recorded).keys()
+        standings = await self._accounts.standings(started, names)
+        outcome = negotiate(
+            self._pool,
+            self._reasons,
+            now=began,
+            trust=self._settings.trust,
+            context=context,
+            standings=standings,
+            groups=self._groups,
+            limits=self._limits,
+            ranks=self._ranks,
+            preemption=self._preemption,
+            recorded=recorded,
+            cycle=self._record.cycle + 1,
+        )
+        self._accounts.shares = outcome.groups
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))

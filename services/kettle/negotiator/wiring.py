@@ -1,19 +1,48 @@
 """How the parts of a negotiator hang together."""
 
+import os
+import pwd
 from typing import Final
 
 from kettle.bus.ports import Served
 from kettle.faults import fault_point
+from kettle.negotiator.accounts import Accounts, recall
+from kettle.negotiator.answering import Answering
+from kettle.negotiator.domain.accountant import Accountant
+from kettle.negotiator.domain.pool import Pool
+from kettle.negotiator.domain.principals import Factors
 from kettle.negotiator.record import Record
 from kettle.negotiator.service import Negotiator
 from kettle.negotiator.settings import NegotiatorSettings
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
+from kettle.storage import PgWorkingSet
 from kettle.wire.commands.negotiator import WHY
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
+
+
+def administrators(settings: NegotiatorSettings) -> frozenset[str]:
+    """People who may command the accountant: whoever could stop this process anyway, and who is named."""
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return frozenset(settings.administrators)
+    return frozenset({*settings.administrators, own})
+
+
+def accountant_of(settings: NegotiatorSettings) -> Accountant:
+    """An accountant by the settings, who knows nobody yet."""
+    factors = Factors(
+        default=settings.default_prio_factor,
+        nice=settings.nice_user_prio_factor,
+        remote=settings.remote_prio_factor,
+        local_domain=settings.accountant_local_domain,
+    )
+    tree = settings.group_policy.tree
+    return Accountant(factors=factors, half_life=settings.priority_halflife, tree=tree)
 
 
 async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
@@ -26,13 +55,25 @@ async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:
         return
     record = Record(shard)
     await record.recall(log, settings.remembered)
+    checkpointer, principals = await recall(log, PgWorkingSet(log.database), shard)
+    accountant = accountant_of(settings)
+    accountant.restore(principals)
     fault_point("takeover.restored")
-    negotiator = Negotiator(bus, subjects, record, settings, rt.telemetry)
+    pool = Pool()
+    accounts = Accounts(shard, checkpointer, accountant, pool, administrators=administrators(settings))
+    negotiator = Negotiator(bus, subjects, record, settings, rt.telemetry, pool=pool, accounts=accounts)
+    rt.loop(checkpointer.run(), name="checkpoint")
     rt.loop(negotiator.watch_slots(), name="slots")
     rt.loop(negotiator.watch_secrets(), name="secrets")
     rt.loop(negotiator.watch_submitters(), name="submitters")
     rt.loop(negotiator.run(), name="negotiate")
+    rt.loop(accounts.charging(negotiator.listed, settings.charge_interval), name="charge")
     rt.loop(negotiator.advertise(), name="advertise")
-    await bus.serve("negotiator", settings.name, [Served(WHY, record.why)], version=VERSION)
+    await bus.serve(
+        "negotiator",
+        settings.name,
+        [Served(WHY, Answering(record, pool).why), *accounts.served()],
+        version=VERSION,
+    )
     rt.ready()
     await rt.stopping.wait()

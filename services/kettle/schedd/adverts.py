@@ -14,12 +14,13 @@ import msgspec
 from kettle.bus.ports import Bus, BusError
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.autocluster import significant
+from kettle.schedd.domain.concurrency import added
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.runnable import Order
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
-from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobReleased, JobVacated
+from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized, JobHeld, JobReleased, JobVacated
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, ad_key
 
@@ -58,7 +59,7 @@ class Adverts:
     def note(self, event: Event) -> None:
         """Something was recorded."""
         self._stale.set()
-        if isinstance(event, ClusterSubmitted | JobReleased | JobVacated | JobHeld):
+        if isinstance(event, ClusterSubmitted | FactoryMaterialized | JobReleased | JobVacated | JobHeld):
             self._urgent.set()
 
     def urge(self) -> None:
@@ -118,7 +119,10 @@ class Adverts:
     async def _put(self, key: str, value: bytes, *, everything: bool) -> None:
         if everything or self._published.get(key) != value:
             self._published[key] = value
-            await self._bus.put(self._subjects.ads, key, value)
+            try:
+                await self._bus.put(self._subjects.ads, key, value)
+            except BusError as error:  # too large, for example: the others are told all the same
+                _log.warning("ad not published", extra={"key": key, "cause": str(error)})
 
     def submitter_ad(self, submitter: str) -> SubmitterAd | None:
         """The demand of a submitter; None if it has no jobs here."""
@@ -126,10 +130,11 @@ class Adverts:
         if not any(tally.values()):
             return None
         requests: list[ResourceRequest] = []
-        size = 0
+        size, crowded = 0, self._claims.limits.crowded(submitter, self._claims.asked_limits)
+        room = self._claims.limits.room_to_run(submitter, self._claims.asked)
         for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
-            open_count = count - self._claims.asked[submitter, autocluster]
-            if open_count > 0:
+            open_count = min(count - self._claims.asked[submitter, autocluster], room)
+            if open_count > 0 and not (crowded and self._queue.limited(job)):
                 ad = self._queue.ad(job)
                 names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
                 picture = {name: value for name, value in ad.items() if name in names}
@@ -138,6 +143,7 @@ class Adverts:
                 if size > _BYTES and requests:
                     break
                 requests.append(request)
+                room -= open_count
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
@@ -145,6 +151,8 @@ class Adverts:
             running=tally.get("running", 0) - self._queue.attended(submitter),
             held=tally.get("held", 0),
             requests=requests,
+            limits=added(self._queue.limits.of(submitter), self._claims.asked_limits.of(submitter)),
+            cycle=self._claims.cycles.get(submitter, 0),
         )
 
     def _shown(self, requests: list[Request]) -> list[Request]:

@@ -5,6 +5,7 @@ Claims: asked of startds on the negotiator's advice, renewed, reused job after j
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -17,10 +18,15 @@ from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
 from kettle.classad import ClassAd, matches
 from kettle.schedd.answers import Swap, Undecided
 from kettle.schedd.domain import policy
-from kettle.schedd.domain.claim import Leases
+from kettle.schedd.domain.claim import Leases, Terms
+from kettle.schedd.domain.concurrency import LimitsInUse
 from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
+from kettle.schedd.domain.pace import Paces
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
+from kettle.schedd.limits import Limits
+from kettle.schedd.refusals import Refusals
+from kettle.schedd.returns import Returns
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -28,13 +34,11 @@ from kettle.schedd.silence import Silence
 from kettle.wire.commands.schedd import MatchedSlot
 from kettle.wire.commands.startd import (
     ALIVE,
-    RELEASE,
     REQUEST_CLAIMS,
     Alive,
     AliveReply,
     ClaimsDecided,
     GrantedClaim,
-    Release,
     RequestClaims,
 )
 from kettle.wire.events import ClaimEnded, ClaimGranted, Event
@@ -71,16 +75,25 @@ class Claims:
         self._secrets = secrets
         self._tasks = tasks
         self._settings = settings
-        self._leases = Leases(lease=settings.lease, margin=settings.lease_margin)
+        self._leases = Leases(margin=settings.lease_margin)
+        self._terms = Terms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
+        self._short = asyncio.Event()
+        """A claim was granted that has to be renewed sooner than the others."""
+        self._paces = Paces(interval=settings.alive_interval, lease=settings.lease)
         self._silence = Silence(ledger)
         self._minted = 0
         self._asking: set[str] = set()
+        self.limits: Final = Limits(ledger.queue, settings)
         self.asked: Counter[tuple[str, int]] = Counter()
         """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
+        self.asked_limits = LimitsInUse()
+        """Concurrency limits that these will use."""
+        self.refusals = Refusals()
+        self.cycles: dict[str, int] = {}
+        """Submitter -> the last cycle whose matches came."""
         self._fits: dict[str, dict[int, bool]] = {}
         """Claim -> autocluster -> whether its jobs may run there."""
-        self._owed: dict[str, dict[str, float]] = {}
-        """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
+        self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
         for claim in self._queue.claims.values():
@@ -99,23 +112,33 @@ class Claims:
         `refused` is called with the reason if not all of them are granted.
         """
         key = (match.submitter, match.autocluster)
-        count = min(match.count, self._queue.runnable(*key) - self.asked[key])
-        job = self._queue.next_job(match.submitter, match.autocluster)
-        if count > 0 and job is not None:
+        job = self._queue.next_job(*key)
+        room = self.limits.room_for(job, self.asked)
+        count = min(match.count, self._queue.runnable(*key) - self.asked[key], room)
+        crowded = match.limits and self.limits.crowded(match.submitter, self.asked_limits)
+        if count <= 0 or job is None or crowded:
+            self._wake()
+        else:
             self.asked[key] += count
+            self.asked_limits.count(match.submitter, match.limits, count)
             claims = [self._mint() for _ in range(count)]
+            ad = self._queue.ad(job)
             self._asking.update(claims)
             request = RequestClaims(
                 schedd=self._queue.schedd,
                 slot=match.slot,
                 capability=match.capability,
                 submitter=match.submitter,
-                job=self._queue.ad(job),
+                job=ad,
                 claims=[self._secrets.key(claim) for claim in claims],
-                lease=self._settings.lease,
+                lease=self._terms.of(ad),
+                also=match.also,
             )
-            request_ = self._request(match, request, refused)
-            self._tasks.create_task(request_, name=f"claims on {match.slot}")
+            self._tasks.create_task(self._request(match, request, refused), name=f"claims on {match.slot}")
+
+    def _wake(self) -> None:
+        for waker in self._wakers:
+            waker()
 
     def _mint(self) -> str:
         self._minted += 1
@@ -131,7 +154,13 @@ class Claims:
         key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
         if self._queue.runnable(*key) <= self.asked[key]:
             raise RefusedError("refused", "all jobs like it are about to run already; nothing was changed")
-        new = self._mint()
+        if autocluster != granted.autocluster and (granted.limits or self._queue.limited(job)):
+            raise RefusedError(
+                "refused",
+                "only jobs alike make room where concurrency limits are used, which the negotiator counts; "
+                "nothing was changed",
+            )
+        new, ad = self._mint(), self._queue.ad(job)
         self.asked[key] += 1
         self._asking.add(new)
         request = RequestClaims(
@@ -139,9 +168,9 @@ class Claims:
             slot=granted.slot,
             capability="",
             submitter=submitter,
-            job=self._queue.ad(job),
+            job=ad,
             claims=[self._secrets.key(new)],
-            lease=self._settings.lease,
+            lease=self._terms.of(ad),
             instead_of=[self._secrets.key(claim) for claim in claims],
         )
         match = MatchedSlot(
@@ -151,6 +180,7 @@ class Claims:
             slot=granted.slot,
             startd=granted.startd,
             capability="",
+            limits=granted.limits,
         )
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
@@ -177,22 +207,22 @@ class Claims:
             self.asked[key] -= len(claims)
             if not self.asked[key]:
                 del self.asked[key]
+            self.asked_limits.count(match.submitter, match.limits, -len(claims))
             self._asking.difference_update(claims)
         if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
-            for waker in self._wakers:
-                waker()
+            self._wake()
+            self.refusals.note(key, match.slot, decided.reason)
             if refused is not None:
                 refused(decided.reason)
         if isinstance(decided, Undecided):
             return
         now = time.monotonic()
-        self._leases.trust(
-            match.startd, now
-        )  # a first lease begins when the startd makes the claim: before now
+        # A first lease begins when the startd makes the claim: before now.
+        self._leases.trust(match.startd, now)
         self._leases.hear(match.startd, decided.clock, now)
-        if decided.reason:
-            _log.info("claims refused", extra={"slot": match.slot, "reason": decided.reason})
-        await self._granted(match, decided.granted, first=swap.job if swap is not None else None)
+        await self._granted(
+            match, decided.granted, lease=request.lease, first=swap.job if swap is not None else None
+        )
 
     async def _ask_again(
         self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided, until: float
@@ -202,14 +232,14 @@ class Claims:
 
         So they are when they have waited long enough: their jobs are shown to nobody else, who might have a slot.
         """
-        await asyncio.sleep(min(_ROOM_S, self._settings.lease / 4))
+        await asyncio.sleep(min(_ROOM_S, request.lease / 4))
         key = (match.submitter, match.autocluster)
         spare = self.asked[key] - self._queue.runnable(*key)
         why = "no job is left for the claim" if spare >= len(decided.waiting) else ""
         if not why and time.monotonic() >= until:
             why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
         if why:
-            await self._give_back(match.startd, decided.waiting, why)
+            await self._returns.give_back(match.startd, decided.waiting, why)
             return msgspec.structs.replace(decided, waiting=[], reason=why)
         return await self._ask(match.startd, request)
 
@@ -228,11 +258,13 @@ class Claims:
                 break  # but a try before may have been carried out
             except BusError as error:
                 _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
-        self._owe(startd, [key.claim for key in request.claims])  # perhaps it granted them
+        self._returns.owe(
+            startd, [key.claim for key in request.claims], request.lease
+        )  # perhaps it granted them
         return Undecided(reason, certain=False)
 
     async def _granted(
-        self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, first: JobId | None
+        self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, lease: float, first: JobId | None
     ) -> None:
         """Record claims with their jobs: `first` if it may still run, then those whose turn it is."""
         unused: list[str] = []
@@ -255,16 +287,19 @@ class Claims:
                 slot_ad=grant.ad,
                 submitter=match.submitter,
                 autocluster=match.autocluster,
-                lease=self._settings.lease,
+                lease=lease,
+                limits=match.limits,
             )
             self._ledger.record([(f"claim/{grant.claim}", event), *self._assigned(job, event)])
             jobs.append(job)
         if jobs:
+            if lease < self._settings.lease:
+                self._short.set()
             await self._ledger.record([])
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
-            await self._give_back(match.startd, unused, "no job is left for the claim")
+            await self._returns.give_back(match.startd, unused, "no job is left for the claim")
 
     # -- using --------------------------------------------------------------------------------------------------------
 
@@ -322,10 +357,13 @@ class Claims:
         granted = self._queue.claims[claim].granted
         if autocluster == granted.autocluster:
             return True
+        if granted.limits or self._queue.limited(job):
+            return False  # what each may use of a limit, the negotiator says
         fits = self._fits.setdefault(claim, {})
         if autocluster not in fits:
-            mine, slot = ClassAd.from_wire(self._queue.ad(job)), ClassAd.from_wire(granted.slot_ad)
-            fits[autocluster] = matches(mine, slot, policy.at(time.time()))
+            ad, slot = self._queue.ad(job), ClassAd.from_wire(granted.slot_ad)
+            same = self._terms.of(ad) == granted.lease
+            fits[autocluster] = same and matches(ClassAd.from_wire(ad), slot, policy.at(time.time()))
         return fits[autocluster]
 
     # -- ending -------------------------------------------------------------------------------------------------------
@@ -342,27 +380,7 @@ class Claims:
 
     async def _release(self, recorded: "asyncio.Future[int]", startd: str, claim: str, reason: str) -> None:
         await recorded
-        await self._give_back(startd, [claim], reason)
-
-    async def _give_back(self, startd: str, claims: list[str], reason: str) -> None:
-        release = Release(claims=[self._secrets.key(claim) for claim in claims], reason=reason)
-        try:
-            await self._bus.call(RELEASE, startd, release)
-        except BusError as error:
-            _log.warning("claims not given back yet", extra={"startd": startd, "cause": str(error)})
-            self._owe(startd, claims)
-
-    def _owe(self, startd: str, claims: Iterable[str]) -> None:
-        until = time.monotonic() + self._settings.lease
-        self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
-
-    def _settle(self) -> None:
-        """Try again to give back what could not be given back, as long as its lease may last."""
-        now = time.monotonic()
-        owed, self._owed = self._owed, {}
-        for startd, claims in owed.items():
-            if open_claims := [claim for claim, until in claims.items() if until > now]:
-                self._tasks.create_task(self._give_back(startd, open_claims, "no more jobs for the claim"))
+        await self._returns.give_back(startd, [claim], reason)
 
     def lose(self, claim: str, code: int, reason: str) -> None:
         """Record that a claim and the attempt on it are over, by the worker's word or because its lease ran out."""
@@ -389,25 +407,26 @@ class Claims:
 
         Whoever did not answer is asked again sooner than the others.
         """
-        due = 0.0
         while True:
+            self._short.clear()
             by_startd: dict[str, list[str]] = {}
+            shortest: dict[str, float] = {}
             for claim, held in self._queue.claims.items():
-                by_startd.setdefault(held.granted.startd, []).append(claim)
-            everybody = time.monotonic() >= due
+                startd, lease = held.granted.startd, held.granted.lease
+                by_startd.setdefault(startd, []).append(claim)
+                shortest[startd] = min(lease, shortest.get(startd, lease))
+            due = self._paces.due(shortest, time.monotonic())
             async with asyncio.TaskGroup() as renewals:
                 for startd, claims in by_startd.items():
-                    if everybody or self._leases.is_silent(startd):
+                    if startd in due or self._leases.is_silent(startd):
                         renewals.create_task(self._renew(startd, claims))
-            for startd in self._leases.expired(by_startd, time.monotonic()):
-                self._expire(startd)
-            self._settle()
-            now = time.monotonic()
-            due = now + self._settings.alive_interval if everybody else due
-            pause = max(0.0, due - now)
+            self._expire()
+            self._returns.settle()
+            pause = self._paces.pause(time.monotonic())
             if any(map(self._leases.is_silent, by_startd)):
                 pause = min(pause, self._settings.reconnect_interval)
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._short.wait(), pause)
 
     async def _renew(self, startd: str, claims: list[str]) -> None:
         reply = await self._alive(startd, claims)
@@ -436,17 +455,26 @@ class Claims:
         """
         await self._ledger.shard.look()
         if abandoned := [claim for claim in claims if self._abandoned(claim)]:
-            await self._give_back(startd, abandoned, "the claim is not on record")
+            await self._returns.give_back(startd, abandoned, "the claim is not on record")
 
     def _abandoned(self, claim: str) -> bool:
         return claim not in self._queue.claims and claim not in self._asking
 
     async def _alive(self, startd: str, claims: list[str]) -> tuple[float | None, AliveReply] | None:
-        deadline = self._leases.renew(startd, time.monotonic())
-        keys = [self._secrets.key(claim) for claim in claims]
-        alive = Alive(schedd=self._queue.schedd, claims=keys, deadline=deadline)
+        usual = self._settings.lease
+        leases = {
+            held.granted.lease for claim in claims if (held := self._queue.claims.get(claim)) is not None
+        }
+        at = self._leases.renew(startd, time.monotonic(), min((usual, *leases)))
+        deadline = None if at is None else at + usual
+        alive = Alive(
+            schedd=self._queue.schedd,
+            claims=[self._secrets.key(claim) for claim in claims],
+            deadline=deadline,
+            at=at if leases - {usual} else None,
+        )
         try:
-            patience = min(_LONGEST_ANSWER, self._settings.alive_interval / 2)
+            patience = min(_LONGEST_ANSWER, self._settings.alive_interval / 2, min((usual, *leases)) / 12)
             reply = await self._bus.call(ALIVE, startd, alive, deadline=max(1.0, patience))
         except BusError as error:
             if deadline is not None and isinstance(error, NoResponderError):
@@ -454,11 +482,18 @@ class Claims:
             _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
             return None
         self._leases.hear(startd, reply.clock, time.monotonic())
+        self._queue.renewed[startd] = int(time.time())
         return deadline, reply
 
-    def _expire(self, startd: str) -> None:
-        reason = f"the lease of the claims on {startd} ran out: no contact for {self._settings.lease:g} s"
+    def _expire(self) -> None:
+        """End what certainly is dead."""
+        now, silent = time.monotonic(), set[str]()
         for claim, held in list(self._queue.claims.items()):
-            if held.granted.startd == startd:
+            startd, lease = held.granted.startd, held.granted.lease
+            if self._leases.is_over(startd, lease, now):
+                reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
                 self.lose(claim, RECONNECT_FAILED, reason)
-        self._leases.forget(startd)
+                silent.add(startd)
+        for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
+            self._leases.forget(startd)
+            self._queue.renewed.pop(startd, None)

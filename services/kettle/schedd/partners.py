@@ -6,8 +6,20 @@ from typing import Final, assert_never
 import msgspec
 
 from kettle.bus.ports import RefusedError
+from kettle.jobs import telling
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.job import Begin, Checkpoint, Command, Continue, End, Finish, Hold, Suspend, decide
+from kettle.schedd.domain.job import (
+    Begin,
+    Checkpoint,
+    Command,
+    Continue,
+    End,
+    Finish,
+    Hold,
+    Suspend,
+    Tell,
+    decide,
+)
 from kettle.schedd.domain.job_policy import POLICY_UNDEFINED, SYSTEM_POLICY
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
@@ -28,12 +40,13 @@ from kettle.wire.commands.schedd import (
     ShadowOrders,
     ShadowSync,
     Suspended,
+    Told,
     Used,
 )
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Done
 from kettle.wire.endpoint import Position
-from kettle.wire.events import Usage
+from kettle.wire.events import Transfer, Usage
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
@@ -42,6 +55,7 @@ BAD_REQUEST: Final = 1026
 REFUSED_ACTIVATION: Final = frozenset(range(1027, 1037))
 FAILED_TO_CREATE_PROCESS: Final = 6
 _LARGEST: Final = 1e15
+_LONGEST_PATH: Final = 4096
 
 
 class Partners:
@@ -60,6 +74,7 @@ class Partners:
     async def matched(self, request: Matched, caller: Identity) -> Done:
         """Advice: which slots to ask for claims."""
         _only("negotiator", caller)
+        self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
         for match in request.matches:
             self._claims.matched(match)
         return Done()
@@ -110,6 +125,9 @@ class Partners:
         command = command_of(report)
         if isinstance(command, Finish):
             command = self._policies.at_exit(report.job, command)
+        elif isinstance(command, Tell):
+            named = telling.spelled(command.attributes, self._queue.ad(report.job))
+            command = msgspec.structs.replace(command, attributes=named)
         elif isinstance(command, End):
             subcode = self._shadows.subcode(report.job, command.code) or command.subcode
             wait = self._settings.cooldown_duration
@@ -170,7 +188,7 @@ def command_of(report: AttemptReport) -> Command:
     assert not isinstance(news, Used)
     match news:
         case Began():
-            return Begin(report.attempt, report.claim, news.pid, _sane(news.at))
+            return Begin(report.attempt, report.claim, news.pid, _sane(news.at), _sane_transfer(news.input))
         case Finished(exit_code=None, exit_signal=None):
             return End(
                 attempt=report.attempt,
@@ -188,6 +206,9 @@ def command_of(report: AttemptReport) -> Command:
         case Saved():
             at, usage = _sane(news.at), _sane_usage(news.usage)
             return Checkpoint(report.attempt, report.claim, news.number, at, usage)
+        case Told(id=id_, attributes=attributes, notes=notes):
+            said, noted = telling.sayable(attributes), telling.lines(notes)
+            return Tell(report.attempt, report.claim, id_, said, noted)
         case Finished():
             return Finish(
                 attempt=report.attempt,
@@ -196,6 +217,9 @@ def command_of(report: AttemptReport) -> Command:
                 exit_signal=news.exit_signal,
                 at=_sane(news.at),
                 usage=_sane_usage(news.usage),
+                output=_sane_transfer(news.output),
+                dumped=news.dumped,
+                core=news.core[:_LONGEST_PATH],
             )
         case Ended():
             never = news.code == BAD_REQUEST and not news.hold
@@ -229,6 +253,12 @@ def _sane_usage(usage: Usage) -> Usage:
         sent=int(_sane(usage.sent)),
         received=int(_sane(usage.received)),
     )
+
+
+def _sane_transfer(moved: Transfer | None) -> Transfer | None:
+    if moved is None:
+        return None
+    return Transfer(began=_sane(moved.began), ended=_sane(moved.ended), queued=_sane(moved.queued))
 
 
 def _only(role: str, caller: Identity) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import msgspec
@@ -13,13 +14,19 @@ from kettle.classad import ClassAd, ClassAdError, parse
 from kettle.eventsourcing.log import Log
 from kettle.jobs import Status
 from kettle.schedd.domain import deferral, policy
+from kettle.schedd.domain.admission import Admission, Admitted
+from kettle.schedd.domain.charging import completed
+from kettle.schedd.domain.factory import asked
 from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.domain.universes import at_home
+from kettle.schedd.factories import Factories
 from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger
+from kettle.schedd.limits import Limits
+from kettle.schedd.refusals import Refusals
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.wire.ads import Ad
@@ -41,7 +48,12 @@ from kettle.wire.commands.schedd import (
     Submitted,
 )
 from kettle.wire.endpoint import Position
-from kettle.wire.events import ClusterSubmitted, Event, encode
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    FactorySubmitted,
+    encode,
+)
 from kettle.wire.frames import Frame
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
@@ -54,6 +66,9 @@ SUBMISSION_BYTES: Final = 16 * 1024 * 1024
 BACKLOG_BYTES: Final = 64 * 1024 * 1024
 """What may wait for its commit, however few events it is."""
 LONGEST_ID: Final = 64
+_MOST_ADMITTED: Final = 32
+"""Submissions that may wait for a look at them, each of which may be large."""
+_ADMITTED_MS: Final = 1_000
 SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
 
@@ -69,14 +84,26 @@ class People:
     """Answers submit, act, query_jobs, query_events and explain."""
 
     def __init__(
-        self, log: Log, ledger: Ledger, shadows: Shadows, home_jobs: HomeJobs, settings: ScheddSettings
+        self,
+        log: Log,
+        ledger: Ledger,
+        shadows: Shadows,
+        home_jobs: HomeJobs,
+        factories: Factories,
+        settings: ScheddSettings,
     ) -> None:
         self._log = log
         self._ledger = ledger
         self._queue = ledger.queue
         self._shadows = shadows
         self._home_jobs = home_jobs
+        self._factories = factories
         self._settings = settings
+        self._admission = Admission(settings.job_transforms, settings.submit_requirements)
+        self._admitting: dict[str, asyncio.Future[Admitted]] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
+        self._limits = Limits(ledger.queue, settings)
+        self._refusals = Refusals()
         self._rate = CommitRate()
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
         ledger.shard.on_commit(self._committed)
@@ -94,15 +121,25 @@ class People:
         if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Submitted)
         owner = _person(caller)
-        self._make_room(owner, len(request.rows))
+        self._not_too_busy()
+        admitted = await self._admitted(request, command, owner)
+        if (first := self._ledger.shard.answer(command)) is not None:
+            # It was said twice, and recorded meanwhile.
+            return msgspec.msgpack.decode(await first, type=Submitted)
+        late = asked(admitted.ad)
+        self._make_room(owner, len(admitted.rows), late=late)
+        settings = self._settings
+        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
         try:
-            check(request.ad, request.columns, request.rows, limit=self._settings.max_jobs_per_submission)
+            check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
+            ad, columns, rows = completed(
+                admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
+            )
         except Unacceptable as refusal:
             raise RefusedError("unacceptable", str(refusal)) from refusal
         number = self._queue.newest_cluster + 1
-        event = ClusterSubmitted(
-            cluster=number, owner=owner, ad=request.ad, columns=request.columns, rows=request.rows
-        )
+        kind = FactorySubmitted if late else ClusterSubmitted
+        event = kind(cluster=number, owner=owner, ad=ad, columns=columns, rows=rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
                 "unacceptable",
@@ -111,21 +148,51 @@ class People:
             )
 
         def reply(frame: int) -> Submitted:
-            return Submitted(cluster=number, count=len(request.rows), position=Position(self._shard, frame))
+            position = Position(self._shard, frame)
+            count = len(admitted.rows)
+            return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
 
         frame = await self._ledger.record(
             [(f"cluster/{number}", event)], command=command, reply=lambda frame: _encode(reply(frame))
         )
         return reply(frame)
 
-    def _make_room(self, owner: str, jobs: int) -> None:
-        self._not_too_busy()
-        present = sum(self._queue.tally.get(owner, {}).values())
-        if present + jobs > self._settings.max_jobs_per_owner:
-            raise RefusedError(
-                "unacceptable",
-                f"{owner} has {present} jobs in the queue; {jobs} more would exceed {self._settings.max_jobs_per_owner}",
+    async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
+        """What the site makes of a submission, in a thread of its own: there may be very many jobs that differ."""
+        if not self._admission.needed:
+            return Admitted(
+                ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
             )
+        if command not in self._admitting:  # else it is repeated while we are at it
+            if len(self._admitting) >= _MOST_ADMITTED:
+                raise RefusedError(
+                    "busy",
+                    f"{len(self._admitting)} submissions are being looked at; try again in {_ADMITTED_MS // 1000} s",
+                    retry_after_ms=_ADMITTED_MS,
+                )
+            work = asyncio.get_running_loop().run_in_executor(self._thread, self._admit, request, owner)
+            self._admitting[command] = work
+            work.add_done_callback(lambda _: self._admitting.pop(command))
+        try:
+            admitted = await asyncio.shield(self._admitting[command])
+        except Unacceptable as refusal:
+            if refusal.__cause__ is not None:
+                _log.error("a job transform or submit requirement has failed", exc_info=refusal.__cause__)
+            raise RefusedError("unacceptable", str(refusal)) from refusal
+        for complaint in admitted.complaints:
+            _log.warning("a statement of a job transform was skipped", extra={"cause": complaint})
+        return admitted
+
+    def _admit(self, request: Submit, owner: str) -> Admitted:
+        limit = self._settings.max_jobs_per_factory
+        check(request.ad, request.columns, request.rows, limit=limit)
+        return self._admission.admit(owner, request.ad, request.columns, request.rows, now=time.time())
+
+    def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
+        self._not_too_busy()
+        refused = self._limits.refusal_of_factory if late else self._limits.refusal
+        if refusal := refused(owner, jobs):
+            raise RefusedError("unacceptable", refusal)
 
     def _not_too_busy(self) -> None:
         shard, limit = self._ledger.shard, self._settings.max_backlog
@@ -158,6 +225,13 @@ class People:
         Whoever dies in between leaves it half done and unanswered: a repeat does the rest.
         """
         outcomes: list[JobOutcome] = []
+        said = f"{request.reason or f'via {_DONE_BY[request.action]}'} (by user {person})"
+        factories = [
+            self._factories.act(number, request, person=person, reason=said)
+            for number in list(
+                self._factories.selected(request.select, _constraint(request.select.constraint))
+            )
+        ]
         selected = await self._selected(request.select)
         changes: list[tuple[str, Event]] = []
         for at, job in enumerate(selected):
@@ -166,14 +240,14 @@ class People:
                 changes = []
                 await asyncio.sleep(0)
             if job in self._queue.jobs:
-                events, result = self._act_on(job, request, person)
+                events, result = self._act_on(job, request, person, said)
                 changes += [(job_stream(job), event) for event in events]
                 outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
         found = {outcome.job for outcome in outcomes}
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
-            return Acted(outcomes=outcomes, position=Position(self._shard, frame))
+            return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
         frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
@@ -181,11 +255,9 @@ class People:
                 self._shadows.stop(outcome.job)
         return reply(frame)
 
-    def _act_on(self, job: JobId, request: Act, person: str) -> tuple[list[Event], Outcome]:
+    def _act_on(self, job: JobId, request: Act, person: str, reason: str) -> tuple[list[Event], Outcome]:
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return [], "denied"
-        said = request.reason or f"via {_DONE_BY[request.action]}"
-        reason = f"{said} (by user {person})"
         try:
             events = decide(self._queue.jobs[job].job, _COMMANDS[request.action](reason, person))
         except Refused:
@@ -218,15 +290,20 @@ class People:
         await self._ledger.record(
             []
         )  # what was read may be on its way to the log: it is told when it is there
-        return JobAds(jobs=ads, total=len(jobs))
+        return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
 
     async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
         """Everything recorded of a job."""
         del caller
+        expected = self._expected(request.job)
+        # What has become of it may be on its way to the log: it is told when it is there.
+        await self._ledger.record([])
         events: list[RecordedEvent] = []
+        types: list[str] = []
         for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
             for frame, _ in await self._log.stream(self._shard, stream):
                 entry = frame.entries[0]
+                types.append(entry.type)
                 events.append(
                     RecordedEvent(
                         stream=stream, version=entry.version, frame=frame.number, at=frame.at, data=entry.data
@@ -234,12 +311,20 @@ class People:
                 )
         if not events:
             raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
-        return JobEvents(events=events, shard=self._shard)
+        never = types == [FactorySubmitted.__struct_config__.tag] and not expected
+        return JobEvents(events=events, shard=self._shard, never_made=never)
+
+    def _expected(self, job: JobId) -> bool:
+        """Whether the job is in the queue, or will be."""
+        made = self._queue.factory(job.cluster)
+        return job in self._queue.jobs or (made is not None and made.made <= job.proc < made.size)
 
     async def explain(self, request: Explain, caller: Identity) -> Explanation:
         """Why a job is where it is, as far as the queue knows."""
         del caller
         entry = self._queue.jobs.get(request.job)
+        if entry is None and self._expected(request.job):
+            raise RefusedError("refused", self._factories.why_not(request.job.cluster))
         if entry is None:
             raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
         ad = self._queue.ad(request.job)
@@ -254,6 +339,10 @@ class People:
         await self._ledger.record([])
         return explanation
 
+    def show_refusals(self, refusals: Refusals) -> None:
+        """Tell who asks why a job waits what machines have said to it."""
+        self._refusals = refusals
+
     def _reason(self, job: JobId, ad: Ad) -> str:
         state = self._queue.jobs[job].job
         if job in self._queue.deferred:
@@ -265,6 +354,9 @@ class People:
             )
         if state.runnable and at_home(self._queue.universe(job)):
             return self._home_jobs.why(job)
+        if state.runnable:
+            key = self._queue.submitter(job), self._queue.autocluster(job)
+            return self._limits.why_not(key[0]) or self._refusals.why(key)
         return _reason(state.status, ad)
 
 

@@ -71,8 +71,7 @@ class Policies:
                 yield JobId(number, 0), None
                 continue
             ads = self._queue.ads_of(number)
-            for proc in range(cluster.size):
-                job = JobId(number, proc)
+            for job in cluster.jobs():
                 entry = self._queue.jobs.get(job)
                 status = None if entry is None else _status(entry.job)
                 if entry is None or status is None or status not in concerned:
@@ -135,6 +134,7 @@ class Policies:
             exit_code=finish.exit_code,
             exit_signal=finish.exit_signal,
             at=finish.at,
+            output=finish.output,
         )
 
 

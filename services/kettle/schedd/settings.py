@@ -7,6 +7,7 @@ import msgspec
 
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime import OwnerSettings
+from kettle.schedd.domain.admission import JobTransform, SubmitRequirement
 from kettle.schedd.domain.job_policy import SystemPolicy, SystemRule
 from kettle.schedd.domain.universes import Starting
 
@@ -22,6 +23,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds between renewals of claims (ALIVE_INTERVAL)."""
     lease: float = 1800.0
     """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
+    shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    """The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often."""
+    longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
+    """And the most: so long a job of a machine that is gone for good keeps its place in the queue."""
     lease_margin: float = 60.0
     """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
     reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
@@ -46,13 +51,35 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     ad_floor: float = 0.01
     """Seconds between two versions of an ad that show new work."""
     max_jobs_per_submission: int = 100_000
+    max_jobs_per_factory: int = 1_000_000
+    """In one submission whose jobs come into the queue little by little (max_materialize, max_idle)."""
+    max_unmade_jobs_per_owner: int = 2_000_000
+    """Jobs of such submissions that are still to come into the queue."""
+    max_factories_per_owner: int = 100
+    """Submissions of which jobs are still to come into the queue."""
     max_jobs_per_owner: int = 1_000_000
+    max_jobs_submitted: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """
+    In the queue, whoever's they are (MAX_JOBS_SUBMITTED); 0: as many as come. Jobs that come little by little leave a tenth
+    free, for those that are submitted at once.
+    """
+    max_jobs_running: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """On machines at a time (MAX_JOBS_RUNNING); 0: as many as get one."""
+    max_running_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The same of each owner, whoever is charged."""
     max_backlog: int = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
     queue_super_users: tuple[str, ...] = ()
     """Who may act on other people's jobs, and look into them while they run."""
+    accounting_groups: dict[str, tuple[str, ...]] = {}
+    """Accounting groups that jobs may name, each with the people who may use it; `*` is everybody."""
     significant_attributes: tuple[str, ...] = ()
     """Attributes that machine policies look at, beyond the basic ones."""
+
+    job_transforms: tuple[JobTransform, ...] = ()
+    """What is done to each submitted job, in their order (JOB_TRANSFORM_NAMES): tables `name`, `transform`."""
+    submit_requirements: tuple[SubmitRequirement, ...] = ()
+    """What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`."""
 
     start_local_universe: str = "TotalLocalJobsRunning < 200"
     """START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad."""

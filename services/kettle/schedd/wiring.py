@@ -14,6 +14,8 @@ from kettle.schedd.adverts import Adverts
 from kettle.schedd.claims import Claims
 from kettle.schedd.deferrals import Deferrals
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.edits import Edits
+from kettle.schedd.factories import Factories
 from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.partners import Partners
@@ -66,12 +68,15 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             adverts.urge()
             home_jobs.urge()
 
+        factories = Factories(ledger, settings)
+        ledger.on_change(factories.note)
         deferrals = Deferrals(ledger, offered)
         ledger.on_change(deferrals.note)
         ledger.on_cooled(deferrals.wake)
         loops = [
             tasks.create_task(policies.run(), name="policies"),
             tasks.create_task(deferrals.run(), name="deferrals"),
+            tasks.create_task(factories.run(), name="factories"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
             tasks.create_task(home_jobs.run(), name="local jobs"),
@@ -80,7 +85,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, ledger, claims, shadows, policies, home_jobs, settings),
+            _answers(log, ledger, claims, shadows, policies, home_jobs, factories, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -125,13 +130,16 @@ def _answers(
     shadows: Shadows,
     policies: Policies,
     home_jobs: HomeJobs,
+    factories: Factories,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
-    people = People(log, ledger, shadows, home_jobs, settings)
+    people = People(log, ledger, shadows, home_jobs, factories, settings)
+    people.show_refusals(claims.refusals)
     partners = Partners(ledger, claims, shadows, policies, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
+        Served(commands.EDIT, _as_owner(Edits(ledger, settings).edit)),
         Served(commands.RUN_NOW, _as_owner(Swaps(ledger, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),

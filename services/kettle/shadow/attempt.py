@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
+from kettle.shadow.chirping import Chirping, Terms
 from kettle.shadow.domain.files import (
     STDERR,
     STDOUT,
@@ -22,18 +23,21 @@ from kettle.shadow.domain.files import (
     stranger,
     text,
 )
+from kettle.shadow.file_work import FileWork
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
 from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
 from kettle.shadow.places import Places
-from kettle.shadow.queueing import TransferQueue
+from kettle.shadow.queueing import TransferQueue, Turn
 from kettle.shadow.reporter import Reporter
+from kettle.shadow.saving import Saving
 from kettle.shadow.spool import Spool
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
 from kettle.transfer.manifest import ManifestError
 from kettle.wire.ads import Ad
 from kettle.wire.commands import schedd
-from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Used
+from kettle.wire.commands.chirp import Chirped, Wish
+from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Activation
 from kettle.wire.work import (
@@ -59,8 +63,6 @@ FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
 """Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
-_UNREADABLE: Final = "unreadable"
-"""What a worker says of a file that it knows and cannot read: no repeat would change it."""
 _HEARD: Final = 100
 """Reports that wait to be looked at; what does not fit, the worker says again."""
 _OUTPUT: Final = "Transfer output files failure at the access point:"
@@ -84,6 +86,8 @@ class SubmitSide(msgspec.Struct, frozen=True):
     """Bytes that the results of one job may have."""
     spool: Spool
     queue: TransferQueue
+    terms: Terms
+    file_work: FileWork
 
 
 class Attempt:
@@ -101,8 +105,12 @@ class Attempt:
         self._newest = 0
         """Its number."""
         self._sources: dict[str, Source] = {}
+        self._turn: Final = Turn()
+        fetch = side.workers.fetcher(assignment)
+        self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
         self._began = False
         self._used: asyncio.Future[None] | None = None
+        self._chirping: Chirping | None = None
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
@@ -110,6 +118,8 @@ class Attempt:
             await self._run()
         finally:
             self._side.queue.uploaded(self.assignment.job)
+            if self._chirping is not None:
+                self._chirping.close()
 
     async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
@@ -128,6 +138,7 @@ class Attempt:
         """The worker said something; repeats of what was said do no harm."""
         if isinstance(report.body, Measured):
             self._measured(report.body)
+            self._collect(report.body.told)
             return
         if isinstance(report.body, Checkpointed) and self._is_old(report.key, report.body.number):
             return
@@ -155,6 +166,25 @@ class Attempt:
         if self._used is None or self._used.done():
             self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
 
+    async def grant(self, wish: Wish) -> Chirped:
+        """What the program of a job of our account wants of its submit side."""
+        return await self._chirps().grant(wish)
+
+    def _chirps(self) -> Chirping:
+        if self._chirping is None:
+            side = self._side
+            self._chirping = Chirping(
+                self.assignment.ad, side.places, side.terms, side.file_work, self._record
+            )
+        return self._chirping
+
+    def _record(self, told: Told) -> "asyncio.Future[None]":
+        return self._side.reporter.tell(self._report(told))
+
+    def _collect(self, told: dict[str, str], *, last: bool = False) -> None:
+        if told or (last and self._chirping is not None):
+            self._chirps().collect(told, last=last)
+
     def _fetching(self, outputs: list[OutputFile]) -> AbstractAsyncContextManager[None]:
         """The turn of this job, if any of its results has to be fetched."""
         if all(file.data is not None for file in outputs):
@@ -166,12 +196,19 @@ class Attempt:
         """With whom others take turns."""
         return text(self.assignment.ad, "Owner")
 
-    def source(self, secret: str, name: str) -> Path | None:
+    def source(self, secret: str, name: str) -> Source | None:
         """The input file that a worker asks for; None if it may not have it, or there is none."""
-        if not hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode()):
+        if not self.trusts(secret):
             return None
-        found = self._sources.get(name)
-        return found.path if found is not None else None
+        return self._sources.get(name)
+
+    def waits_for_turn(self, *, given: bool) -> None:
+        """A worker asks for its input files, and it is, or is not, this job's turn."""
+        self._turn.ask(given=given)
+
+    def trusts(self, secret: str) -> bool:
+        """Whether this is said by the machine that has the claim."""
+        return hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode())
 
     async def _guarded(self, step: Coroutine[Any, Any, T]) -> T | Ended:
         """
@@ -276,8 +313,10 @@ class Attempt:
             report = await self._reports.get()
             match report.body:
                 case Exited() as exited:
+                    await self._all_told(exited.told)
                     news = await self._guarded(self._finish(exited))
                 case Failed() as failed:
+                    await self._all_told(failed.told)
                     news = await self._guarded(self._evict(failed))
                 case _:
                     await self._meanwhile(worker, report)
@@ -290,11 +329,17 @@ class Attempt:
                 self._side.spool.drop(self.assignment.job)
             return
 
+    async def _all_told(self, told: dict[str, str]) -> None:
+        """What a job has said of itself is recorded before its end is."""
+        self._collect(told, last=True)
+        if self._chirping is not None:
+            await self._chirping.settled()
+
     async def _meanwhile(self, worker: Worker, report: Report) -> None:
         """What happens to an attempt that goes on."""
         match report.body:
             case Started() as started:
-                self._begin(Began(pid=started.pid, at=started.at))
+                self._begin(Began(pid=started.pid, at=started.at, input=self._turn.of(started.input)))
             case Suspended(processes=processes, at=at):
                 self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
             case Continued(at=at):
@@ -336,37 +381,12 @@ class Attempt:
     async def _trouble_with(self, made: Checkpointed) -> str:
         if made.trouble is not None:
             return made.trouble.reason
-        result = await self._guarded(self._save(made))
+        result = await self._guarded(self._saving.checkpoint(made))
         return result.reason if isinstance(result, Ended) else result
-
-    async def _save(self, made: Checkpointed) -> str:
-        """Why a checkpoint could not be saved; empty if it was. Raises RefusedError if it was not handed out."""
-        assignment, size = self.assignment, sum(file.size for file in made.outputs)
-        if size > (most := limit(assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
-            return f"its files have {size >> 20} MiB together, more than {most >> 20} MiB"
-        fetch = self._side.workers.fetcher(assignment)
-        try:
-            async with self._fetching(made.outputs):
-                await self._side.spool.save(assignment.job, assignment.attempt, made.outputs, fetch)
-        except OSError as error:
-            return error.strerror or str(error)
-        except RefusedError as refusal:
-            if refusal.code != _UNREADABLE:
-                raise
-            return str(refusal)
-        except ValueError as error:  # not what the worker announced, which no repeat would change
-            return str(error)
-        return ""
 
     async def _evict(self, failed: Failed) -> Ended:
         """Save what the job left for its next run; if that fails, the next run begins where this one did."""
-        if failed.outputs:
-            assignment, fetch = self.assignment, self._side.workers.fetcher(self.assignment)
-            try:
-                async with self._fetching(failed.outputs):
-                    await self._side.spool.save(assignment.job, assignment.attempt, failed.outputs, fetch)
-            except (OSError, RefusedError, ValueError) as error:
-                _log.warning("job %s: not saved", assignment.job, extra={"cause": str(error)})
+        await self._saving.leave(failed.outputs)
         return Ended(
             hold=failed.hold,
             code=failed.code,
@@ -386,9 +406,14 @@ class Attempt:
                 f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
             )
             return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
+        turn, output = Turn(), exited.output
         try:
+            turn.ask(given=False)
             async with self._fetching(exited.outputs):
+                turn.ask(given=True)
                 await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
+            if any(file.data is None for file in exited.outputs):
+                output = turn.ended(output)
         except OutputError as error:
             return self._held(str(error), error.errno, exited)
         except (RefusedError, ValueError) as error:
@@ -400,7 +425,13 @@ class Attempt:
             reason = f"Transfer output files failure at the execution point: the job did not make {names}"
             return self._held(reason, NO_SUCH_FILE, exited)
         return Finished(
-            exit_code=exited.exit_code, exit_signal=exited.exit_signal, at=exited.at, usage=exited.usage
+            exit_code=exited.exit_code,
+            exit_signal=exited.exit_signal,
+            at=exited.at,
+            usage=exited.usage,
+            output=output,
+            dumped=exited.dumped,
+            core=str(destination(self.assignment.ad, exited.core) or "") if exited.core else "",
         )
 
     def _held(self, reason: str, subcode: int, exited: Exited, *, code: int = TRANSFER_OUTPUT_ERROR) -> Ended:
@@ -418,7 +449,7 @@ class Attempt:
         await self._side.reporter.tell(self._report(news))
 
     def _report(
-        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used
+        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used | Told
     ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,

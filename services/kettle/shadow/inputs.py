@@ -20,9 +20,10 @@ from typing import Final
 
 import msgspec
 
-from kettle.shadow.domain.files import Wanted, inputs, limit
+from kettle.shadow.domain.files import Wanted, excluded, inputs, limit
 from kettle.shadow.places import Places
 from kettle.shadow.walk import walk
+from kettle.transfer.exclude import Exclusions
 from kettle.transfer.manifest import is_inside
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import InputFile
@@ -84,7 +85,7 @@ class Inputs:
         wanted = [*inputs(ad), *saved]
         total = limit(ad, "MaxTransferInputMB", self._limits.total)
         limits = msgspec.structs.replace(self._limits, total=total)
-        reading = _Reading(self._places, limits, self._cache)
+        reading = _Reading(self._places, limits, self._cache, excluded(ad))
         if self._quick(wanted):
             return reading.run(wanted)
         loop = asyncio.get_running_loop()
@@ -130,6 +131,7 @@ class Cache:
         self._size = 0
         self._known: OrderedDict[Key, Known] = OrderedDict()
         self._lock = threading.Lock()
+        self._reading: dict[Key, threading.Lock] = {}
 
     def __contains__(self, key: Key) -> bool:
         return key in self._known
@@ -140,6 +142,18 @@ class Cache:
             if key in self._known:
                 self._known.move_to_end(key)
             return self._known.get(key)
+
+    @contextmanager
+    def turn(self, key: Key) -> Generator[None]:
+        """The turn to read a file; who waited for it finds what was read."""
+        with self._lock:
+            turn = self._reading.setdefault(key, threading.Lock())
+        try:
+            with turn:
+                yield
+        finally:
+            with self._lock:
+                self._reading.pop(key, None)
 
     def keep(self, key: Key, known: Known) -> None:
         """Remember; the least recently used are forgotten."""
@@ -156,8 +170,9 @@ class Cache:
 class _Reading:
     """The input files of one job, read one after the other."""
 
-    def __init__(self, places: Places, limits: Limits, cache: Cache) -> None:
+    def __init__(self, places: Places, limits: Limits, cache: Cache, but: Exclusions) -> None:
         self.given_up = threading.Event()
+        self._but = but
         self._places = places
         self._limits = limits
         self._cache = cache
@@ -176,7 +191,7 @@ class _Reading:
 
     def _find(self, wanted: Wanted) -> Iterator[tuple[Path, str, Wanted]]:
         with _named(Path(wanted.path)):
-            for path, name in walk(wanted):
+            for path, name in walk(wanted, self._but):
                 self._found += 1
                 if self._found > MAX_FILES:
                     raise InputError(path, f"the job has more than {MAX_FILES} input files and directories")
@@ -200,10 +215,7 @@ class _Reading:
         try:
             status = os.fstat(fd)
             key = _key(path, status)
-            known = self._cache.get(key)
-            if known is None:
-                known = self._read(path, fd, status.st_size)
-                self._cache.keep(key, known)
+            known = self._cache.get(key) or self._read_once(key, path, fd, status.st_size)
         finally:
             os.close(fd)
         digest, data = known
@@ -213,6 +225,19 @@ class _Reading:
         mode = _EXECUTABLE if wanted.executable else stat.S_IMODE(status.st_mode) & 0o777
         size, saved = status.st_size, wanted.saved
         return Source(InputFile(name=name, mode=mode, size=size, sha256=digest, data=data, saved=saved), path)
+
+    def _read_once(self, key: Key, path: Path, fd: int, size: int) -> Known:
+        """Of many jobs that want a new large file at once, one reads it and the others wait for that."""
+        if size <= self._limits.inline:
+            small = self._read(path, fd, size)
+            self._cache.keep(key, small)
+            return small
+        with self._cache.turn(key):
+            known = self._cache.get(key)
+            if known is None:
+                known = self._read(path, fd, size)
+                self._cache.keep(key, known)
+            return known
 
     def _read(self, path: Path, fd: int, size: int) -> Known:
         digest, data, left = hashlib.sha256(), bytearray(), size

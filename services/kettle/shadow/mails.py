@@ -18,6 +18,7 @@ from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import (
     ClusterSubmitted,
     Event,
+    FactoryClosed,
     JobCompleted,
     JobEvent,
     JobHeld,
@@ -122,6 +123,8 @@ class MailProjector:
             kind, _, name = entry.stream.partition("/")
             if kind == "cluster":
                 self._submitted(decode(entry.data), frame.at)
+            elif kind == "factory":
+                self._cut(decode(entry.data))
             elif kind == "job" and (job := JobId.parse(name)).cluster in self._state.clusters:
                 mails.extend(self._happened(job, decode(entry.data), frame.at))
         self._state.frame = frame.number
@@ -134,6 +137,16 @@ class MailProjector:
         if own or any(name.lower() == "jobnotification" and value for name, value in event.ad.items()):
             kept = Kept(at=at, event=msgspec.Raw(encode(event)), live=len(event.rows))
             self._state.clusters[event.cluster] = kept
+
+    def _cut(self, event: Event) -> None:
+        if isinstance(event, FactoryClosed) and event.cluster in self._state.clusters:
+            self._fewer(event.cluster, event.count)
+
+    def _fewer(self, cluster: int, count: int) -> None:
+        self._state.clusters[cluster].live -= count
+        if not self._state.clusters[cluster].live:
+            del self._state.clusters[cluster]
+            self._ads.pop(cluster, None)
 
     def _happened(self, job: JobId, event: Event, at: int) -> Iterator[Mail]:
         state, name = self._state, str(job)
@@ -150,10 +163,7 @@ class MailProjector:
             )
         if ended(ad):
             del state.jobs[name]
-            state.clusters[job.cluster].live -= 1
-            if not state.clusters[job.cluster].live:
-                del state.clusters[job.cluster]
-                self._ads.pop(job.cluster, None)
+            self._fewer(job.cluster, 1)
         else:
             state.jobs[name] = _needed(ad)
 

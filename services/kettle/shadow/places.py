@@ -49,6 +49,16 @@ class Places:
         if real == self._home or real.startswith(f"{self._home}/"):
             raise OwnFileError
 
+    def refuse_own_place(self, place: int) -> None:
+        """The same for an open file, wherever its name leads meanwhile."""
+        real = str(Path(f"/proc/self/fd/{place}").readlink())
+        if real == self._home or real.startswith(f"{self._home}/"):
+            raise OwnFileError
+
+    def lies_in(self, path: Path) -> bool:
+        """Whether the pool's own directory is this one, or lies in it; raises OSError."""
+        return f"{self._home}/".startswith(f"{os.path.realpath(path).rstrip('/')}/")
+
     def open_input(self, path: Path) -> int:
         """
         A descriptor of a regular file; raises OSError or, for what is no path at all, ValueError.

@@ -1,11 +1,39 @@
 """The transfer queue: how many jobs move files at once, in each direction (HTCondor's MAX_CONCURRENT_UPLOADS and -DOWNLOADS)."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from kettle.shadow.domain.turns import Turns
+from kettle.wire.events.job import Transfer
 from kettle.wire.jobs import JobId
+
+
+class Turn:
+    """How long one job waits for its turn in one direction."""
+
+    def __init__(self) -> None:
+        self._since = self._given = 0.0
+
+    def ask(self, *, given: bool) -> None:
+        """It asks, and has it or has not; from the first time that it has, nothing more counts."""
+        self._since = self._since or time.time()
+        if given:
+            self._given = self._given or time.time()
+
+    def of(self, moved: Transfer | None) -> Transfer | None:
+        """What a worker says that it has fetched, without the time of waiting."""
+        queued = max(0.0, self._given - self._since)
+        if moved is None or not queued:
+            return moved
+        return Transfer(began=min(moved.began + queued, moved.ended), ended=moved.ended, queued=queued)
+
+    def ended(self, before: Transfer | None) -> Transfer:
+        """What was fetched in this turn until now, after what the worker itself had sent somewhere."""
+        queued = max(0.0, self._given - self._since)
+        began = before.began if before is not None else self._given
+        return Transfer(began=began, ended=time.time(), queued=0.0 if before is not None else queued)
 
 
 class TransferQueue:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from bisect import bisect_right
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -11,18 +12,31 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, RefusedError
 from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
-from kettle.shadow.domain.files import is_graceful
-from kettle.shadow.inputs import Inputs, Limits
+from kettle.shadow.chirping import Terms
+from kettle.shadow.cleaning import Cleaner
+from kettle.shadow.domain.files import is_graceful, stranger
+from kettle.shadow.file_work import FileWork
+from kettle.shadow.inputs import Inputs, Limits, Source
+from kettle.shadow.objects import Objects
 from kettle.shadow.places import Places, account
 from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
-from kettle.shadow.spool import Spool
+from kettle.shadow.signing import Signer
+from kettle.shadow.spool import Spool, condemned
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
+from kettle.wire.commands.questions import Answered, Ask, SignUrls
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
-from kettle.wire.commands.shadow import Assignment, FetchInput, LookAfter, Stop
+from kettle.wire.commands.shadow import (
+    Assignment,
+    FetchInput,
+    LookAfter,
+    Offered,
+    OfferInput,
+    Stop,
+)
 from kettle.wire.commands.startd import Done, Piece
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
@@ -68,7 +82,10 @@ class Shadow:
         self._telemetry = telemetry
         self._workers = Workers(bus, settings, tasks)
         self._places = Places(settings.home_path, spool=settings.spool_path)
-        self._spool = Spool(settings.spool_path)
+        self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
+        loop = asyncio.get_running_loop()
+        wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
+        self._spool = Spool(settings.spool_path, condemns=wake)
         self._queue = TransferQueue(
             uploads=settings.max_concurrent_uploads, downloads=settings.max_concurrent_downloads
         )
@@ -77,8 +94,12 @@ class Shadow:
             inline_total=settings.inline_total_bytes,
             total=settings.max_input_mib << 20,
         )
+        self._objects = Objects(bus, subjects, settings, self._places, tasks)
+        self._sent_bytes = 0
         self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
+        self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
         self.reporter = Reporter(bus, settings, self.start)
+        self._file_work = FileWork(settings.chirp_open_files)
         self._side = SubmitSide(
             shadow=settings.name,
             account=account(),
@@ -89,6 +110,12 @@ class Shadow:
             max_output=settings.max_output_mib << 20,
             spool=self._spool,
             queue=self._queue,
+            terms=Terms(
+                at_once=settings.chirp_at_once,
+                hourly=settings.chirp_hourly,
+                delayed=settings.chirp_delayed_update_prefix,
+            ),
+            file_work=self._file_work,
         )
         self._attempts: dict[JobId, Followed] = {}
         self._strays = Strays()
@@ -106,6 +133,18 @@ class Shadow:
             lambda: float(self._queue.waiting),
             unit="{job}",
             description="Jobs that wait for their turn to move files",
+        )
+        telemetry.gauge(
+            "kettle.shadow.input_bytes_sent",
+            lambda: float(self._sent_bytes),
+            unit="By",
+            description="Bytes of input files that machines read from this shadow",
+        )
+        telemetry.gauge(
+            "kettle.shadow.object_bytes_sent",
+            lambda: float(self._objects.sent_bytes),
+            unit="By",
+            description="Bytes of input files that this shadow put into the object store",
         )
 
     # -- orders -------------------------------------------------------------------------------------------------------
@@ -177,20 +216,54 @@ class Shadow:
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
-        if (caller.kind, caller.name) != ("daemon", "startd"):
-            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
-        known = self._known(request.job, request.attempt)
-        path = known.attempt.source(request.key.secret, request.name) if known is not None else None
-        if known is None or path is None:
-            raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
-        if not self._queue.may_upload(request.job, known.attempt.user):
-            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
+        _, source = self._source(request, caller)
+        path = source.path
         try:
-            return Piece(await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length))
+            data = await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length)
         except OSError as error:
             raise RefusedError("unreadable", f"reading {path} failed: {error.strerror}") from error
         except ValueError as error:
             raise RefusedError("unreadable", f"reading {path} failed: {error}") from error
+        self._sent_bytes += len(data)
+        return Piece(data)
+
+    async def offer_input(self, request: OfferInput, caller: Identity) -> Offered:
+        """A worker asks whether an input file is in the object store."""
+        assignment, source = self._source(request, caller)
+        file = source.file
+        piece = await self._objects.offer(file.sha256, file.size, source.path, assignment.startd)
+        if piece is None:
+            raise RefusedError("busy", f"{source.path} is on its way into the object store")
+        return Offered(piece=piece)
+
+    def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
+        """The input file that a worker wants, if it may have it now."""
+        if (caller.kind, caller.name) != ("daemon", "startd"):
+            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+        known = self._known(request.job, request.attempt)
+        source = known.attempt.source(request.key.secret, request.name) if known is not None else None
+        if known is None or source is None:
+            raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
+        given = self._queue.may_upload(request.job, known.attempt.user)
+        known.attempt.waits_for_turn(given=given)
+        if not given:
+            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
+        return known.attempt.assignment, source
+
+    async def answer(self, request: Ask, caller: Identity) -> Answered:
+        """What a starter asks, for itself or for a program of its job."""
+        if (caller.kind, caller.name) != ("daemon", "startd"):
+            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+        known = self._known(request.job, request.attempt)
+        if known is None or not known.attempt.trusts(request.key.secret):
+            raise RefusedError("not_found", f"job {request.job} is not looked after here for you")
+        ad, question = known.attempt.assignment.ad, request.question
+        if refusal := stranger(ad, self._side.account):  # whose keys and files these are not
+            raise RefusedError("denied", refusal)
+        if not isinstance(question, SignUrls):
+            return Answered(await known.attempt.grant(question))
+        sign = partial(self._signer.sign, ad, question.urls, upload=question.upload)
+        return Answered(await asyncio.to_thread(sign))
 
     def close(self) -> None:
         """Look after nothing more: the attempts go on, and whoever asks the schedd next takes them over."""
@@ -199,6 +272,8 @@ class Shadow:
             followed.leave()
         self._workers.close()
         self._inputs.close()
+        self._objects.close()
+        self._file_work.close()
 
     # -- the worker's reports ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What can be set about a shadow."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,16 +22,34 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """MiB that the input files of one job may have together; a job with more is held with code 32."""
     max_output_mib: int = 102_400
     """MiB that the results of one job may have together; a job with more is held with code 33."""
+    object_store: Literal["shared", "always", "never"] = "shared"
+    """Which input files go through the pool's object store: those that two machines ask for, all large ones, none."""
+    object_bytes: Annotated[int, msgspec.Meta(gt=0)] = 1 << 20
+    """Smaller files never go through the object store."""
+    object_lifetime: Annotated[float, msgspec.Meta(ge=2)] = 3600.0
+    """Seconds that a file stays in the object store; one that is asked for after half of them is sent again."""
+    object_store_mib: Annotated[int, msgspec.Meta(gt=0)] = 2048
+    """The most that is in the pool's object store at once; a full one is left alone, and files come from the shadow."""
     max_concurrent_uploads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit."""
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """The same for jobs whose results are fetched (MAX_CONCURRENT_DOWNLOADS)."""
+    presigned_url_lifetime: Annotated[int, msgspec.Meta(gt=0, le=604_800)] = 86_400
+    """Seconds for which a signed address of an object in S3 is good; it has to outlive a transfer."""
     gracefully_remove_jobs: bool = True
     """Whether jobs that say nothing about it are given time to end when they are removed, held or vacated."""
     cache_bytes: int = 64 * 1024 * 1024
     """Memory for input files that many jobs share."""
     confirm_delay: float = 0.05
     """Seconds that a confirmation waits for an activation to travel with."""
+    chirp_at_once: Annotated[int, msgspec.Meta(ge=1)] = 60
+    """Messages of a job about itself that are recorded however fast they come; each KiB of one counts as one more."""
+    chirp_hourly: Annotated[int, msgspec.Meta(ge=0)] = 600
+    """How many more in an hour; others are answered "try again"."""
+    chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
+    """Names of attributes, with `*`, that jobs may set without hurry, whatever their machines say they may."""
+    chirp_open_files: Annotated[int, msgspec.Meta(ge=1)] = 256
+    """Files that all jobs together have open here at once; one job has up to 32."""
     mail_server: str = ""
     """`host` or `host:port` of a mail server that takes mail from this machine; empty: no mail is sent."""
     mail_from: str = ""

@@ -9,12 +9,13 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from kettle.shadow.domain.files import Wanted
 from kettle.shadow.outputs import Fetch, write
+from kettle.transfer.checkpoints import DIRECTORY, WHERE
 from kettle.transfer.manifest import is_inside
 from kettle.wire.jobs import JobId
 from kettle.wire.work import OutputFile
@@ -44,13 +45,33 @@ def _flush(path: Path) -> None:
         os.close(fd)
 
 
+def condemned(spool: Path) -> Path:
+    """
+    Where checkpoints at URLs are named that are to be removed: one directory for each, with the URL and the manifest.
+    """
+    return spool.with_name("condemned")
+
+
+def _where(place: Path) -> str:
+    """
+    At which URL a saved state has its checkpoint; empty if it has none.
+    """
+    path = place / WHERE
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
 class Spool:
     """
     The saved files of all jobs of a shadow.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, condemns: Callable[[], object] = lambda: None) -> None:
+        """
+        `condemns` is called, from any thread, when there is a checkpoint at a URL that is to be removed.
+        """
         self._directory = directory
+        self.condemned = condemned(directory)
+        self.condemns = condemns
 
     async def save(self, job: JobId, attempt: int, files: Iterable[OutputFile], fetch: Fetch) -> None:
         """
@@ -93,7 +114,7 @@ class Spool:
         ours = _order(place)
         for other in place.parent.iterdir():
             if _order(other) < ours:
-                shutil.rmtree(other, ignore_errors=True)
+                self._give_up(other, successor=place)
 
     def saved(self, job: JobId) -> list[Wanted]:
         """
@@ -123,7 +144,23 @@ class Spool:
         """
         The job needs it no more.
         """
-        shutil.rmtree(self._directory / str(job), ignore_errors=True)
+        kept = self._directory / str(job)
+        for place in kept.iterdir() if kept.is_dir() else ():
+            self._give_up(place)
+        shutil.rmtree(kept, ignore_errors=True)
+
+    def _give_up(self, place: Path, *, successor: Path | None = None) -> None:
+        """
+        Remove something; a checkpoint that it has at a URL is condemned, unless its successor has the same.
+        """
+        remote = place / DIRECTORY
+        if remote.is_dir() and (successor is None or _where(place) != _where(successor)):
+            self.condemned.mkdir(mode=0o700, exist_ok=True)
+            target = self.condemned / f"{place.parent.name}-{place.name}"
+            shutil.rmtree(target, ignore_errors=True)
+            remote.rename(target)
+            self.condemns()
+        shutil.rmtree(place, ignore_errors=True)
 
     def jobs(self) -> list[JobId]:
         """

@@ -4,13 +4,18 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from kettle.shadow.domain.files import Wanted
+from kettle.transfer.exclude import Exclusions
+
+_NOTHING: Final = Exclusions()
 
 
-def walk(wanted: Wanted) -> Iterator[tuple[Path, str | None]]:
+def walk(wanted: Wanted, but: Exclusions = _NOTHING) -> Iterator[tuple[Path, str | None]]:
     """
-    Paths and their names in the sandbox; no name: nothing to transfer, a directory or a link to one.
+    Paths and their names in the sandbox; no name: nothing to transfer, a directory or a link to one.  What `but` covers
+    is left out, if it is below a directory.
 
     Lists one directory at a time and nothing ahead, so that who counts can stop it. Raises OSError or ValueError.
     """
@@ -24,7 +29,10 @@ def walk(wanted: Wanted) -> Iterator[tuple[Path, str | None]]:
         with os.scandir(directory) as entries:
             for entry in entries:
                 path = Path(entry.path)
-                if entry.is_dir(follow_symlinks=False):
+                branch = entry.is_dir(follow_symlinks=False)
+                if but.covers(f"{prefix}{entry.name}{'/' if branch else ''}"):
+                    continue
+                if branch:
                     waiting.append((path, f"{prefix}{entry.name}/"))
                     yield path, None
                 else:

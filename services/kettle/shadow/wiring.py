@@ -18,7 +18,7 @@ from kettle.shadow.service import Shadow
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.user_logs import JobAppender
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle.wire.commands.shadow import FETCH_INPUT, LOOK_AFTER
+from kettle.wire.commands.shadow import ANSWER, FETCH_INPUT, LOOK_AFTER, OFFER_INPUT
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -53,7 +53,12 @@ async def running(
             await bus.serve(
                 "shadow",
                 settings.name,
-                [Served(LOOK_AFTER, shadow.look_after), Served(FETCH_INPUT, shadow.fetch_input)],
+                [
+                    Served(LOOK_AFTER, shadow.look_after),
+                    Served(FETCH_INPUT, shadow.fetch_input),
+                    Served(OFFER_INPUT, shadow.offer_input),
+                    Served(ANSWER, shadow.answer, aside=True),
+                ],
                 version=VERSION,
             )
             await bus.listen(
@@ -67,6 +72,7 @@ async def running(
                 tasks.create_task(shadow.listen(), name="listen"),
                 tasks.create_task(shadow.keep_in_step(), name="keep in step"),
                 tasks.create_task(shadow.reporter.run(), name="report"),
+                tasks.create_task(shadow.cleaner.run(), name="checkpoints"),
                 tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
             ]
             if settings.mail_server:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,8 @@ _LIFETIMES: Final = 3
 """How many updates may be lost before an ad expires."""
 _VOLATILE: Final = frozenset({
     "MyCurrentTime", "UpdateSequenceNumber", "ClassAdLifetime", "KeyboardIdle", "ConsoleIdle", "ClockMin", "ClockDay",
-    "LoadAvg", "TotalLoadAvg", "CondorLoadAvg", "TotalCondorLoadAvg",
+    "LoadAvg", "TotalLoadAvg", "CondorLoadAvg", "TotalCondorLoadAvg", "InputCacheBytes", "InputCacheFiles",
+    "InputCacheHits", "InputFilesFetched", "InputBytesFetched", "InputBytesFromStore",
 })  # fmt: skip
 
 
@@ -49,9 +51,11 @@ class Advertiser:
         interval: float,
         delay: float,
         version: str,
+        counted: Callable[[], Ad] = dict,
     ) -> None:
         """
-        `interval` in seconds between repeats, `delay` for what nobody waits for; `memo` is a file that we may write.
+        `interval` in seconds between repeats, `delay` for what nobody waits for; `memo` is a file that we may write;
+        `counted`: more attributes of the startd's own ad, which go out with its next repeat.
         """
         self._bus = bus
         self._subjects = subjects
@@ -59,6 +63,7 @@ class Advertiser:
         self._interval = interval
         self._delay = delay
         self._version = version
+        self._counted = counted
         self._published: dict[str, Ad] = {}
         self._told_secrets: dict[str, SlotSecret] = {}
         self._memo = Memo(memo)
@@ -199,7 +204,8 @@ class Advertiser:
         """
         machine, now = self._machine, time.time()
         ads = {ad_key("Machine", str(ad["Name"])): ad for ad in slot_ads(machine, now=now)}
-        ads[ad_key("StartDaemon", machine.facts.name)] = startd_ad(machine, now=now, version=self._version)
+        own = startd_ad(machine, now=now, version=self._version) | self._counted()
+        ads[ad_key("StartDaemon", machine.facts.name)] = own
         return ads
 
 

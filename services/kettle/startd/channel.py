@@ -3,12 +3,16 @@ The startd's end of the line to one starter: non-blocking, without the weight of
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from kettle.execution.protocol import Frames, ToStartd, ToStarter, decode_to_startd, frame, receive
 
+_log: Final = logging.getLogger(__name__)
 _MUCH: Final = 1024 * 1024
 """Bytes that the other end has not taken; orders are sent all the same."""
 
@@ -65,13 +69,27 @@ class Channel:
         """
         Hang up; `lost` is not called.
         """
-        if self._socket is None:
-            return
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
-        self._socket.close()
-        self._socket = None
+        if (sock := self._let_go()) is not None:
+            sock.close()
+
+    def detach(self) -> socket.socket | None:
+        """
+        The line itself, for whoever speaks on it next; None if it is broken, or not all that was said went out.
+        """
+        whole = not self._unsent
+        sock = self._let_go()
+        if sock is not None and not whole:
+            sock.close()
+            return None
+        return sock
+
+    def _let_go(self) -> socket.socket | None:
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            self._loop.remove_reader(sock)
+            self._loop.remove_writer(sock)
         self._unsent.clear()
+        return sock
 
     def _write(self) -> None:
         if self._socket is None:
@@ -97,4 +115,11 @@ class Channel:
             self._lost(self)
             return
         for body in self._frames.feed(data):
-            self._heard(self, decode_to_startd(body))
+            try:
+                message = decode_to_startd(body)
+            except (
+                msgspec.ValidationError
+            ) as error:  # a word of a starter that is older, or younger, than we are
+                _log.warning("not understood", extra={"cause": str(error)})
+            else:
+                self._heard(self, message)

@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from kettle.execution import programs
 from kettle.execution.attempt import Account
 from kettle.execution.sandbox import SYSTEM_EXECUTE
 from kettle.runtime import SettingsError
@@ -98,7 +99,18 @@ def make_execute(settings: StartdSettings) -> Path:
     if slots and not _reachable(chosen):
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} is closed to the accounts that jobs run as.")
     _leave_word(settings, chosen.resolve())
+    _install(chosen.resolve())
     return chosen.resolve()
+
+
+def _install(execute: Path) -> None:
+    """
+    Without them a job only cannot talk with its access point: on a full disk that is no reason to offer no machine.
+    """
+    try:
+        programs.install(execute)
+    except OSError as error:
+        _log.warning("helper programs of jobs are not in place", extra={"cause": str(error)})
 
 
 def _leave_word(settings: StartdSettings, execute: Path) -> None:

@@ -1,48 +1,42 @@
 """
-Input files: fetched from the shadow by their hash, checked, and kept for the next job that wants the same.
+Input files: fetched once, known by their SHA-256, and kept for the next job that wants the same.
+
+A job gets a copy of its own, which shares the disk's blocks where the file system can do that: what it does to its copy
+reaches nobody else's.  What lies here is counted again before it is used if anybody may have touched it.
 """
 
 import asyncio
 import hashlib
-import logging
 import os
-from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from kettle.bus.ports import Bus, BusError, RefusedError
+import msgspec
+
 from kettle.execution.attempt import Input
-from kettle.wire.commands.shadow import FETCH_INPUT, FetchInput
+from kettle.startd.fetching import Fetcher, InputError, NotYetError
+from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import Activation, InputFile
 
-_log: Final = logging.getLogger(__name__)
-
 TRANSFER_INPUT_ERROR: Final = 13
-PIECE_BYTES: Final = 512 * 1024
-WINDOW: Final = 4
-"""Pieces that are asked for at once."""
-_NOT_NOW: Final = frozenset({"busy", "unavailable"})
-_PIECE_DEADLINE_S: Final = 10.0
+_PIECE: Final = 1 << 20
 _RETRY_S: Final = 0.2
 _LAST_RETRY_S: Final = 5.0
 
-
-class InputError(Exception):
-    """
-    An input file cannot be had; `errno` says why as far as that is known.
-    """
-
-    def __init__(self, name: str, why: str, errno: int = 0) -> None:
-        super().__init__(f"Transfer input files failure at the execution point: {name}: {why}")
-        self.errno = errno
+Mark = tuple[int, int, int, int]
+"""What changes when anybody touches a file: the time of its last change cannot be set back."""
 
 
-class NotYetError(InputError):
+class _Kept(msgspec.Struct, frozen=True):
     """
-    The shadow lets others go first; nothing of the file was read.
+    A file in the cache; `mark`: as it was when it was counted last, None: a former startd did that.
     """
+
+    size: int
+    mark: Mark | None = None
 
 
 class InputCache:
@@ -50,17 +44,15 @@ class InputCache:
     Files by their SHA-256, the least recently used ones removed; what a starter is about to copy stays.
     """
 
-    def __init__(self, directory: Path, bus: Bus, *, limit_bytes: int, patience: float) -> None:
-        """
-        `patience` in seconds: how long a shadow may not know a file that it announced.
-        """
+    def __init__(self, directory: Path, fetcher: Fetcher, *, limit_bytes: int) -> None:
         self._directory = directory
-        self._bus = bus
+        self._fetcher = fetcher
         self._limit = limit_bytes
-        self._patience = patience
-        self._sizes: OrderedDict[str, int] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._pins: Counter[str] = Counter()
         self._locks: dict[str, asyncio.Lock] = {}
+        self._fetched = 0
+        self._hits = 0
 
     def restore(self) -> None:
         """
@@ -71,8 +63,21 @@ class InputCache:
             if path.suffix:
                 path.unlink()
             else:
-                self._sizes[path.name] = path.stat().st_size
+                self._kept[path.name] = _Kept(path.stat().st_size)
         self._shrink()
+
+    def ad(self) -> Ad:
+        """
+        What came and what was spared, since the startd started.
+        """
+        return {
+            "InputCacheBytes": sum(kept.size for kept in self._kept.values()),
+            "InputCacheFiles": len(self._kept),
+            "InputCacheHits": self._hits,
+            "InputFilesFetched": self._fetched,
+            "InputBytesFetched": self._fetcher.bytes,
+            "InputBytesFromStore": self._fetcher.stored_bytes,
+        }
 
     @asynccontextmanager
     async def gathered(self, activation: Activation) -> AsyncGenerator[list[Input]]:
@@ -89,8 +94,8 @@ class InputCache:
             await self._have_all(activation, wanted)
             yield [self.input(file) for file in activation.inputs]
         finally:
-            for file in wanted:
-                self._pins[file.sha256] -= 1
+            self._pins.subtract(file.sha256 for file in wanted)
+            self._pins = +self._pins
             self._shrink()
 
     async def _have_all(self, activation: Activation, wanted: list[InputFile]) -> None:
@@ -125,24 +130,45 @@ class InputCache:
         """
         digest = file.sha256
         async with self._locks.setdefault(digest, asyncio.Lock()):  # a second job waits for the first
-            if digest not in self._sizes:
+            if await self._is_good(digest):
+                self._hits += 1
+            else:
                 try:
                     await self._fetch(activation, file)
                 except NotYetError:
                     return False
-                self._sizes[digest] = file.size
-            self._sizes.move_to_end(digest)
+                self._fetched += 1
+            self._kept.move_to_end(digest)
         self._locks.pop(digest, None)
         return True
+
+    async def _is_good(self, digest: str) -> bool:
+        """
+        Whether a file is here and is what its name says; one that is not any more goes.
+        """
+        kept, path = self._kept.get(digest), self._directory / digest
+        if kept is None:
+            return False
+        try:
+            mark = _mark(os.stat(path))  # noqa: PTH116 - for each job
+            if mark == kept.mark:
+                return True
+            if await asyncio.to_thread(_sum, path) == digest:
+                self._kept[digest] = _Kept(mark[1], mark)
+                return True
+        except OSError:
+            pass  # it is not there, or cannot be read: it is fetched again
+        path.unlink(missing_ok=True)
+        self._kept.pop(digest, None)
+        return False
 
     async def _fetch(self, activation: Activation, file: InputFile) -> None:
         draft = self._directory / f"{file.sha256}.{activation.job}-{activation.attempt}"
         try:
             with draft.open("wb") as sink:
-                digest = await self._copy(activation, file, sink.fileno())
-            if digest != file.sha256:
-                raise InputError(file.name, "it changed since the job was sent to this machine")
-            draft.rename(self._directory / file.sha256)
+                await self._fetcher.fetch(activation, file, sink.fileno())
+            place = draft.rename(self._directory / file.sha256)
+            self._kept[file.sha256] = _Kept(file.size, _mark(place.stat()))
         except OSError as error:
             raise InputError(file.name, error.strerror or "", error.errno or 0) from error
         except ExceptionGroup as group:
@@ -150,61 +176,13 @@ class InputCache:
         finally:
             draft.unlink(missing_ok=True)
 
-    async def _copy(self, activation: Activation, file: InputFile, fd: int) -> str:
-        """
-        Write the file to `fd` in order, a few pieces ahead; returns its hash.
-        """
-        digest = hashlib.sha256()
-        window: deque[asyncio.Task[bytes]] = deque()
-        async with asyncio.TaskGroup() as group:
-            for offset in range(0, file.size, PIECE_BYTES):
-                window.append(group.create_task(self._piece(activation, file, offset)))
-                if len(window) == WINDOW:
-                    await asyncio.to_thread(_store, fd, await window.popleft(), digest.update)
-            for task in window:
-                await asyncio.to_thread(_store, fd, await task, digest.update)
-        return digest.hexdigest()
-
-    async def _piece(self, activation: Activation, file: InputFile, offset: int) -> bytes:
-        request = FetchInput(
-            key=activation.key,
-            job=activation.job,
-            attempt=activation.attempt,
-            name=file.name,
-            offset=offset,
-            length=min(PIECE_BYTES, file.size - offset),
-        )
-        loop = asyncio.get_running_loop()
-        until, pause = loop.time() + self._patience, _RETRY_S
-        while True:
-            try:
-                piece = await self._bus.call(
-                    FETCH_INPUT, activation.shadow, request, deadline=_PIECE_DEADLINE_S
-                )
-            except RefusedError as refusal:
-                # A shadow that was restarted learns of its jobs again; nothing else makes an unknown file known.
-                # One that has too much in hand, or lets others go first, gives no answer: it is asked until it does.
-                unknown = refusal.code == "not_found" and loop.time() <= until
-                if refusal.code in _NOT_NOW and not offset:
-                    raise NotYetError(file.name, str(refusal)) from refusal
-                if not unknown and refusal.code not in _NOT_NOW:
-                    raise InputError(file.name, str(refusal)) from refusal
-            except BusError as error:
-                _log.info("input waits", extra={"file": file.name, "cause": str(error)})
-            else:
-                if len(piece.data) != request.length:
-                    raise InputError(file.name, "it became shorter since the job was sent to this machine")
-                return piece.data
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_RETRY_S)
-
     def _shrink(self) -> None:
-        excess = sum(self._sizes.values()) - self._limit
-        for digest in [digest for digest in self._sizes if not self._pins[digest]]:
+        excess = sum(kept.size for kept in self._kept.values()) - self._limit
+        for digest in [digest for digest in self._kept if not self._pins[digest]]:
             if excess <= 0:
                 break
             (self._directory / digest).unlink(missing_ok=True)
-            excess -= self._sizes.pop(digest)
+            excess -= self._kept.pop(digest).size
 
 
 def _first(group: ExceptionGroup[Exception]) -> InputError:
@@ -220,11 +198,16 @@ def _first(group: ExceptionGroup[Exception]) -> InputError:
     return leaf
 
 
-def _store(fd: int, data: bytes, update: Callable[[bytes], None]) -> None:
+def _mark(status: os.stat_result) -> Mark:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _sum(path: Path) -> str:
     """
-    Write and hash; in a thread, because a piece takes longer than the event loop may be held.
+    The SHA-256 of a file.  Blocks on the disk; raises OSError.
     """
-    update(data)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    total, piece = hashlib.sha256(), bytearray(_PIECE)
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(piece):
+            total.update(memoryview(piece)[:count])
+    return total.hexdigest()

@@ -18,6 +18,7 @@ from kettle.execution.attempt import Account
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.box import AREA, MARK
+from kettle.execution.containers.policy import Found
 from kettle.execution.linux import signal_process, start_time
 from kettle.execution.sandbox import remove_tree
 
@@ -30,18 +31,43 @@ def clean(
     sandbox: str,
     account: Account | None,
     cgroup: Cgroup | None,
+    engines: Sequence[Found] = (),
     *,
     patience: float = 30.0,
     stopped: Callable[[], bool] = lambda: False,
+    hurried: Callable[[], bool] = lambda: False,
 ) -> bool:
     """
     End every process of a job and remove what it has; whether no process is left after `patience` seconds.
 
     Gives up when `stopped`: then somebody else may already have given the slot's account to a new job.
 
-    Blocks: call it in a thread.  Files that cannot be removed are dead weight, but nothing that runs: they only make a
+    Blocks: call it in a thread.  What `engines` have for the sandbox goes after its processes, unless they are silent or
+    we are `hurried`.  That, and files that cannot be removed, are dead weight, but nothing that runs: they only make a
     line in the log, and the next startd tries again.
     """
+    if not _end(sandbox, account, cgroup, patience, stopped):
+        return False
+    if engines and not _removed(engines, sandbox, lambda: stopped() or hurried()):
+        if stopped():
+            return False
+        _log.warning("a container cannot be removed now", extra={"sandbox": sandbox})
+    if cgroup is not None:
+        cgroup.remove()
+    try:
+        remove_tree(sandbox)
+    except OSError as error:
+        _log.warning("a sandbox cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
+    return True
+
+
+def _end(
+    sandbox: str,
+    account: Account | None,
+    cgroup: Cgroup | None,
+    patience: float,
+    stopped: Callable[[], bool],
+) -> bool:
     until, pause = time.monotonic() + patience, _FIRST_PAUSE_S
     while found := _remaining(sandbox, account, cgroup):
         if stopped():
@@ -54,13 +80,18 @@ def clean(
             return False
         time.sleep(pause)
         pause = min(2 * pause, _LAST_PAUSE_S)
-    if cgroup is not None:
-        cgroup.remove()
-    try:
-        remove_tree(sandbox)
-    except OSError as error:
-        _log.warning("a sandbox cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
     return True
+
+
+def _removed(engines: Sequence[Found], sandbox: str, leaving: Callable[[], bool]) -> bool:
+    from kettle.execution.containers.engine import remove_containers  # few machines have one
+    from kettle.execution.containers.engine_client import StoppedError
+
+    def watch() -> None:
+        if leaving():
+            raise StoppedError("nobody waits for it")
+
+    return remove_containers(engines, sandbox, watch)
 
 
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:

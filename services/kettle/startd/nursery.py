@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ _LAST_PAUSE_S: Final = 5.0
 _QUIET_S: Final = 10.0
 _ROOM_PAUSE_S: Final = 1.0
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REST_S: Final = 5.0
+"""How long a starter without a job is kept: its memory is the price of the next job's quick start."""
 
 
 class Nursery:
@@ -37,6 +40,9 @@ class Nursery:
         self._again: asyncio.TimerHandle | None = None
         self._zygote: Zygote | None = None
         self._died = asyncio.Event()
+        self._resting: deque[tuple[socket.socket, float]] = deque()
+        """Starters that wait for a job, and until when; who came last is taken first."""
+        self._dismissal: asyncio.TimerHandle | None = None
         self._spawn()
 
     @property
@@ -46,10 +52,35 @@ class Nursery:
         """
         return self._zygote.pid if self._zygote is not None else 0
 
-    def fork(self) -> socket.socket | None:
+    def starter(self) -> socket.socket | None:
         """
-        A new starter, as our end of the line to it; None if none can be had now.
+        A starter that rests, or a new one, as our end of the line to it; None if none can be had now.
         """
+        while self._resting:
+            sock, _ = self._resting.pop()
+            if _is_quiet(sock):
+                return sock
+            sock.close()  # it ended, or says what nobody asked it
+        return self._fork()
+
+    def rest(self, sock: socket.socket) -> None:
+        """
+        Keep a starter that waits for another job, for a while.
+        """
+        self._resting.append((sock, self._loop.time() + _REST_S))
+        if self._dismissal is None:
+            self._dismissal = self._loop.call_later(_REST_S, self._dismiss)
+
+    def _dismiss(self) -> None:
+        """
+        Hang up on those that have rested long enough; they end.
+        """
+        now = self._loop.time()
+        while self._resting and self._resting[0][1] <= now:
+            self._resting.popleft()[0].close()
+        self._dismissal = self._loop.call_at(self._resting[0][1], self._dismiss) if self._resting else None
+
+    def _fork(self) -> socket.socket | None:
         if self._zygote is None:
             return None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -123,6 +154,11 @@ class Nursery:
             self._listener.close()
             (self._state / SOCKET).unlink(missing_ok=True)
             self._listener = None
+        if self._dismissal is not None:
+            self._dismissal.cancel()
+            self._dismissal = None
+        while self._resting:
+            self._resting.pop()[0].close()
         self._drop()
 
     def _spawn(self) -> None:
@@ -141,3 +177,16 @@ class Nursery:
             self._loop.remove_reader(self._zygote.socket)
             self._zygote.close()
             self._zygote = None
+
+
+def _is_quiet(sock: socket.socket) -> bool:
+    """
+    Whether the other end is there and says nothing.
+    """
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

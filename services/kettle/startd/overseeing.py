@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kettle.startd.advertiser import Advertiser
+from kettle.startd.backfilling import Backfilling
 from kettle.startd.domain import draining, looking
 from kettle.startd.domain.changes import Change
 from kettle.startd.domain.claim import Drain, Now
@@ -25,6 +26,7 @@ class Overseer:
         moment: Callable[[], Now],
         advertiser: Advertiser,
         observer: Observer,
+        backfilling: Backfilling,
         *,
         interval: float,
     ) -> None:
@@ -36,6 +38,7 @@ class Overseer:
         self._moment = moment
         self._advertiser = advertiser
         self._observer = observer
+        self._backfilling = backfilling
         self._interval = interval
         self._wake = asyncio.Event()
 
@@ -64,13 +67,14 @@ class Overseer:
         """
         now, machine = self._moment(), self._machine
         running = [claim.attempt.pid for claim in machine.claims.values() if claim.attempt is not None]
-        machine.conditions = self._observer.observe(running, now)
+        machine.conditions = self._observer.observe([*running, *self._backfilling.pids.values()], now)
         owned = looking.owned(machine, now)
         if owned != machine.owned:
             machine.owned, machine.changed = owned, now.time
             self._advertiser.now()
         self._record(looking.look(machine, now))
         self._record(draining.proceed(machine, now))
+        self._backfilling.look()
 
     def drain(self, wish: Drain, check: str) -> None:
         """

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from kettle.runtime import SettingsError
 from kettle.startd.settings import StartdSettings
 from kettle.transfer.plugin import Plugin
-from kettle.transfer.plugins import own_plugins
+from kettle.transfer.plugins import own_plugins, xroot
 from kettle.transfer.protocol import ProtocolError, capabilities
 from kettle.wire.ads import Ad
 
@@ -32,7 +32,13 @@ async def find_plugins(settings: StartdSettings) -> list[Plugin]:
         if not Path(path).is_absolute():
             raise SettingsError(f"KETTLE_STARTD_TRANSFER_PLUGINS: {path} must be an absolute path.")
     asked = await asyncio.gather(*(_ask(path) for path in settings.transfer_plugins))
-    return [*(plugin for plugin in asked if plugin is not None), *own_plugins(settings.transfer_methods)]
+    own = own_plugins(settings.transfer_methods)
+    if any(plugin.path == xroot.__name__ for plugin in own) and (
+        cause := await asyncio.to_thread(xroot.lacks)
+    ):
+        _log.info("no root:// URLs on this machine", extra={"cause": cause})
+        own = [plugin for plugin in own if plugin.path != xroot.__name__]
+    return [*(plugin for plugin in asked if plugin is not None), *own]
 
 
 def plugin_attributes(plugins: list[Plugin], *, bus: str) -> Ad:

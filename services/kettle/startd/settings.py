@@ -1,10 +1,11 @@
 """What can be set about a startd; times are seconds, and the defaults are HTCondor's."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
+from kettle.execution.attempt import JobHooks
 from kettle.runtime import Settings
 from kettle.startd.domain import policy
 from kettle.startd.domain.layout import SlotType
@@ -12,6 +13,9 @@ from kettle.wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+TransferMethod = Literal[
+    "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
+]
 Expression = str | float | bool
 """An expression as text; a number or truth value stands for itself."""
 
@@ -57,6 +61,15 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """MachineMaxVacateTime: seconds from the soft kill signal to SIGKILL; a job may ask for fewer."""
     claim_worklife: Expression = "1200"
     """CLAIM_WORKLIFE: seconds after which a claim takes no further job; -1: never, 0: one job per claim."""
+    backfill_command: list[str] = []
+    """Program with arguments that slots run while they do nothing for the pool (BACKFILL_SYSTEM); none: they do nothing."""
+    start_backfill: Expression = "false"
+    """START_BACKFILL: whether the slot begins to run it."""
+    evict_backfill: Expression = "false"
+    """EVICT_BACKFILL: whether what runs is ended; a claim, the owner and a drain end it too."""
+    user_preemption: bool = False
+    """Jobs make room for those of submitters with a better priority, where the negotiator's `preemption_requirements` say so;
+    RANK has to like these as much."""
     polling_interval: Seconds = 5.0
     """Between two looks at what the expressions above say of the slots (POLLING_INTERVAL)."""
     console_devices: tuple[str, ...] = ("tty[0-9]*", "console", "input/*")
@@ -66,7 +79,7 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     slot_types: list[SlotType] = []
     """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
     slot_weight: str = "Cpus"
-    """SLOT_WEIGHT: what a slot counts for, an expression over its ad; only told, fair shares go by cores."""
+    """SLOT_WEIGHT: what a slot counts for, an expression over its ad; fair shares and usage count it."""
     modify_request_expr: dict[str, str] = {}
     """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
     must_modify_request_exprs: bool = False
@@ -99,6 +112,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long the beginning or end of a job may wait to be seen in its slot's ad; resources never wait."""
     shutdown_kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 3.0
     """The most that `machine_max_vacate_time` is when the startd is being stopped."""
+    max_lease: Seconds = 604800.0
+    """The most that a job may run without word from its schedd, whatever lease it asks for."""
     monitor_interval: Seconds = 5.0
     """Between two measurements of a job by its starter."""
     measure_interval: Seconds = 300.0
@@ -110,7 +125,9 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Hold a job that uses more disk than its slot has (STARTD_ENFORCE_DISK_LIMITS)."""
     cgroups: bool = True
     """Use control groups where the machine lets us."""
-    container_runtimes: tuple[Literal["bubblewrap", "runc", "crun"], ...] = ("bubblewrap", "runc", "crun")
+    container_runtimes: tuple[Literal["bubblewrap", "runc", "crun", "podman", "docker"], ...] = (
+        "bubblewrap", "runc", "crun", "podman", "docker",
+    )  # fmt: skip
     """What may run containers, the most preferred first; each is tried at the start, and what fails is not used."""
     container_bind: list[str] = []
     """What every container sees of this machine: `SOURCE` or `SOURCE:DESTINATION`; read-only unless `:rw` follows."""
@@ -118,22 +135,46 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """The network of containers; `none` wins over what a job asks for."""
     container_devices: list[str] = []
     """Device files that containers of jobs with GPUs see, but for the nodes of GPUs that are not theirs."""
+    container_engine_options: dict[str, list[str]] = {}
+    """Options of the commands `podman` and `docker`, by their names: where the daemon or the store of images is."""
+    container_auth_file: str = ""
+    """File with logins for registries, as `docker login` and `podman login` write it; empty: what they find themselves."""
     container_always: bool = False
     """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
     container_images: str = ""
     """Directory of unpacked images; empty: `images` beside the sandboxes."""
     container_images_mib: Count = 20480
     """How much of it is kept when no job uses it, and the most that one image may have."""
+    container_pull_timeout: Seconds = 1200.0
+    """The longest that docker or podman may take to get an image; the job runs elsewhere then."""
     transfer_plugins: list[str] = []
     """Programs that move files by URL (FILETRANSFER_PLUGINS); they go before Kettle's own."""
-    transfer_methods: tuple[Literal["file", "http", "https"], ...] = ("file", "http", "https")
-    """URL schemes that Kettle's own plugins move."""
+    transfer_methods: tuple[TransferMethod, ...] = get_args(TransferMethod)
+    """URL schemes that Kettle's own plugins move; those of XRootD only where its programs (xrdcp, xrdfs) work."""
     transfer_plugin_lifetime: Seconds = 72_000.0
     """How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME)."""
+    job_hooks: dict[str, JobHooks] = {}
+    """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
+    job_hook_keyword: str = ""
+    """The keyword of all jobs (STARTER_JOB_HOOK_KEYWORD); empty: each job says its own (HookKeyword)."""
+    default_job_hook_keyword: str = ""
+    """The keyword of jobs that say none, or one that is not here (STARTER_DEFAULT_JOB_HOOK_KEYWORD)."""
+    enable_chirp: bool = True
+    """Whether programs of jobs may ask their submit side anything (ENABLE_CHIRP)."""
+    enable_chirp_io: bool = True
+    """Those of jobs with `want_io_proxy`: for files of the submitter (ENABLE_CHIRP_IO)."""
+    enable_chirp_updates: bool = True
+    """The same: for attributes of the job's ad, and lines in its log (ENABLE_CHIRP_UPDATES)."""
+    enable_chirp_delayed: bool = True
+    """Those of all jobs: for attributes that are set without hurry (ENABLE_CHIRP_DELAYED)."""
+    chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
+    """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     report_repeat: Seconds = 5.0
     """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
     input_cache_mib: Count = 1024
     """Size of the cache of input files."""
+    url_cache_mib: Count = 1024
+    """Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache."""
     input_patience: Seconds = 60.0
     """How long a shadow may not know an input file that it announced: it may just have been restarted."""
     adoption_patience: Seconds = 3.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kettle.execution.attempt import Input, JobSpec
+from kettle.execution.attempt import ChirpPolicy, Input, JobHooks, JobSpec
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.jobad import long_form
@@ -18,6 +18,7 @@ from kettle.startd.domain.claim import Claim, Now
 from kettle.startd.domain.machine import Machine
 from kettle.startd.settings import StartdSettings
 from kettle.transfer.plugin import Plugin
+from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import Activation
 
 
@@ -55,6 +56,7 @@ class Specs:
             job=activation.job,
             attempt=activation.attempt,
             schedd=claim.schedd,
+            shadow=activation.shadow,
             execute=str(self._execute),
             state=str(self._settings.state_path),
             slot=self._facts.name_of(claim),
@@ -80,7 +82,16 @@ class Specs:
             containers=self._containers,
             plugins=self._plugins,
             plugin_lifetime=self._settings.transfer_plugin_lifetime,
+            url_cache_mib=self._settings.url_cache_mib,
             trace=activation.trace,
+            hooks=hooks_of(self._settings, activation.ad),
+            chirp=ChirpPolicy(
+                files=self._settings.enable_chirp and self._settings.enable_chirp_io,
+                updates=self._settings.enable_chirp and self._settings.enable_chirp_updates,
+                delayed=self._settings.chirp_delayed_update_prefix
+                if self._settings.enable_chirp and self._settings.enable_chirp_delayed
+                else (),
+            ),
         )
 
     def kill_timeout(self, claim: Claim, now: Now) -> float:
@@ -113,3 +124,14 @@ class Specs:
         The claim is over.
         """
         self._machine_ads.pop(claim, None)
+
+
+def hooks_of(settings: StartdSettings, ad: Ad) -> JobHooks | None:
+    """
+    What is run around a job; keywords are the same in any case.
+    """
+    own = ad.get("HookKeyword")
+    known = {name.lower(): hooks for name, hooks in settings.job_hooks.items()}
+    asked = own if isinstance(own, str) and not settings.job_hook_keyword else settings.job_hook_keyword
+    found = (known.get(name.lower()) for name in (asked, settings.default_job_hook_keyword))
+    return next((hooks for hooks in found if hooks is not None), None)

@@ -12,14 +12,16 @@ from typing import Final
 
 import msgspec
 
+from kettle.bus.ports import Bus
 from kettle.execution.attempt import AttemptId, Input, StoredReport
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.linux import boottime
-from kettle.execution.protocol import Answer
+from kettle.execution.protocol import Answer, Question
 from kettle.runtime import Telemetry
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
+from kettle.startd.backfilling import Backfilling
 from kettle.startd.books import Books
 from kettle.startd.checkpoints import Checkpoints
 from kettle.startd.domain import attempts, claims
@@ -43,16 +45,19 @@ from kettle.startd.domain.changes import (
 from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.evictions import Evictions
-from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache, InputError
+from kettle.startd.fetching import InputError
+from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache
 from kettle.startd.nursery import Nursery
 from kettle.startd.observing import Observer
 from kettle.startd.overseeing import Overseer
+from kettle.startd.questions import Questions
 from kettle.startd.reporting import Reporter
 from kettle.startd.settings import StartdSettings
 from kettle.startd.specs import Specs
 from kettle.startd.tenancy import Tenancy
 from kettle.transfer.plugin import Plugin
-from kettle.wire.commands.startd import Activation
+from kettle.wire.commands.startd import Activation, ClaimKey
+from kettle.wire.events.job import Transfer
 from kettle.wire.work import Exited, Failed, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
@@ -87,6 +92,7 @@ class Startd:
         reporter: Reporter,
         advertiser: Advertiser,
         cache: InputCache,
+        bus: Bus,
         observer: Observer,
         tasks: asyncio.TaskGroup,
         telemetry: Telemetry,
@@ -95,7 +101,7 @@ class Startd:
         self.reporter: Final = reporter
         self._settings = settings
         self._books = books
-        self._evictions = Evictions(execute, cgroups, tasks)
+        self._evictions = Evictions(execute, cgroups, containers, tasks)
         self._advertiser = advertiser
         self._cache = cache
         self._tasks = tasks
@@ -106,11 +112,33 @@ class Startd:
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._tenancy = Tenancy(nursery, self)
+        self._questions = Questions(bus, tasks, key=self._key, reply=self._tenancy.reply)
         self._nursery = nursery
         self._specs = Specs(machine, settings, execute, cgroups, containers, plugins)
-        self.overseer: Final = Overseer(
-            machine, self.record, moment, advertiser, observer, interval=settings.polling_interval
+        self._backfilling = Backfilling(
+            machine,
+            settings,
+            execute=execute,
+            cgroups=cgroups,
+            containers=containers,
+            nursery=nursery,
+            evictions=self._evictions,
+            moment=moment,
+            told=self._backfill_changed,
         )
+        self.overseer: Final = Overseer(
+            machine,
+            self.record,
+            moment,
+            advertiser,
+            observer,
+            self._backfilling,
+            interval=settings.polling_interval,
+        )
+
+    def _backfill_changed(self) -> None:
+        self._advertiser.now()
+        self.overseer.wake()
 
     async def advertised(self) -> None:
         """
@@ -143,6 +171,7 @@ class Startd:
             case Claimed() | Closing() | Reopened():
                 self._advertiser.now()
                 self._deadlines.set()
+                self._backfilling.look()
             case Draining() | Drained() | Gone() | Waiting():
                 if isinstance(change, Gone):
                     self._specs.forget(change.claim)
@@ -190,7 +219,9 @@ class Startd:
         claim = self.machine.claims[change.claim]
         attempt = AttemptId(change.claim, activation.job, activation.attempt)
         self._tenancy.expect(attempt)
-        if all(file.data is not None for file in activation.inputs):
+        self._backfilling.look()
+        here = all(file.data is not None for file in activation.inputs)
+        if here and not self._backfilling.is_leaving(claim.parent):
             self._start(claim, activation, [self._cache.input(file) for file in activation.inputs])
             return
         fetching = self._tasks.create_task(self._fetch(attempt, activation), name=f"inputs {attempt.name}")
@@ -200,11 +231,13 @@ class Startd:
         """
         Get the input files, then start; the files stay in the cache until the starter has copied them.
         """
+        began = time.time()
         try:
             async with self._cache.gathered(activation) as inputs:
+                await self._backfilling.left(self.machine.claims[attempt.claim].parent)
                 claim = self.machine.claims[attempt.claim]
                 self._fetching.pop(attempt, None)
-                self._start(claim, activation, inputs)
+                self._start(claim, activation, inputs, Transfer(began=began, ended=time.time()))
                 await self._tenancy.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
@@ -214,8 +247,11 @@ class Startd:
                 failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
             self._bury(attempt, failed)
 
-    def _start(self, claim: Claim, activation: Activation, inputs: list[Input]) -> None:
-        self._tenancy.start(self._specs.of(claim, activation, inputs, moment()))
+    def _start(
+        self, claim: Claim, activation: Activation, inputs: list[Input], fetched: Transfer | None = None
+    ) -> None:
+        spec = self._specs.of(claim, activation, inputs, moment())
+        self._tenancy.start(msgspec.structs.replace(spec, fetched=fetched))
 
     def _attempt(self, attempt: AttemptId) -> Attempt | None:
         claim = self.machine.claims.get(attempt.claim)
@@ -243,6 +279,16 @@ class Startd:
         if claim is not None:
             self.checkpoints.said(report, claim.key.secret)
             self.reporter.tell(claim.schedd, report)
+
+    def asked(self, attempt: AttemptId, question: Question) -> None:
+        """
+        A starter asks the submit side of its job.
+        """
+        self._questions.add(attempt, question)
+
+    def _key(self, attempt: AttemptId) -> ClaimKey | None:
+        claim = self.machine.claims.get(attempt.claim)
+        return claim.key if claim is not None and claim.attempt_id() == attempt else None
 
     def confirm(self, keys: Sequence[ReportKey]) -> None:
         """
@@ -386,8 +432,11 @@ class Startd:
         """
         self.machine.stopping = True
         self._hurry = 0.0 if fast else self._settings.shutdown_kill_timeout
+        self._evictions.hurry()
         self._advertiser.now()
-        self.record(claims.shut_down(self.machine, moment()))
+        self.record(claims.shut_down(self.machine, moment(), hard=fast))
+        self._backfilling.look()
+        await self._backfilling.emptied()
         await self._tenancy.emptied()
         self.record([Gone(name) for name in self.machine.claims])
         await self.reporter.sent()
@@ -396,9 +445,11 @@ class Startd:
         """
         Let go of everything; jobs that still run go on.
         """
-        for fetching in self._fetching.values():
-            fetching.cancel()
+        self._questions.close()
+        for task in self._fetching.values():
+            task.cancel()
         self._tenancy.close()
+        self._backfilling.close()
         self._evictions.close()
         self._nursery.close()
         self._books.close()

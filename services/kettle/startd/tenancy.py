@@ -22,7 +22,9 @@ from kettle.execution.protocol import (
     End,
     Hello,
     Over,
+    Question,
     Renew,
+    Reply,
     Run,
     Said,
     Saved,
@@ -145,6 +147,14 @@ class Tenancy:
         if tenant is not None and tenant.channel is not None:
             tenant.channel.send(Saved(number))
 
+    def reply(self, attempt: AttemptId, reply: Reply) -> None:
+        """
+        Tell the starter what the submit side has answered.
+        """
+        tenant = self._tenants.get(attempt)
+        if tenant is not None and tenant.channel is not None:
+            tenant.channel.send(reply)
+
     async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
         """
         Ask the starter; None: it is not there, or not any more.
@@ -195,7 +205,7 @@ class Tenancy:
             _unanswered(tenant)
             self._unwatch(tenant)
             if tenant.channel is not None:
-                tenant.channel.close()
+                self._release(tenant.channel, rests=tenant.rests)
             if tenant.enforcement is not None:
                 tenant.enforcement.cancel()
         if not self._tenants:
@@ -216,7 +226,7 @@ class Tenancy:
         if tenant.id not in self._tenants or tenant.spec is None:
             return
         tenant.births += 1
-        sock = self._nursery.fork()
+        sock = self._nursery.starter()
         if sock is None:
             self._stillborn(tenant)
             return
@@ -252,7 +262,18 @@ class Tenancy:
 
     def _hear_stranger(self, channel: Channel, message: ToStartd) -> None:
         if isinstance(message, Over):
+            self._strangers.discard(channel)
+            channel.close()  # it may wait for another job
             self._landlord.over(message.report)
+
+    def _release(self, channel: Channel, *, rests: bool) -> None:
+        sock = channel.detach()
+        if sock is None:
+            return
+        if rests:
+            self._nursery.rest(sock)
+        else:
+            sock.close()
 
     def _hear(self, tenant: Tenant, channel: Channel, message: ToStartd) -> None:
         match message:
@@ -265,8 +286,11 @@ class Tenancy:
             case Said(report=report):
                 tenant.settled.set()
                 self._landlord.said(report)
-            case Over(report=stored):
+            case Over(report=stored, rests=rests):
+                tenant.rests = rests
                 self._landlord.over(stored)
+            case Question():
+                self._landlord.asked(tenant.id, message)
             case Answer(number=number):
                 if (asked := tenant.asked.get(number)) is not None and not asked.done():
                     asked.set_result(message)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Protocol
 
 from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
-from kettle.execution.protocol import Answer
+from kettle.execution.protocol import Answer, Question
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Stop
 from kettle.wire.work import Report
@@ -32,6 +32,12 @@ class Landlord(Protocol):
     def over(self, stored: StoredReport) -> None:
         """
         The final report is on disk.
+        """
+        ...
+
+    def asked(self, attempt: AttemptId, question: Question) -> None:
+        """
+        The starter, or a program of its job, asks the submit side.
         """
         ...
 
@@ -61,6 +67,8 @@ class Tenant:
         """Whether the job is to stand still; None: nobody has ever said."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()
+        self.rests = False
+        """Whether its starter waits for another job."""
         self.visits = False
         """Whether its starter can be asked for those who look into the job."""
         self.asked: dict[int, asyncio.Future[Answer | None]] = {}

@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import msgspec
@@ -24,8 +24,9 @@ from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
 from kettle.startd import host
 from kettle.startd.advertiser import Advertiser
 from kettle.startd.books import Books
-from kettle.startd.containers import find_containers, tidy_images
+from kettle.startd.containers import find_containers, tidy_containers
 from kettle.startd.domain.machine import Machine
+from kettle.startd.fetching import Fetcher
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
 from kettle.startd.journal import Journal, lock_state
@@ -49,7 +50,13 @@ async def serve(rt: Runtime, settings: StartdSettings) -> None:
     bus = await join_bus(rt, settings)
     lifeline = os.environ.get(VARIABLE)
     fd = int(lifeline) if lifeline else None
-    async with running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry) as startd:
+    async with AsyncExitStack() as stack:
+        starting = running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry)
+        try:
+            async with unless(rt.stopping):
+                startd = await stack.enter_async_context(starting)
+        except TimeoutError:
+            return  # nothing has begun
         rt.loop(_ready(rt, startd), name="ready")
         await rt.stopping.wait()
         if rt.how == "peaceful":
@@ -63,6 +70,22 @@ async def _ready(rt: Runtime, startd: Startd) -> None:
     """
     await startd.advertised()
     rt.ready()
+
+
+@asynccontextmanager
+async def unless(event: asyncio.Event) -> AsyncGenerator[None]:
+    """
+    What is awaited here ends with a TimeoutError when the event comes: an engine or a program of the owner's that hangs
+    while the machine is looked at keeps nobody from stopping us.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+        waiting = asyncio.ensure_future(event.wait())
+        waiting.add_done_callback(lambda done: None if done.cancelled() else scope.reschedule(loop.time()))
+        try:
+            yield
+        finally:
+            waiting.cancel()
 
 
 @asynccontextmanager
@@ -108,6 +131,11 @@ async def running(
                 execute=execute,
                 repeat=settings.report_repeat,
             )
+            cache = InputCache(
+                state / "cache",
+                Fetcher(bus, subjects, patience=settings.input_patience),
+                limit_bytes=settings.input_cache_mib << 20,
+            )
             advertiser = Advertiser(
                 bus,
                 subjects,
@@ -116,12 +144,7 @@ async def running(
                 interval=settings.update_interval,
                 delay=settings.activity_delay,
                 version=VERSION,
-            )
-            cache = InputCache(
-                state / "cache",
-                bus,
-                limit_bytes=settings.input_cache_mib << 20,
-                patience=settings.input_patience,
+                counted=cache.ad,
             )
             startd = Startd(
                 machine,
@@ -135,6 +158,7 @@ async def running(
                 reporter=reporter,
                 advertiser=advertiser,
                 cache=cache,
+                bus=bus,
                 observer=Observer(
                     facts.policy, console=settings.console_devices, accounts=host.accounts(settings)
                 ),
@@ -150,7 +174,7 @@ async def running(
                 # Whoever waits for the answer of our predecessor need not wait longer.
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
-                    tidy_images(containers),
+                    tidy_containers(containers, execute),
                     nursery.keep(),
                     reporter.repeat(),
                     startd.watch_leases(),

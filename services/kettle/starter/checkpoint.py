@@ -18,11 +18,11 @@ from kettle.execution.outputs import Purpose, Results, collect
 from kettle.execution.protocol import Said
 from kettle.execution.sandbox import Mark, Sandbox
 from kettle.starter.line import Line
+from kettle.starter.remote import FAILED_TO_CHECKPOINT, Remote
 from kettle.starter.verdict import Ending
 from kettle.wire.events.job import Usage
 from kettle.wire.work import Body, Checkpointed, Report
 
-FAILED_TO_CHECKPOINT: Final = 36
 _FIRST_REPEAT_S: Final = 1.0
 _LAST_REPEAT_S: Final = 60.0
 _LONGEST_PAUSE: Final = 30.0
@@ -75,15 +75,19 @@ class Checkpoint:
         """
         return status is not None and os.waitstatus_to_exitcode(status) == self._code
 
-    def take(self, sandbox: Sandbox, before: dict[str, Mark], usage: Usage) -> Ending | None:
+    def take(
+        self, sandbox: Sandbox, before: dict[str, Mark], usage: Usage, remote: Remote | None = None
+    ) -> Ending | None:
         """
-        Look at what is to be saved; why there is nothing to save, if the job did not make it.
+        Look at what is to be saved, and send it to its URL if it has one; why there is nothing to save, if the job did
+        not make it.
 
-        Raises what `collect` does.
+        Raises what `collect` does, and `Remote.save`.
         """
         self._number += 1
         self._space(usage.user_cpu + usage.system_cpu)
-        results = collect(sandbox, self._job, before, code=Purpose.CHECKPOINT)
+        place = remote.place if remote is not None else ""
+        results = collect(sandbox, self._job, before, code=Purpose.CHECKPOINT, place=place)
         if results.missing:
             names = ", ".join(results.missing)
             return Ending(
@@ -91,6 +95,8 @@ class Checkpoint:
                 code=FAILED_TO_CHECKPOINT,
                 reason=f"the job did not make {names} for its checkpoint",
             )
+        if remote is not None:
+            results = remote.save(results)
         self.unsaved = results
         usage = msgspec.structs.replace(usage, sent=results.sent)
         made = Checkpointed(number=self._number, at=time.time(), usage=usage, outputs=results.files)

@@ -31,15 +31,17 @@ class Family:
         self.visitors: dict[int, int | None] = {}
         """The wait statuses of processes beside the job that somebody waits for; None: it has not ended."""
         self._cgroup = cgroup
-        self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        """Of what set up the job's container."""
+        self._largest_kib = 0
+        self._used = (0.0, 0.0)
+        """Largest resident memory, user and system time of those that have ended: of these alone, and not of what set up
+        the job's container or of an earlier job."""
 
     def successor(self, pid: int) -> "Family":
         """
         The family of the program's next life; what was used before is used by it too.
         """
         family = Family(pid, self._cgroup)
-        family.peak_kib, family._before = self.peak_kib, self._before
+        family.peak_kib, family._largest_kib, family._used = self.peak_kib, self._largest_kib, self._used
         return family
 
     def signal(self, number: int) -> None:
@@ -88,10 +90,10 @@ class Family:
         """
         try:
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return False
-                self._ended(pid, status)
+                self._ended(pid, status, usage)
         except ChildProcessError:
             return True
 
@@ -106,7 +108,7 @@ class Family:
                 self._cgroup.kill()
             self.signal(signal.SIGKILL)
             with suppress(ChildProcessError):
-                self._ended(*os.waitpid(-1, 0))
+                self._ended(*os.wait4(-1, 0))
 
     def measure(self) -> int:
         """
@@ -124,18 +126,15 @@ class Family:
         The kernel's figure for the largest process starts with the starter that it was forked from, and the group's
         counts cached files: the smaller of the two is nearer.  What was sampled is certain.
         """
-        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         charged = self._cgroup.memory_peak_kib() if self._cgroup is not None else 0
-        return max(self.peak_kib, min(largest, charged) if charged else largest)
+        return max(self.peak_kib, min(self._largest_kib, charged) if charged else self._largest_kib)
 
     def cpu_seconds(self) -> tuple[float, float]:
         """
         User and system time of all processes that have ended; the group also knows those that nobody waited for.
         """
-        waited = resource.getrusage(resource.RUSAGE_CHILDREN)
         user, system = self._cgroup.cpu_seconds() if self._cgroup is not None else (0.0, 0.0)
-        before = self._before
-        return max(waited.ru_utime - before.ru_utime, user), max(waited.ru_stime - before.ru_stime, system)
+        return max(self._used[0], user), max(self._used[1], system)
 
     def running_cpu_seconds(self) -> tuple[float, float]:
         """
@@ -151,7 +150,9 @@ class Family:
     def _members(self) -> list[int]:
         return descendants_of(os.getpid())
 
-    def _ended(self, pid: int, status: int) -> None:
+    def _ended(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
+        self._largest_kib = max(self._largest_kib, usage.ru_maxrss)
+        self._used = self._used[0] + usage.ru_utime, self._used[1] + usage.ru_stime
         if pid == self.pid:
             self.status = status
         if pid in self.visitors:

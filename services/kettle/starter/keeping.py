@@ -1,17 +1,26 @@
 """
-The final report goes to the disk before anybody is told of it, however long the disk is full.
+The end of a starter: its final report goes to the disk before anybody is told of it, however long the disk is full; or
+nobody is left to be told.
 """
 
+import os
 import select
 import sys
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kettle.execution.attempt import StoredReport
+from kettle.execution.cgroups import Cgroup
 from kettle.execution.protocol import Hello
 from kettle.execution.reports import store
+from kettle.execution.sandbox import Sandbox, release_execute
+from kettle.starter.family import Family
 from kettle.starter.line import Line
 
+if TYPE_CHECKING:
+    from kettle.execution.containers.contained import Contained
+
+EXIT_ORPHANED: Final = 70
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 2.0
 
@@ -47,3 +56,19 @@ def keep(
             tuple(line.hear())  # whatever is ordered, the job is over
         line.reconnect(hello)  # the next startd must not take us for dead
         pause = min(2 * pause, _LAST_PAUSE_S)
+
+
+def vanish(
+    family: Family, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
+) -> NoReturn:
+    """
+    The master is gone: so is everything that it was answerable for.
+    """
+    family.extinguish()
+    if container is not None:
+        container.finish()
+    if cgroup is not None:
+        cgroup.remove()
+    sandbox.remove()
+    release_execute(execute)
+    os._exit(EXIT_ORPHANED)

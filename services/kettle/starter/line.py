@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import sys
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -39,26 +40,36 @@ class Line:
     def __init__(self, sock: socket.socket) -> None:
         self._socket: socket.socket | None = sock
         self._frames = Frames()
+        self.heard: deque[ToStarter] = deque()
+        """What has arrived, and was not taken yet."""
         self._state = -1
         self._delay = _FIRST_RETRY_S
         self.retry_at: float | None = None
         """When to try again, on `boottime`; None while connected."""
 
-    def first(self) -> Run | None:
+    def order(self, lifeline_fd: int) -> Run | None:
         """
-        Wait for the order to run; None if it never comes.
+        Wait for the order to run; None if it never comes.  What is said to us before is about a job that is over.
         """
-        assert self._socket is not None
-        while data := receive(self._socket):
-            for body in self._frames.feed(data):
-                message = decode_to_starter(body)
-                return message if isinstance(message, Run) else None
+        poll = select.poll()
+        self.register(poll)
+        if lifeline_fd >= 0:
+            poll.register(lifeline_fd, select.POLLIN)
+        while self._socket is not None:
+            ready = {fd for fd, _ in poll.poll(0 if self.heard else None)}
+            if lifeline_fd in ready:
+                return None
+            for message in self.hear():
+                if isinstance(message, Run):
+                    return message
         return None
 
     def settle(self, state: str) -> None:
         """
         From now on `state` is where a startd is found again.  By descriptor: a path may be too long for a socket.
         """
+        if self._state >= 0:
+            os.close(self._state)
         self._state = os.open(state, os.O_PATH | os.O_CLOEXEC)
         if self._socket is not None:
             self._socket.settimeout(_SEND_TIMEOUT_S)
@@ -84,8 +95,14 @@ class Line:
 
     def hear(self) -> Iterator[ToStarter]:
         """
-        What has arrived; called when `fileno` is readable.
+        What has arrived, as it is taken; called when there is something in `heard`, or `fileno` is readable.
         """
+        if not self.heard:
+            self._read()
+        while self.heard:
+            yield self.heard.popleft()
+
+    def _read(self) -> None:
         if self._socket is None:
             return
         data = receive(self._socket)
@@ -99,7 +116,7 @@ class Line:
                 # A word of a later startd: the job does not pay for it that its starter is older.
                 sys.excepthook(type(error), error, error.__traceback__)
             else:
-                yield message
+                self.heard.append(message)
 
     def reconnect(self, hello: Hello) -> None:
         """

@@ -1,13 +1,11 @@
 """
-Plugins run beside the job in a process of their own, which has become the job's account and joined its control group.
-
-It is forked, not executed: the job's account may not be able to read our interpreter.
+Plugins run beside the job in a process of their own (`errand.py`).
 """
 
 import importlib
 import os
-import sys
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -15,12 +13,10 @@ from kettle.execution.attempt import JobSpec
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd
+from kettle.starter.errand import Errand
 from kettle.transfer.manifest import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
 
-_FIRST_FREE: Final = 3
-_OUTCOME_BYTES: Final = 1 << 16
-"""What a pipe holds: the outcome waits in it for the process's end."""
 STARTER_ERROR: Final = 1007
 
 
@@ -42,28 +38,45 @@ class Mover:
     """
 
     def __init__(
-        self, spec: JobSpec, job: JobAd, moves: list[Move], *, upload: bool, cgroup: Cgroup | None
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        moves: list[Move],
+        *,
+        upload: bool,
+        cgroup: Cgroup | None,
+        manifest: str = "",
+        place: str = "",
     ) -> None:
-        scratch = f"{spec.execute}/{spec.id.sandbox}"
+        """
+        `manifest` and `place` are those of a checkpoint.
+        """
+        scratch = _scratch(spec)
         order = Order(
             upload=upload,
             moves=moves,
-            plugins=[*_brought(job, scratch), *spec.plugins],
+            plugins=plugins_of(spec, job),
             lifetime=spec.plugin_lifetime,
             scratch=scratch,
             environment=job_environment(spec, job, scratch, os.environ),
+            manifest=manifest,
+            place=place,
         )
-        self._said, theirs = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _move(order, spec, cgroup, theirs)
-        os.close(theirs)
+        owner = job.text("User") or job.text("Owner") or ""
+        self._errand = Errand(
+            lambda become: _moved(order, spec, owner, become),
+            prepare=lambda: _load(order),
+            account=spec.account,
+            cgroup=cgroup,
+            directory=scratch,
+        )
+        self.pid: Final = self._errand.pid
 
     def close(self) -> None:
         """
         Hear no more of it.
         """
-        os.close(self._said)
+        self._errand.close()
 
     def outcome(self) -> None:
         """
@@ -73,7 +86,7 @@ class Mover:
             TransferError: not all files were moved.
         """
         try:
-            moved = msgspec.msgpack.decode(os.read(self._said, _OUTCOME_BYTES), type=Moved)
+            moved = msgspec.msgpack.decode(self._errand.outcome(), type=Moved)
         except msgspec.MsgspecError:
             raise TransferError(
                 "the process that moves the job's files died", hold=False, code=STARTER_ERROR, subcode=0
@@ -95,6 +108,17 @@ def downloads(job: JobAd, sandbox: str) -> list[Move]:
         raise TransferError(str(error), hold=True, code=13, subcode=22) from error
 
 
+def plugins_of(spec: JobSpec, job: JobAd) -> list[Plugin]:
+    """
+    Who may move the job's files: what it brought along, then what the machine has.
+    """
+    return [*_brought(job, _scratch(spec)), *spec.plugins]
+
+
+def _scratch(spec: JobSpec) -> str:
+    return f"{spec.execute}/{spec.id.sandbox}"
+
+
 def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
     """
     The plugins that came with the job's input files; they are in the sandbox, and go before the machine's.
@@ -106,31 +130,28 @@ def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
     return [Plugin(path=path, methods=tuple(methods), jobs=True) for path, methods in by_path.items()]
 
 
-def _move(order: Order, spec: JobSpec, cgroup: Cgroup | None, said: int) -> NoReturn:
+def _load(order: Order) -> None:
     """
-    Be that process.
+    In that process, while it may read our modules.
     """
-    status = 1
-    try:
-        # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
-        from kettle.transfer.running import carry_out
+    # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
+    importlib.import_module("kettle.transfer.running")
+    for plugin in order.plugins:
+        if plugin.ours:
+            importlib.import_module(plugin.path)
 
-        for plugin in order.plugins:
-            if plugin.ours:
-                importlib.import_module(plugin.path)  # as somebody else we could not read it any more
-        os.dup2(said, _FIRST_FREE)
-        os.closerange(
-            _FIRST_FREE + 1, os.sysconf("SC_OPEN_MAX")
-        )  # the starter's line must break when it dies
-        if cgroup is not None:
-            cgroup.join()
-        if spec.account is not None:
-            os.setresgid(spec.account.gid, spec.account.gid, spec.account.gid)
-            os.setresuid(spec.account.uid, spec.account.uid, spec.account.uid)
-        os.chdir(order.scratch)
-        os.write(_FIRST_FREE, msgspec.msgpack.encode(carry_out(order)))
-        status = 0
-    except Exception as error:  # noqa: BLE001 - the runner of this process
-        sys.excepthook(type(error), error, error.__traceback__)
-    finally:
-        os._exit(status)
+
+def _moved(order: Order, spec: JobSpec, owner: str, become: Callable[[], None]) -> bytes:
+    from pathlib import Path
+
+    from kettle.transfer.running import carry_out, through_cache
+    from kettle.transfer.urlcache import UrlCache, cacheable
+
+    own = not order.upload and not order.manifest
+    if spec.url_cache_mib and own and (wanted := cacheable(order.moves, order.plugins)):
+        cache = UrlCache(Path(spec.state) / "urls", owner=owner, limit=spec.url_cache_mib << 20)
+        moved = through_cache(order, wanted, cache, become)
+    else:
+        become()
+        moved = carry_out(order)
+    return msgspec.msgpack.encode(msgspec.structs.replace(moved, tags={}))

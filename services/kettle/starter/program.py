@@ -64,7 +64,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         if job.command or not inside
         else "",
         arguments=_arguments(job),
-        environment=job_environment(spec, job, inside or sandbox, os.environ),
+        environment=job_environment(spec, job, inside or sandbox, os.environ, contained=bool(inside)),
         directory=inside or sandbox,
         stdin=posixpath.join(sandbox, stdin) if stdin else os.devnull,
         stdout=stdout,

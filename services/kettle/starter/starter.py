@@ -2,35 +2,41 @@
 One job from its order to its final report: a state machine around `poll`, in a process of its own.
 """
 
-import math
 import os
 import select
-import socket
 import sys
 import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution.attempt import Input, JobSpec, StoredReport
+from kettle.execution import protocol
+from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.jobad import JobAd, long_form
-from kettle.execution.linux import become_subreaper, boottime
+from kettle.execution.linux import become_subreaper, boottime, forget_peak
 from kettle.execution.outputs import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.process import LaunchError, launch
-from kettle.execution.protocol import Asked, Continue, End, Hello, Over, Renew, Run, Said, Saved, Suspend
 from kettle.execution.quoting import QuotingError
-from kettle.execution.sandbox import Mark, Sandbox, release_execute
+from kettle.execution.sandbox import Mark, Sandbox
 from kettle.starter.checkpoint import Checkpoint
+from kettle.starter.chirp.proxy import Proxy
+from kettle.starter.cores import cores_of, take_core
+from kettle.starter.deadlines import Deadlines
+from kettle.starter.errands import EndedError, Errands, Orders
 from kettle.starter.family import Family, nobody
-from kettle.starter.keeping import keep
+from kettle.starter.hooks import Hook, Updates
+from kettle.starter.keeping import keep, vanish
 from kettle.starter.line import Line
-from kettle.starter.mover import Mover, TransferError, downloads
+from kettle.starter.mover import TransferError, downloads
 from kettle.starter.program import container_of, program_of
+from kettle.starter.questions import Questions
 from kettle.starter.reception import Reception
+from kettle.starter.remote import Remote
 from kettle.starter.reporting import Reporter
 from kettle.starter.stillness import Stillness
+from kettle.starter.transfers import Transfers
 from kettle.starter.verdict import (
     Ending,
     after_collecting,
@@ -39,39 +45,19 @@ from kettle.starter.verdict import (
     after_transfer,
     after_waiting,
     exited,
-    limits,
-    lost_lease,
     out_of_disk,
     out_of_memory,
 )
 from kettle.transfer.plugin import Move
 from kettle.wire.events.job import Usage
-from kettle.wire.work import Exited, Failed, Measured, Report, Started, Trouble
+from kettle.wire.work import Exited, Failed, Measured, Report, Trouble
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
 
-EXIT_ORPHANED: Final = 70
-_FIRST_MEASURE_S: Final = 8.0
 _LONGEST_POLL_S: Final = 3600.0
 _LONGEST_WAIT_S: Final = 30.0
 """For a time on the wall's clock, which may be set."""
-
-
-def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
-    """
-    Be a starter: wait for the order on `sock`, and carry it out.
-    """
-    line = Line(sock)
-    order = line.first()
-    if order is not None:
-        Starter(line, lifeline_fd, order).run()
-
-
-class _EndedError(Exception):
-    """
-    The job is not to be started any more; why is in the starter's ending.
-    """
 
 
 class Starter:
@@ -79,9 +65,11 @@ class Starter:
     The state of one job on this machine.
     """
 
-    def __init__(self, line: Line, lifeline_fd: int, order: Run) -> None:
+    def __init__(self, line: Line, lifeline_fd: int, order: protocol.Run, *, last: bool) -> None:
         self._line = line
         self._lifeline_fd = lifeline_fd
+        self._good = not last
+        """Whether this process can run another job."""
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
@@ -91,20 +79,25 @@ class Starter:
         self._before: dict[str, Mark] = {}
         self._started: Report | None = None
         self._ending: Ending | None = None
-        self._deadline = order.spec.deadline
-        self._hard_at: float | None = None
-        self._monitor_at = boottime() + order.spec.monitor_interval
-        self._measure_at = boottime() + _FIRST_MEASURE_S
-        self._limits: list[tuple[float, Ending]] = []
+        self._deadlines = Deadlines(order.spec, self._job)
         self._reporter = Reporter(order.spec)
         self._stillness = Stillness(self._reporter.report)
         self._checkpoint = Checkpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
         self._reception = Reception(order.spec, self._job, self._sandbox, self._cgroup, line.say)
+        questions = Questions(order.spec.shadow, line.say)
+        self._transfers = Transfers(order.spec, self._job, questions)
+        orders = Orders(watch=self._watch, wait=self._wait, ending=lambda: self._ending)
+        self._errands = Errands(order.spec, self._job, self._cgroup, self._transfers, orders)
+        saved = [file for file in order.spec.inputs if file.saved]
+        self._remote = Remote(self._job, self._sandbox, saved, self._errands.move)
+        self._updates = Updates(order.spec, self._job, self._cgroup)
+        self._proxy = Proxy(order.spec, self._job, questions.ask)
         self._deferred = self._job.given("DeferralTime")
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """
-        All of it; returns when the final report is on disk and nothing else is left to do.
+        All of it; returns when the final report is on disk and nothing else is left to do: whether the startd was told
+        that this process waits for another job.
         """
         self._line.settle(self._spec.state)
         self._line.say(self._hello())
@@ -115,7 +108,7 @@ class Starter:
             self._live()
         except Exception as error:  # noqa: BLE001 - the runner of this process: a job must not be able to end it
             self._stumble(after_mishap(error), error)
-        self._finish()
+        return self._finish()
 
     def _live(self) -> None:
         """
@@ -140,7 +133,7 @@ class Starter:
             self._ending = self._ending or after_transfer(error)
         except (ContainerError, LaunchError, QuotingError, OSError) as error:
             self._ending = after_starting(error)
-        except _EndedError:
+        except EndedError:
             pass  # before it had begun
         return self._ending is None
 
@@ -150,6 +143,7 @@ class Starter:
         """
         if not isinstance(error, TooManyResultsError):
             sys.excepthook(type(error), error, error.__traceback__)
+        self._good = False
         self._ending = self._ending or ending
 
     # -- before ------------------------------------------------------------------------------------------------------
@@ -160,15 +154,19 @@ class Starter:
         """
         path = self._sandbox.path
         appends = again or any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        if not again:
+            self._open()
         contained = container_of(self._spec, self._job, path)
         if not again:
-            self._prepare(but=None if contained is None else contained[1].brought())
+            self._prepare(contained[1] if contained is not None else None)
         elif self._container is not None:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
             self._check()
-            return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
+            forget_peak()
+            with cores_of(self._job):
+                return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
         program = msgspec.structs.replace(program, appends=appends)
@@ -176,15 +174,17 @@ class Starter:
             self._listen(nobody(self._cgroup), builder.fileno())
             self._check()
             box = self._container.prepared(builder)
+        forget_peak()
         return self._container.start(box, self._cgroup, self._check)
 
-    def _check(self) -> None:
+    def _check(self, pid: int = 0) -> None:
         """
         Preparing takes its time: what was ordered meanwhile, and the end of the lease, keep the job from being started.
-        One that is to start at a time of its own waits for that here, once.
+        One that is to start at a time of its own waits for that here, once.  With a process of its container the job can
+        be met there.
 
         Raises:
-            _EndedError: it must not start any more.
+            EndedError: it must not start any more.
         """
         bystanders = nobody(self._cgroup)
         self._round(bystanders, -1, 0)
@@ -196,45 +196,44 @@ class Starter:
                 left_ms = int(min(left, _LONGEST_WAIT_S) * 1000) + 1
                 self._round(bystanders, -1, min(left_ms, self._timeout_ms()))
         if self._ending is not None:
-            raise _EndedError
+            raise EndedError
+        if pid:
+            self._proxy.move_into(pid, self._sandbox)
 
-    def _prepare(self, *, but: Input | None = None) -> None:
+    def _open(self) -> None:
         self._sandbox.make()
+        if self._cgroup is not None:
+            self._cgroup.make(memory_mib=self._spec.memory)
+        self._sandbox.write(".machine.ad", self._spec.machine_ad)
+        self._hook("prepare_job_before_transfer")
+
+    def _prepare(self, container: "Contained | None") -> None:
+        but = container.brought() if container is not None else None
         for file in self._spec.inputs:
             if file is not but:
                 self._sandbox.place(file)
-        self._sandbox.write(".job.ad", long_form(self._spec.ad))
-        self._sandbox.write(".machine.ad", self._spec.machine_ad)
-        if self._cgroup is not None:
-            self._cgroup.make(memory_mib=self._spec.memory)
+        self._proxy.furnish(self._sandbox, contained=container is not None)
         if moves := downloads(self._job, self._sandbox.path):
-            self._move(moves, upload=False)
-        saved = {file.name for file in self._spec.inputs if file.saved}
+            self._errands.move(moves, upload=False)
+        restored = self._remote.restore()
+        self._hook("prepare_job")
+        self._sandbox.write(".job.ad", long_form(self._job.whole))
+        saved = {*(file.name for file in self._spec.inputs if file.saved), *restored}
         self._before = {name: mark for name, mark in self._sandbox.catalogue().items() if name not in saved}
 
-    def _move(self, moves: list[Move], *, upload: bool) -> None:
-        """
-        Have files moved by URL, and wait; orders are heard meanwhile.
+    def _hook(self, hook: Hook) -> None:
+        self._ending = self._errands.prepare(hook) or self._ending
+        if self._ending is not None:
+            raise EndedError
 
-        Raises:
-            TransferError: they were not moved, or it was ended before.
-        """
-        mover = Mover(self._spec, self._job, moves, upload=upload, cgroup=self._cgroup)
-        family = Family(mover.pid, self._cgroup)
-        try:
-            self._watch(family)
-            if self._ending is not None:
-                raise TransferError(self._ending.reason, hold=False, code=self._ending.code, subcode=0)
-            mover.outcome()
-        finally:
-            family.extinguish()
-            mover.close()
+    def _wait(self, timeout_ms: int) -> None:
+        self._round(nobody(self._cgroup), -1, min(timeout_ms, self._timeout_ms()))
 
     def _begin(self, family: Family) -> None:
-        self._limits = limits(self._job, self._spec.began, boottime())
+        self._deadlines.runs()
         if self._started is None:
-            self._started = self._reporter.report(Started(pid=family.pid, at=time.time()))
-            self._line.say(Said(self._started))
+            self._started = self._reporter.report(self._transfers.started(family.pid))
+            self._line.say(protocol.Said(self._started))
         self._stillness.begin(family)
         self._repeat()
 
@@ -258,12 +257,15 @@ class Starter:
         if self._ending is not None or not self._checkpoint.is_made(family.status):
             return False
         family.extinguish()
+        self._updates.close()
         self._reception.close()  # its sessions are of this life
         self._stillness.pause(family)
-        self._limits = limits(self._job, self._spec.began, math.inf)
+        self._deadlines.rests()
         usage = self._usage(family.cpu_seconds())
         try:
-            self._ending = self._checkpoint.take(self._sandbox, self._before, usage)
+            self._ending = self._checkpoint.take(self._sandbox, self._before, usage, self._remote)
+        except TransferError as error:
+            self._ending = self._ending or after_transfer(error)
         except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
             self._stumble(after_collecting(error), error)
         while self._ending is None and not self._checkpoint.goes_on:
@@ -288,41 +290,44 @@ class Starter:
                 poll.register(fd, select.POLLIN)
         self._line.register(poll)
         self._reception.register(poll)
-        ready = {fd for fd, _ in poll.poll(timeout_ms)}
+        self._proxy.register(poll)
+        ready = {fd for fd, _ in poll.poll(0 if self._line.heard else timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
         self._reception.go_on(ready)
+        self._proxy.go_on(ready)
         if handle in ready:
             return True
-        if self._line.fileno() in ready:
+        if self._line.heard or self._line.fileno() in ready:
             self._hear(family)
         self._tick(family)
         self._reception.answer(self._family, self._container, still=self._stillness.wanted)
         return False
 
     def _timeout_ms(self) -> int:
-        moments = [self._deadline, self._monitor_at, *(at for at, _ in self._limits)]
-        if self._ending is not None:
-            moments = [self._monitor_at]  # whatever else falls due: it is being ended already
-        moments.append(self._reception.due)
-        moments += [at for at in (self._hard_at, self._line.retry_at) if at is not None]
+        due = self._deadlines.next(ends=self._ending is not None)
+        moments = [due, self._reception.due, self._proxy.due]
+        moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
     def _hear(self, family: Family) -> None:
         for message in self._line.hear():
             match message:
-                case Renew(deadline=deadline):
-                    self._deadline = max(self._deadline, deadline)
-                case End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
+                case protocol.Renew(deadline=deadline):
+                    self._deadlines.renew(deadline)
+                case protocol.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
                     self._end(family, ending, hard=hard)
-                case Suspend() | Continue():
-                    self._still(family, suspend=isinstance(message, Suspend))
-                case Saved(number=number):
+                case protocol.Suspend() | protocol.Continue():
+                    self._still(family, suspend=isinstance(message, protocol.Suspend))
+                case protocol.Saved(number=number):
                     self._checkpoint.confirm(number)
-                case Asked():
+                case protocol.Asked():
                     self._reception.hear(message)
-                case Run():
+                case protocol.Reply():
+                    self._transfers.hear(message)
+                    self._proxy.hear(message)
+                case protocol.Run():
                     pass  # said twice is said once
 
     def _still(self, family: Family, *, suspend: bool) -> None:
@@ -334,24 +339,19 @@ class Starter:
 
     def _repeat(self) -> None:
         if (said := self._stillness.said) is not None:
-            self._line.say(Said(said))
+            self._line.say(protocol.Said(said))
 
     def _tick(self, family: Family) -> None:
-        now = boottime()
         self._line.reconnect(self._hello())
-        if self._hard_at is not None and now >= self._hard_at:
-            self._hard_at = None
+        if self._deadlines.is_kill_due():
             family.signal(9)
         if self._ending is None:
-            if now >= self._deadline:
-                self._end(family, lost_lease(), hard=True)
-            for at, ending in self._limits:
-                if now >= at:
-                    self._end(family, ending, hard=False)
-        if now >= self._monitor_at:
+            for ending, hard in self._deadlines.over():
+                self._end(family, ending, hard=hard)
+        if self._deadlines.is_look_due():
             if family.status is None:
                 self._monitor(family)
-            self._monitor_at = boottime() + self._spec.monitor_interval
+            self._deadlines.looked()
 
     def _monitor(self, family: Family) -> None:
         family.reap()
@@ -363,11 +363,10 @@ class Starter:
             self._end(family, out_of_memory(self._spec.memory, memory), hard=True)
         if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
             self._end(family, out_of_disk(self._spec.disk, disk), hard=True)
-        if boottime() >= self._measure_at:
-            self._measure_at = boottime() + self._spec.measure_interval
-            self._line.say(
-                Said(self._reporter.report(Measured(usage=self._usage(family.running_cpu_seconds()))))
-            )
+        if self._deadlines.is_measurement_due():
+            measured = Measured(usage=self._usage(family.running_cpu_seconds()), told=self._proxy.told)
+            self._line.say(protocol.Said(self._reporter.report(measured)))
+            self._updates.tell(family, measured.usage)
             self._repeat()
 
     def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
@@ -381,33 +380,29 @@ class Starter:
         if first:
             self._ending = ending
         if hard:
-            self._hard_at = None
+            self._deadlines.killed()
             family.signal(9)
         elif first:
-            self._hard_at = boottime() + self._job.kill_timeout(self._spec.kill_timeout)
+            self._deadlines.asked_to_end()
             family.signal(self._job.kill_signal(ending.code))
             self._stillness.lift(family)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
-        """
-        The master is gone: so is everything that it was answerable for.
-        """
-        (self._family or nobody(self._cgroup)).extinguish()
-        if self._cgroup is not None:
-            self._cgroup.remove()
-        self._sandbox.remove()
-        release_execute(self._spec.execute)
-        os._exit(EXIT_ORPHANED)
+        container = self._container
+        vanish(
+            self._family or nobody(self._cgroup), self._cgroup, container, self._sandbox, self._spec.execute
+        )
 
     # -- after -------------------------------------------------------------------------------------------------------
 
-    def _finish(self) -> None:
+    def _finish(self) -> bool:
         at = time.time()
         (self._family or nobody(self._cgroup)).extinguish()
+        self._updates.close()
         self._reception.close()
-        if self._container is not None:
-            self._container.finish()
+        self._proxy.close()
         body, kept = self._conclude(at)
+        body = msgspec.structs.replace(body, told=self._proxy.told)
         if self._cgroup is not None:
             self._cgroup.remove()
         try:
@@ -424,8 +419,10 @@ class Starter:
             sandbox=kept,
         )
         keep(stored, self._spec.state, self._line, self._hello(), self._lifeline_fd, self._orphaned)
-        self._line.say(Over(stored))
-        self._line.close()
+        if self._container is not None:
+            self._container.finish()  # an engine takes its time, and the report must not be lost in it
+        rests = self._good and self._ending is None and self._container is None
+        return self._line.say(protocol.Over(stored, rests=rests)) and rests
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """
@@ -436,11 +433,14 @@ class Starter:
         usage = self._usage(family.cpu_seconds() if family is not None else (0.0, 0.0))
         if self._ending is None and status and self._cgroup is not None and self._cgroup.oom_kills():
             self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
+        if status is not None:
+            self._errands.farewell(os.waitstatus_to_exitcode(status), usage)
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
             return self._evicted(ending, usage, ran=status is not None)
         code, trouble = os.waitstatus_to_exitcode(status), None
         try:
+            core = take_core(self._sandbox, self._job, self._before, self._spec.job, status)
             results = collect(self._sandbox, self._job, self._before, code=code)
             if results.uploads:
                 trouble = self._upload(results.uploads)
@@ -450,7 +450,8 @@ class Starter:
             return ending.failed(usage), False
         if self._ending is not None:
             return self._ending.failed(usage), False
-        return exited(code, results, trouble, at=at, usage=usage), results.kept
+        ended = exited(code, results, trouble, at=at, usage=usage, core=core)
+        return self._transfers.exited(ended), results.kept
 
     def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
         """
@@ -473,7 +474,7 @@ class Starter:
         Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
         """
         try:
-            self._move(moves, upload=True)
+            self._errands.move(moves, upload=True)
         except TransferError as error:
             if error.hold:
                 return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
@@ -483,5 +484,5 @@ class Starter:
     def _usage(self, cpu: tuple[float, float]) -> Usage:
         return self._reporter.usage(self._sandbox, self._family, cpu)
 
-    def _hello(self) -> Hello:
-        return Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)
+    def _hello(self) -> protocol.Hello:
+        return protocol.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)

@@ -98,7 +98,9 @@ def after_preparing(error: OSError) -> Ending:
     return Ending(hold=False, code=1024, reason=reason)
 
 
-def exited(code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage) -> Exited:
+def exited(
+    code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage, core: str | None = None
+) -> Exited:
     """
     The program ran to its end; a negative `code` is that of the signal which ended it.
     """
@@ -110,6 +112,8 @@ def exited(code: int, results: Results, trouble: Trouble | None, *, at: float, u
         outputs=results.files,
         missing=results.missing,
         trouble=trouble,
+        dumped=core is not None,
+        core=core or "",
     )
 
 

@@ -1,14 +1,17 @@
 import asyncio
 import os
 import signal
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import RefusedError
+from kettle.client.asking import ask as ask_again
 from kettle.collector.settings import CollectorSettings
 from kettle.collector.wiring import serve
+from kettle.runtime import SettingsError
 from kettle.testing.services import Backend, eventually, hosted
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad
@@ -19,8 +22,8 @@ from kettle.wire.subjects import ad_key
 encode = msgspec.msgpack.encode
 
 
-def settings(backend: Backend, lifetime: float = 900.0) -> CollectorSettings:
-    return backend.settings(CollectorSettings, classad_lifetime=lifetime, housekeeping=0.05)
+def settings(backend: Backend, lifetime: float = 900.0, **more: object) -> CollectorSettings:
+    return backend.settings(CollectorSettings, classad_lifetime=lifetime, housekeeping=0.05, **more)
 
 
 async def put_slot(backend: Backend, bus: NatsBus, name: str, machine: str, memory: int = 1024) -> None:
@@ -102,6 +105,47 @@ async def _count(backend: Backend, count: int) -> bool:
     return len(await recorded(backend)) >= count
 
 
+async def test_a_collector_that_stands_by_answers_and_writes_when_it_is_its_turn(backend: Backend) -> None:
+    """What it saw while it stood by neither joins again nor is lost."""
+    async with backend.bus() as bus, AsyncExitStack() as first:
+        await first.enter_async_context(hosted("collector", settings(backend), serve))
+        await put_slot(backend, bus, "slot1@a", "a")
+        await eventually(lambda: _count(backend, 1))
+        async with hosted("collector", settings(backend), serve):
+            await first.aclose()
+            # As clients do: what a collector that ends leaves unanswered is asked again.
+            found = await ask_again(bus, QUERY_ADS, "collector", QueryAds(type="Machine"))
+            assert ["slot1@a"] == [ad["Name"] for ad in found.ads]
+            await put_slot(backend, bus, "slot1@b", "b")
+            await eventually(lambda: _count(backend, 2))
+            await bus.delete(backend.subjects.ads, ad_key("Machine", "slot1@a"))
+            await eventually(lambda: _count(backend, 3))
+    assert [
+        MachineJoined(machine="a", cpus=4, memory=1024),
+        MachineJoined(machine="b", cpus=4, memory=1024),
+        MachineLeft(machine="a", reason="drained"),
+    ] == await recorded(backend)
+
+
+async def test_many_ads_come_in_pages(backend: Backend) -> None:
+    """A page says from where to go on; all of them together are all ads."""
+    wide: Ad = {f"Attribute{number}": "x" * 100 for number in range(1_000)}
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        for number in range(20):
+            key = ad_key("Generic", f"g{number:02}")
+            await bus.put(backend.subjects.ads, key, encode({**wide, "Name": f"g{number:02}"}))
+        await eventually(lambda: _complete(bus))
+        first = await ask(bus, "Generic")
+        second = await ask(bus, "Generic", after=first.rest)
+    found = [[ad["Name"] for ad in part.ads] for part in (first, second)]
+    assert [[f"g{number:02}" for number in range(10)], [f"g{number:02}" for number in range(10, 20)]] == found
+    assert second.rest is None
+
+
+async def _complete(bus: NatsBus) -> bool:
+    return 20 == len((await ask(bus, "Generic", projection=["Name"])).ads)
+
+
 async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
     """It is not answered any more after its lifetime, and its machine has left."""
     async with hosted("collector", settings(backend, lifetime=1.0), serve), backend.bus() as bus:
@@ -109,6 +153,36 @@ async def test_an_ad_that_is_not_updated(backend: Backend) -> None:
         await eventually(lambda: _count(backend, 2))
         assert [] == await names(bus)
     assert MachineLeft(machine="a", reason="expired") == (await recorded(backend))[1]
+
+
+async def test_an_absent_machine_is_seen_until_it_is_back(backend: Backend) -> None:
+    """Of a machine that fell silent the slots that are expected back stay, also when another collector comes."""
+    absent = settings(backend, lifetime=1.0, absent_requirements="Memory > 1024")
+
+    async def seen(bus: NatsBus, *expected: tuple[str, bool]) -> bool:
+        return list(expected) == [(ad["Name"], "Absent" in ad) for ad in (await ask(bus, "Machine")).ads]
+
+    async with hosted("collector", absent, serve), backend.bus() as bus:
+        await put_slot(backend, bus, "slot1@a", "a", 2048)
+        await put_slot(backend, bus, "slot2@a", "a", 1024)
+        await eventually(lambda: seen(bus, ("slot1@a", True)))
+    (left,) = [event for event in await recorded(backend) if isinstance(event, MachineLeft)]
+    assert ["slot1@a"] == [slot["Name"] for slot in left.slots]
+    async with hosted("collector", absent, serve), backend.bus() as bus:
+        await bus.delete(backend.subjects.ads, ad_key("Absent", "slot1@a"))
+        await eventually(lambda: seen(bus, ("slot1@a", True)))
+        await put_slot(backend, bus, "slot1@a", "a", 2048)
+        await eventually(lambda: seen(bus, ("slot1@a", False)))
+
+
+async def test_requirements_that_are_no_expression(backend: Backend) -> None:
+    """They refuse the start with what is wrong."""
+    with pytest.raises(ExceptionGroup) as refused:
+        async with hosted("collector", settings(backend, absent_requirements="Memory >"), serve):
+            pytest.fail("it started")
+    assert refused.group_contains(
+        SettingsError, match="KETTLE_COLLECTOR_ABSENT_REQUIREMENTS: 'Memory >' is no"
+    )
 
 
 @pytest.mark.breaks_servers

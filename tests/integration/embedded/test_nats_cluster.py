@@ -2,6 +2,7 @@
 Three NATS servers of one cluster: one may die, whichever leads.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,18 +26,20 @@ async def test_the_leader_of_a_stream_may_die(directory: Path) -> None:
         await client.connect(cluster.url.split(","), nkeys_seed=str(cluster.credentials("test")))
         try:
             stream = JetStreamContext(client, timeout=1.0)
-            await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"], num_replicas=NODES)
-            assert 1 == (await stream.publish("evt.a", b"1")).seq
-            leader = (await cluster.leaders())["evt"]
-            await cluster.kill(leader)
 
-            async def stored() -> bool:
+            async def stored(number: bytes) -> bool:
                 try:
-                    return (await stream.publish("evt.a", b"2", headers={"Nats-Msg-Id": "2"})).seq == 2
+                    headers = {"Nats-Msg-Id": number.decode()}
+                    return (await stream.publish("evt.a", number, headers=headers)).seq == int(number)
                 except Error:
                     return False
 
-            await eventually(stored, within=30.0)
+            await cast("Any", stream).add_stream(name="evt", subjects=["evt.>"], num_replicas=NODES)
+            await eventually(partial(stored, b"1"), within=30.0)  # a new stream elects one first
+            leader = (await cluster.leaders())["evt"]
+            await cluster.kill(leader)
+
+            await eventually(partial(stored, b"2"), within=30.0)
             assert leader != (await cluster.leaders())["evt"]
             await cluster.restart(leader)
             assert 2 == (await stream.stream_info("evt")).state.messages

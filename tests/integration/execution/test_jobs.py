@@ -225,10 +225,10 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
         with pytest.raises(Exception, match="no output big"):
             await submitter.shadow.call(FETCH_OUTPUT, submitter.startd, wrong)
 
-        assert 1 == len(list(pool.execute.iterdir()))
+        assert 1 == len(list(pool.execute.glob("dir_*")))
         key = report.key
         await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[key]))
-        await pool.until(lambda: not list(pool.execute.iterdir()) and not list(pool.reports.iterdir()))
+        await pool.until(lambda: not list(pool.execute.glob("dir_*")) and not list(pool.reports.iterdir()))
         await startd.drain()
 
 
@@ -389,12 +389,13 @@ async def test_no_process_outlives_its_job(pool: WorkerPool) -> None:
     """
     async with pool.startd() as startd:
         text = (
-            "(setsid sh -c 'exec sleep 987' >/dev/null 2>&1 & echo $! ) ; (setsid sleep 987 & ) ; sleep 0.2"
+            f"(setsid sh -c 'exec sleep {pool.nap}' >/dev/null 2>&1 & echo $! ); "
+            f"(setsid sleep {pool.nap} & ); sleep 0.2"
         )
 
         await pool.submitter.run(script(text))
 
-        assert [] == pool.processes("sleep\x00987")
+        assert [] == pool.sleeping()
         await startd.drain()
 
 

@@ -21,6 +21,7 @@ from kettle.execution.linux import boottime, start_time
 from kettle.execution.protocol import End, Run, frame
 from kettle.execution.reports import load_all
 from kettle.startd import landlord
+from kettle.starter.jobs import run_starter
 from kettle.starter.line import Line
 from kettle.starter.starter import Starter
 from kettle.wire.ads import Ad
@@ -66,7 +67,7 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
         try:
             os.setsid()
             ours.close()
-            Starter(Line(theirs), -1, Run(spec)).run()
+            Starter(Line(theirs), -1, Run(spec), last=True).run()
         finally:
             os._exit(0)
     theirs.close()
@@ -100,6 +101,26 @@ def test_a_job_that_was_removed_meanwhile_is_not_started(place: Path, spec: JobS
     """
     pid, line = a_starter(spec, lambda line: line.sendall(frame(End(1023, "removed"))))
     with line:
+        assert (1023, "removed") == ((body := told(place, pid)).code, body.reason)
+    assert not (place / "ran").exists()
+
+
+def test_an_order_to_end_may_come_with_the_one_to_run(place: Path, spec: JobSpec) -> None:
+    """
+    Both at once: the job is not started, and nothing more has to come for that.
+    """
+    ours, theirs = socket.socketpair()
+    ours.sendall(frame(Run(spec)) + frame(End(1023, "removed")))
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            ours.close()
+            run_starter(theirs, -1)
+        finally:
+            os._exit(0)
+    theirs.close()
+    with ours:
         assert (1023, "removed") == ((body := told(place, pid)).code, body.reason)
     assert not (place / "ran").exists()
 

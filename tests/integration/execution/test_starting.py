@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.execution.containers.box import Box, Runtime
+from kettle.execution.containers.box import Box, Runtime, agreed
 from kettle.execution.containers.contained import runtime_of
 from kettle.execution.containers.policy import ContainerError, Found
 from kettle.execution.containers.roots import Mount, furnish
@@ -83,7 +83,7 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime,
     And nothing is left of its container; one that is not refused runs.
     """
 
-    def refuse() -> None:
+    def refuse(pid: int = 0) -> None:
         raise TimeoutError
 
     def refused() -> bool:
@@ -95,7 +95,7 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(runtime: Runtime,
 
     def run() -> bool:
         shutil.rmtree(f"{box.area}/state", ignore_errors=True)
-        return os.waitpid(runtime.start(box, None, lambda: None), 0)[1] == 0
+        return os.waitpid(runtime.start(box, None, agreed), 0)[1] == 0
 
     ran = Path(box.area).parent / "ran"
     assert apart(refused)
@@ -117,7 +117,7 @@ def test_a_directory_that_was_exchanged_is_noticed(runtime: Runtime, box: Box, d
 
     def noticed() -> bool:
         try:
-            runtime.start(box, None, lambda: None)
+            runtime.start(box, None, agreed)
         except ContainerError as error:
             return error.code == 35 and "exchanged" in str(error)
         return False

@@ -20,6 +20,7 @@ from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
 from kettle.testing.worker import WorkerPool
+from kettle.transfer.plugins import xroot
 from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
 from kettle.wire.work import Exited, Failed, Started
 
@@ -404,6 +405,22 @@ async def test_a_transfer_that_was_killed_in_the_middle_begins_again(pool: Worke
         await startd.drain()
 
 
+@pytest.mark.parametrize(("program", "expected"), [("/bin/true", True), ("/bin/false", False), ("", False)])
+async def test_xrootd_is_advertised_where_its_program_works(
+    settings: StartdSettings, monkeypatch: pytest.MonkeyPatch, program: str, expected: bool
+) -> None:
+    """
+    A machine without it does not take jobs whose files it could not fetch.
+    """
+    monkeypatch.setattr(xroot, "XRDCP", program)
+    monkeypatch.setattr(xroot, "XRDFS", "/bin/true")
+    ad = plugin_attributes(await find_plugins(settings), bus="nats://127.0.0.1:4222")
+
+    methods = str(ad["HasFileTransferPluginMethods"]).split(",")
+    assert expected is ("root" in methods)
+    assert "s3" in methods
+
+
 @pytest.fixture
 def unfit(directory: Path) -> list[str]:
     """
@@ -421,7 +438,11 @@ async def test_what_is_no_plugin_is_not_advertised(settings: StartdSettings, unf
     """
     The owner's plugins are asked at the start; what does not answer well is left out, and the others go before ours.
     """
-    chosen = msgspec.structs.replace(settings, transfer_plugins=[*unfit, *settings.transfer_plugins])
+    chosen = msgspec.structs.replace(
+        settings,
+        transfer_plugins=[*unfit, *settings.transfer_plugins],
+        transfer_methods=("file", "http", "https"),
+    )
     plugins = await find_plugins(chosen)
 
     assert [("good", "fine"), ("file",), ("http", "https")] == [plugin.methods for plugin in plugins]

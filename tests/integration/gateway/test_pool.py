@@ -101,7 +101,7 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
             counts = await eventually(lambda: _with(port, "kettle_jobs_completed_total", "3.0"))
             assert re.search(rf'kettle_jobs_submitted_total{{owner="{user}"}} 3.0', counts)
             assert re.search(rf'kettle_jobs_completed_total{{exit_code="0",owner="{user}"}} 3.0', counts)
-            assert re.search(r'kettle_machines_total{what="joined"} 1.0', counts)
+            await eventually(lambda: _with(port, 'kettle_machines_total{what="joined"}', "1.0"))
             served = await fetched(f"http://127.0.0.1:{pages}/metrics")
             assert 'kettle_gateway_events_total{kind="job.completed"} 3' in served
             schema = json.loads(await fetched(f"http://127.0.0.1:{pages}/schemas/events/job.held.1.json"))

@@ -102,10 +102,11 @@ def test_only_what_needs_the_database_is_told_where_it_is(served: DummyPool, tmp
     assert b"KETTLE_DATABASE_URL" not in told["shadow"]
 
 
-def test_data_survive_a_restart_of_the_pool(served: DummyPool) -> None:
+def test_data_survive_a_restart_of_the_pool(served: DummyPool, template: Path) -> None:
     """
     `down` and `up` again: the same keys, the same pool, at a home that says nothing of its past sockets.
     """
+    served.environ["KETTLE_MASTER_POSTGRES_TEMPLATE"] = str(template)  # initdb would flush a thousand files
     first = served.up()
     key = (served.home / "credentials" / "user.nk").read_text()
     pool.down(served.home)

@@ -28,7 +28,19 @@ from kettle.wire.events import (
     Rejection,
 )
 
-from .workload import AT, SHARD, USAGE, Changes, assigned, day, differing, done, granted, submitted
+from .workload import (
+    AT,
+    SHARD,
+    USAGE,
+    Changes,
+    assigned,
+    day,
+    differing,
+    done,
+    granted,
+    late_day,
+    submitted,
+)
 
 MINUTE = 60_000_000
 LARGE = 2**48 - 1
@@ -212,8 +224,9 @@ async def test_how_frames_are_grouped_makes_no_difference(backend: Backend, seed
     chance = random.Random(seed)
     at = 0
     frames: list[tuple[int, Changes]] = []
-    for cluster in range(1, 8):
-        for changes in day(cluster, owner=f"user{cluster % 2}"):
+    for cluster in range(1, 10):
+        how = late_day if cluster % 3 == 0 else day
+        for changes in how(cluster, owner=f"user{cluster % 2}"):
             at += chance.choice((1, 1, 20_000_000, MINUTE, 7_200_000_000, 4_000_000_000_000, -7_200_000_000))
             frames.append((at, changes))
     await recorded(backend, SHARD, frames)
@@ -228,6 +241,27 @@ async def test_how_frames_are_grouped_makes_no_difference(backend: Backend, seed
             group, read = read[:size], read[size:]
             await fold.feed(group)
         assert [] == await fold.differences()
+
+
+async def test_jobs_that_come_little_by_little(backend: Backend) -> None:
+    """
+    A job has a row from the time when it is made, and a cluster until its last job has left and none is to come.
+    """
+    late = list(late_day(1, jobs=4, unmade=1000))
+    seen: list[tuple[object, ...]] = []
+    async with owned(backend, SHARD) as owner:
+        for i, changes in enumerate(late):
+            await owner.record(*changes, at_us=AT + i)
+            await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
+            seen += await rows(
+                backend,
+                "SELECT (SELECT count(*) FROM jobs.live), (SELECT sum(idle + running + removed + held) FROM jobs.depth), "
+                "(SELECT count(*) FROM jobs.history), (SELECT count(*) FROM jobs.cluster)",
+            )
+    assert (0, 0, 0, 1) == seen[0]
+    assert all(live == depth for live, depth, _, _ in seen)
+    assert (0, 0, 4, 1) == seen[-2]
+    assert (0, 0, 4, 0) == seen[-1]
 
 
 async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:

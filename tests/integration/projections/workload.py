@@ -11,6 +11,10 @@ from kettle.wire.events import (
     ClaimGranted,
     ClusterSubmitted,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
+    FactorySubmitted,
     JobAssigned,
     JobCompleted,
     JobHeld,
@@ -94,6 +98,28 @@ def day(cluster: int, *, jobs: int = 5, owner: str = "alice") -> Iterator[Change
             else:
                 yield frame
     yield [(f"claim/{claim}", ClaimEnded(claim=claim, reason="idle"))]
+
+
+def late_day(cluster: int, *, jobs: int = 5, unmade: int = 3, owner: str = "alice") -> Iterator[Changes]:
+    """
+    The same where the jobs come into the queue little by little, and some never do.
+    """
+    size = jobs + unmade
+    event = FactorySubmitted(
+        cluster=cluster, owner=owner, ad={"RequestCpus": 2, "Cmd": "/bin/true"}, columns=[], rows=[[]] * size
+    )
+    factory = f"factory/{cluster}"
+    yield [(f"cluster/{cluster}", event)]
+    lives: list[Iterator[Changes]] = []
+    for proc in range(jobs):
+        yield [(factory, FactoryMaterialized(cluster=cluster, owner=owner, first=proc, count=1))]
+        lives.append(life(cluster, proc))
+        for one in lives:
+            yield from (frame for frame in (next(one, None),) if frame is not None)
+    for one in lives:
+        yield from one
+    yield [(factory, FactoryChanged(cluster=cluster, first=jobs, paused=1))]
+    yield [(factory, FactoryClosed(cluster=cluster, owner=owner, first=jobs, count=unmade))]
 
 
 async def differing(backend: Backend, name: str, shard: str = SHARD) -> list[Difference]:

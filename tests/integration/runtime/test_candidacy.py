@@ -14,10 +14,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from kettle.embedded import EmbeddedNats
 from kettle.runtime import OwnerSettings
 from kettle.runtime.candidacy import Candidacy
 from kettle.runtime.presence import gone, presence
-from kettle.testing.embedded import server_directory, servers
+from kettle.testing.embedded import EVERYTHING, server_directory
 
 LEASE_S = 1.0
 PATIENCE_S = 15.0
@@ -26,11 +27,12 @@ PATIENCE_S = 15.0
 @pytest_asyncio.fixture
 async def settings() -> AsyncIterator[OwnerSettings]:
     with server_directory() as directory:
-        async with servers(directory) as place:
+        keys = directory / "keys"
+        async with EmbeddedNats(directory / "nats", credentials=keys, permissions=EVERYTHING) as nats:
             yield OwnerSettings(
                 pool="personal",
-                nats_url=place.nats.url,
-                nats_credentials=str(place.nats.credentials("test")),
+                nats_url=nats.url,
+                nats_credentials=str(nats.credentials("test")),
                 owner_lease=LEASE_S,
             )
 

@@ -11,8 +11,16 @@ from kettle.bus.ports import RefusedError
 from kettle.shadow.inputs import Inputs
 from kettle.wire.ads import Ad
 from kettle.wire.ads.types import Scalar
+from kettle.wire.commands.chirp import Chirped, OnPath
+from kettle.wire.commands.questions import Answered, Ask, SignUrls
 from kettle.wire.commands.schedd import Attempt, AttemptsRecorded, Ended, Finished, ReportAttempts
-from kettle.wire.commands.shadow import FETCH_INPUT, LOOK_AFTER, FetchInput, LookAfter
+from kettle.wire.commands.shadow import (
+    ANSWER,
+    FETCH_INPUT,
+    LOOK_AFTER,
+    FetchInput,
+    LookAfter,
+)
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
 from kettle.wire.work import OutputFile
@@ -31,6 +39,43 @@ async def test_a_job_of_another_account_is_held(side: Side) -> None:
 
     assert (True, 23) == held(end)
     assert [] == [each for each in side.startd.activations if not each.probe]
+
+
+async def test_nobody_elses_keys_sign(side: Side) -> None:
+    """
+    Given a job of another account that runs already, when its machine asks for a signed address, then it is told no.
+    """
+    job = side.assignment(Owner="somebody-else", TransferInput="s3://b/o")
+    side.startd.runs.add(Attempt(job.job, 1))
+    request = Ask(key=job.key, job=job.job, attempt=1, question=SignUrls(["s3://b/o"]))
+    async with side.shadow():
+        await side.schedd.hand_over(job)
+        with pytest.raises(RefusedError, match="belongs to somebody-else") as caught:
+            await side.startd.bus.call(ANSWER, "shadow", request)
+
+    assert "denied" == caught.value.code
+
+
+async def test_a_job_of_another_account_that_runs_has_none_of_our_rights(side: Side) -> None:
+    """
+    Its worker knows its attempt, and may ask what it likes: nothing of it is done; for our owner's job it is.
+    """
+    stranger = side.assignment(0, Owner="somebody-else", WantIOProxy=True)
+    ours = side.assignment(1, WantIOProxy=True)
+    side.startd.runs.add(Attempt(stranger.job, 1))
+    wishes = [
+        Ask(key=each.key, job=each.job, attempt=1, question=OnPath("mkdir", [f"by-{each.job.proc}"], [0o700]))
+        for each in (stranger, ours)
+    ]
+    async with side.shadow():
+        await side.schedd.hand_over(stranger, ours)
+        await until(lambda: Attempt(ours.job, 1) in side.startd.runs)
+        await until(lambda: any(each.probe for each in side.startd.activations))
+        with pytest.raises(RefusedError, match="belongs to somebody-else"):
+            await side.startd.bus.call(ANSWER, "shadow", wishes[0])
+        assert Answered(Chirped()) == await side.startd.bus.call(ANSWER, "shadow", wishes[1])
+
+    assert [side.work / "by-1"] == list(side.work.iterdir())
 
 
 @pytest.mark.parametrize("attribute", ["In", "TransferInput", "Cmd"])

@@ -1,6 +1,9 @@
+import pytest
+
 from kettle.classad import (
     ClassAd,
     Context,
+    conceals,
     conjuncts,
     external_references,
     matches,
@@ -113,3 +116,25 @@ def test_conjuncts_are_the_clauses_at_the_top() -> None:
     """
     clauses = conjuncts(parse("(a && (b || c)) && ((d) && e == f)"))
     assert ["a", "b || c", "d", "e == f"] == [unparse(clause) for clause in clauses]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Memory > 1 && MY.Disk > TARGET.Disk", False),
+        ("Sizes[0] + {1, 2}[1]", False),
+        ('strcat("eval", "(x)")', False),
+        ('eval("Memory")', True),
+        ("1 + unresolved(Memory)", True),
+        ("MY", True),
+        ('MY["Memory"]', True),
+        ('Sizes[strlen("x")]', True),
+        ("[a = 1].Memory", True),
+        ("parent.Memory", True),
+    ],
+)
+def test_what_conceals_which_attributes_it_looks_at(text: str, expected: bool) -> None:
+    """
+    Text that is evaluated, and what is chosen from a whole ad; a number of a list, and sides of a match, do not.
+    """
+    assert expected == conceals(parse(text))

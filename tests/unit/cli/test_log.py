@@ -135,6 +135,8 @@ def test_types(said: str, takes: str, leaves: str) -> None:
         ("job/12.3", Root("cluster", 12)),
         ("cluster/12", Root("cluster", 12)),
         ("cluster/12#left", Root("cluster", 12)),
+        ("cluster/12#left.3", Root("cluster", 12)),
+        ("factory/12", Root("cluster", 12)),
         ("cluster#newest", None),
         ("claim/a.b#1", Root("claim", "a.b#1")),
         ("cycle/7", Root("cycle", 7)),

@@ -2,7 +2,8 @@ import msgspec
 import pytest
 
 from kettle.classad import parse
-from kettle.collector.domain.adverts import Adverts, select
+from kettle.collector.domain.adverts import Adverts, NotAnAdError
+from kettle.collector.domain.selection import Query, page
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad, Expr
 
@@ -31,7 +32,7 @@ def query(
     adverts: Adverts, kind: str = "", constraint: str = "", projection: tuple[str, ...] = ()
 ) -> list[Ad]:
     node = parse(constraint) if constraint else None
-    return list(select(adverts.of_type(kind), node, projection, NOW + 5))
+    return page(adverts, Query(kind=kind, constraint=node, projection=projection), NOW + 5, lambda: 0.0).ads
 
 
 def test_ads_come_in_the_order_of_their_names() -> None:
@@ -97,8 +98,9 @@ def test_a_submitter() -> None:
 def test_what_is_no_ad_changes_nothing() -> None:
     """Bytes that are no ad are refused, and the ad that was there stays."""
     adverts = pool()
-    with pytest.raises(msgspec.MsgspecError):
-        adverts.put("Machine.slot1@a", b"\x93", NOW)
+    for data in (b"\x93", b"\x81\xa1\xff\x01", b"\x81\xa1A" + b"\x91" * 100_000):
+        with pytest.raises(NotAnAdError):
+            adverts.put("Machine.slot1@a", data, NOW)
     assert 2 == len(query(adverts, "Machine"))
 
 
@@ -113,3 +115,5 @@ def test_stale() -> None:
     assert adverts.drop("Machine.a") is not None
     assert adverts.drop("Machine.a") is None
     assert ["Machine.b"] == adverts.known()
+    adverts.put("Machine.c", encode({"Name": "c", "ClassAdLifetime": -1}), NOW)
+    assert "Machine.c" not in adverts.stale(NOW + 1)

@@ -1,7 +1,7 @@
 import msgspec
 
 from kettle.collector.domain.adverts import Adverts
-from kettle.collector.domain.machines import Machines, Sighting, fold, sighting_of
+from kettle.collector.domain.machines import Machines, Sighting, absence, fold, row_of, sighting_of
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import MachineJoined, MachineLeft
 
@@ -10,7 +10,7 @@ JOINED = MachineJoined(machine="a", cpus=4, memory=1024)
 
 
 def sighting(key: str, ad: Ad) -> Sighting | None:
-    return sighting_of(Adverts(lifetime=1.0).put(key, msgspec.msgpack.encode(ad), 0.0))
+    return sighting_of(key, Adverts(lifetime=1.0).put(key, msgspec.msgpack.encode(ad), 0.0))
 
 
 def test_whose_ad() -> None:
@@ -28,6 +28,7 @@ def test_whose_ad() -> None:
     }
     assert Sighting("a", 8, 2048) == sighting("Machine.x", slot)
     assert sighting("Machine.x", {"Name": "slot1@a"}) is None
+    assert sighting("Absent.x", slot) is None
     assert sighting("Scheduler.a", {"Name": "a", "Machine": "a"}) is None
 
 
@@ -78,6 +79,32 @@ def test_a_slot_that_moved() -> None:
     machines.seen("s1", Sighting("b", 1, 1))
     machines.listed(["s1"], deadline=10)
     assert [MachineLeft(machine="a", reason="expired")] == machines.overdue(10)
+
+
+def test_an_absent_machine() -> None:
+    """The slots that are expected back are in the event, and in the row; of a machine that left by itself none is."""
+    machines = Machines((), deadline=0)
+    slot: Ad = {"Name": "slot1@a"}
+    for age, left in (
+        (900.5, MachineLeft(machine="a", reason="expired", slots=[slot])),
+        (1, MachineLeft(machine="a", reason="drained")),
+    ):
+        assert [JOINED] == machines.seen("startd", A)
+        machines.seen("slot", A)
+        assert [] == machines.ended("slot", age=900.5, lifetime=900, expected=slot)
+        assert [left] == machines.ended("startd", age=age, lifetime=900)
+        assert left.slots == absence(row_of(left))
+    assert [] == absence(row_of(JOINED))
+
+
+def test_a_slot_that_ran_out_is_not_absent_while_its_machine_is_heard() -> None:
+    """Only what was silent together with its machine is."""
+    machines = Machines((), deadline=0)
+    machines.seen("startd", A)
+    machines.seen("slot", A)
+    machines.ended("slot", age=900.5, lifetime=900, expected={"Name": "slot1@a"})
+    machines.seen("startd", A)
+    assert [MachineLeft(machine="a", reason="expired")] == machines.ended("startd", age=900.5, lifetime=900)
 
 
 def test_fold() -> None:

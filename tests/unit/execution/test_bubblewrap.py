@@ -24,7 +24,7 @@ def a_box(tmp_path: Path, **environment: str) -> Box:
     return Box(program=program, area=f"{tmp_path}/dir_1/.container", skeleton=str(tmp_path), mounts=[])
 
 
-def checked() -> None:
+def checked(pid: int = 0) -> None:
     """
     Nothing is against it.
     """

@@ -11,7 +11,7 @@ import pytest
 from kettle.execution.attempt import Account, Input, JobSpec
 from kettle.execution.containers import images
 from kettle.execution.containers.cache import Image, key_of
-from kettle.execution.containers.images import image_of
+from kettle.execution.containers.images import image_cache, image_of
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.containers.request import Request
 from kettle.testing.images import member, oci_layout, tar_with
@@ -36,7 +36,7 @@ def had(policy: ContainerPolicy, image: str, *inputs: Input, account: Account | 
         sequence=0, account=account,
     )  # fmt: skip
     request = Request(image=image, form="files", local=image.startswith("/"))
-    return image_of(spec, request, policy, "/e/dir")
+    return image_of(spec, request, image_cache(policy), "/e/dir")
 
 
 def tool(image: Image) -> str:

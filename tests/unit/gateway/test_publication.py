@@ -10,6 +10,7 @@ from cloudevents.core.formats.json import JSONFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.client.published import Wanted
 from kettle.gateway.domain.plain import PRIVATE, is_private, to_json
 from kettle.gateway.domain.publication import Publisher, owners_in, read
 from kettle.jobs import trace_meta
@@ -23,6 +24,10 @@ from kettle.wire.events import (
     ClusterSubmitted,
     CycleNegotiated,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
+    FactorySubmitted,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -35,10 +40,15 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
     MachineJoined,
     MachineLeft,
     Match,
+    PrincipalCharged,
+    PrincipalDeleted,
+    PrincipalReset,
+    PrincipalSet,
     Rejection,
     Usage,
     encode,
@@ -63,6 +73,19 @@ EXAMPLES: list[tuple[str, Recorded]] = [
             rows=[["1"], ["2"]],
         ),
     ),
+    (
+        "cluster/13",
+        FactorySubmitted(
+            cluster=13,
+            owner="alice",
+            ad={"Cmd": "/bin/sh", "JobMaterializeMaxIdle": 1},
+            columns=["Arguments"],
+            rows=[["1"], ["2"], ["3"]],
+        ),
+    ),
+    ("factory/13", FactoryMaterialized(cluster=13, owner="alice", first=0, count=1)),
+    ("factory/13", FactoryChanged(cluster=13, first=1, max_idle=1, paused=1, reason="later", by="alice")),
+    ("factory/13", FactoryClosed(cluster=13, owner="alice", first=1, count=2, by="alice")),
     ("job/12.0", JobAssigned(attempt=1, claim="c#1", slot="slot1_1@node", startd="node")),
     ("job/12.0", JobStarted(attempt=1, pid=4711, at=1.5)),
     ("job/12.0", JobSuspended(attempt=1, processes=2, at=2.5)),
@@ -71,6 +94,7 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("job/12.0", JobReconnected(attempt=1)),
     ("job/12.0", JobCheckpointed(attempt=1, number=1, at=4.5, usage=Usage(wall=1.0, sent=100))),
     ("job/12.0", JobDeferred(until=1767225600)),
+    ("job/12.0", JobTold(attempt=1, id="0f", attributes={"Stage": 2}, notes=["half of it is done"])),
     ("job/12.0", JobVacated(attempt=1, code=1009, reason="drained", usage=Usage(wall=1.0))),
     ("job/12.0", JobHeld(code=1, reason="by hand", by="alice")),
     ("job/12.0", JobReleased(by="alice")),
@@ -109,6 +133,13 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ),
     ("machine/node", MachineJoined(machine="node", cpus=4, memory=8192)),
     ("machine/node", MachineLeft(machine="node", reason="drained")),
+    (
+        "principal/alice",
+        PrincipalCharged(principal="alice", since=1.0, at=61.0, half_life=86_400.0, slots=1.0, weight=8.0),
+    ),
+    ("principal/alice", PrincipalSet(principal="alice", setting="factor", value=10.0, at=61.0, by="grace")),
+    ("principal/alice", PrincipalReset(principal="alice", at=61.0, by="grace")),
+    ("principal/alice", PrincipalDeleted(principal="alice", at=61.0, by="grace")),
 ]
 
 
@@ -188,6 +219,7 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.-.cluster.submitted",
         "kettle.p.tail.alice.12.0.job.assigned",
         "kettle.p.tail.alice.12.0.job.started",
+        "kettle.p.tail.alice.12.0.job.told",
         "kettle.p.tail.alice.12.0.job.suspended",
         "kettle.p.tail.alice.12.0.job.continued",
         "kettle.p.tail.alice.12.0.job.disconnected",
@@ -204,6 +236,14 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.pool.cycle.negotiated",
         "kettle.p.tail.pool.machine.joined",
         "kettle.p.tail.pool.machine.left",
+        "kettle.p.tail.pool.principal.charged",
+        "kettle.p.tail.pool.principal.set",
+        "kettle.p.tail.pool.principal.reset",
+        "kettle.p.tail.pool.principal.deleted",
+        *(
+            f"kettle.p.tail.alice.13.-.factory.{what}"
+            for what in ("submitted", "materialized", "changed", "closed")
+        ),
     } == said
 
 
@@ -250,12 +290,26 @@ def test_only_the_rest_of_a_frame_is_read() -> None:
     ]
 
 
+def test_the_events_of_a_cluster_are_those_of_its_jobs_and_factory() -> None:
+    """
+    Who asks for a cluster is told how its jobs are made; who asks for one of its jobs is told of the cluster's submission.
+    """
+    events = [monitoring.decode(published(stream, event)[1]) for stream, event in EXAMPLES]
+    assert ["cluster/13", *["factory/13"] * 3] == [
+        one.stream for one in events if Wanted(kind="*", cluster=13).has(one)
+    ]
+    assert {"cluster/12", "job/12.1"} == {
+        one.stream for one in events if Wanted(kind="*", cluster=12, proc=1).has(one)
+    }
+
+
 def test_submissions_say_whose_a_cluster_is() -> None:
     """
     From the submission on, the owner of its jobs' events is known.
     """
     assert [(12, "alice")] == list(owners_in(read(frame(*EXAMPLES[0]))))
-    assert [] == list(owners_in(read(frame(*EXAMPLES[1]))))
+    assert [(13, "alice")] == list(owners_in(read(frame(*EXAMPLES[1]))))
+    assert [] == list(owners_in(read(frame(*EXAMPLES[2]))))
 
 
 @pytest.mark.parametrize("name", ["Environment", "ENV", "ClaimId", "_condor_privRemoteAdminCapability"])
@@ -358,7 +412,8 @@ def in_documentation(stream: str, event: Recorded) -> str:
     The section of a type in the documentation.
     """
     tag = tag_of(event)
-    shard = {"machine": "collector", "cycle": "negotiator"}.get(stream.partition("/")[0], "schedd.ap1")
+    shards = {"machine": "collector", "cycle": "negotiator", "principal": "negotiator"}
+    shard = shards.get(stream.partition("/")[0], "schedd.ap1")
     made = frame(stream, event, shard=shard)
     [told] = read(made)
     post = Publisher(Subjects("POOL"), limit=1000).post(

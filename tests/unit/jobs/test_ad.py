@@ -325,3 +325,44 @@ def test_a_job_that_waits_after_a_failed_start_says_until_when() -> None:
     assert {"JobCoolDownExpiration": QUEUED + 40, "NumJobCoolDowns": 1} == part(
         ad, "JobCoolDownExpiration", "NumJobCoolDowns"
     )
+
+
+COMMITTED = ("CommittedTime", "CommittedSlotTime", "CommittedSuspensionTime")
+COMPLETED = JobCompleted(attempt=1, exit_code=0, usage=USAGE)
+EVICTED = JobVacated(attempt=1, code=1011, reason="", usage=USAGE)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((ASSIGNED, STARTED, COMPLETED), (20, 40, 0)),
+        ((ASSIGNED, STARTED, EVICTED), (0, 0, 0)),
+        ((ASSIGNED, STARTED, EVICTED, ASSIGNED, STARTED, COMPLETED), (20, 40, 0)),
+        ((ASSIGNED, JobSuspended(attempt=1), JobContinued(attempt=1), COMPLETED), (30, 60, 10)),
+        (
+            (ASSIGNED, JobSuspended(attempt=1), JobContinued(attempt=1), EVICTED, ASSIGNED, COMPLETED),
+            (10, 20, 0),
+        ),
+        ((ASSIGNED, JobCheckpointed(attempt=1, number=1), STARTED, EVICTED), (10, 20, 0)),
+        (
+            (ASSIGNED, JobCheckpointed(attempt=1, number=1), STARTED, EVICTED, ASSIGNED, COMPLETED),
+            (20, 40, 0),
+        ),
+        ((ASSIGNED, JobVacated(attempt=1, code=1005, reason="", exit_code=1, usage=USAGE)), (10, 20, 0)),
+    ],
+)
+def test_what_was_not_for_nothing_is_committed(
+    events: tuple[JobEvent, ...], expected: tuple[int, ...]
+) -> None:
+    """The time of runs that came to their end, and of others up to their last checkpoint; two cores count twice."""
+    assert dict(zip(COMMITTED, expected, strict=True)) == part(after(*events), *COMMITTED)
+    assert "UncommittedSuspensionTime" not in after(*events)
+
+
+def test_the_lease_was_renewed_when_the_machine_was_last_heard_of() -> None:
+    """From the assignment on; a run that was lost in silence leaves the time of before."""
+    lost = JobVacated(attempt=1, code=1008, reason="")
+
+    assert QUEUED + 10 == after(ASSIGNED)["LastJobLeaseRenewal"]
+    assert QUEUED + 20 == after(ASSIGNED, EVICTED)["LastJobLeaseRenewal"]
+    assert QUEUED + 10 == after(ASSIGNED, STARTED, lost)["LastJobLeaseRenewal"]

@@ -23,7 +23,7 @@ from kettle.classad import (
     rank,
     unparse,
 )
-from kettle.matchmaking import Demand
+from kettle.matchmaking import Claimant, Demand
 from kettle.wire.ads import Ad, Expr, Scalar
 
 if TYPE_CHECKING:
@@ -44,7 +44,21 @@ class Slot:
         self._ad = ClassAd.from_wire(ad)
         self.partitionable = ad.get("PartitionableSlot") is True
         self.free = {name: whole(ad.get(name)) for name in RESOURCES}
+        weight = ad.get("SlotWeight", ad.get("Cpus"))
+        self._whole = float(self.free["Cpus"])
+        if isinstance(weight, int | float) and not isinstance(weight, bool):
+            self._whole = float(weight)
+        self._per_core = self._whole / max(1, self.free["Cpus"])
         self.totals = {name: whole(ad.get(f"TotalSlot{name}", ad.get(name))) for name in RESOURCES}
+
+    @property
+    def least(self) -> float:
+        """The smallest piece that it can be taken in."""
+        return self._per_core if self.partitionable else self._whole
+
+    def weight(self, cores: float) -> float:
+        """What so many cores of it count for; if it is not partitionable, all of it."""
+        return self._per_core * cores if self.partitionable else self._whole * (self.free["Cpus"] > 0)
 
     @property
     def now(self) -> ClassAd:
@@ -132,53 +146,113 @@ def faulty(job: ClassAd) -> bool:
     )
 
 
-def allocated(slots: Sequence[Slot], demands: Iterable[Demand]) -> Counter[tuple[int, int]]:
-    """How many jobs of each autocluster each row gets, as (autocluster, row); slots without cores get none."""
-    given: Counter[tuple[int, int]] = Counter()
-    offered = [slot for slot in slots if slot.free["Cpus"] > 0]
-    queues: dict[str, list[Demand]] = {}
-    for demand in demands:
-        queues.setdefault(demand.submitter, []).append(demand)
-    left = {
-        id(demand): 0 if faulty(demand.job) else demand.count for queue in queues.values() for demand in queue
-    }
-    while hungry := [queue for queue in queues.values() if any(left[id(demand)] for demand in queue)]:
-        share = sum(slot.free["Cpus"] for slot in offered) / len(hungry)
-        if share <= 0:
-            break
-        for queue in hungry:
-            budget = share
-            for demand in queue:
-                if budget > 0 and left[id(demand)]:
-                    budget -= _served(demand, offered, budget, left, given)
-    return given
+class Sharing:
+    """
+    The pie by the book: spins, and rounds of them, one slot and one job at a time.
+    """
 
+    def __init__(
+        self, slots: Sequence[Slot], demands: Iterable[Demand], claimants: Sequence[Claimant]
+    ) -> None:
+        self.given: Counter[tuple[int, int]] = Counter()
+        self.offered = [slot for slot in slots if slot.free["Cpus"] > 0]
+        self.queues: dict[str, list[Demand]] = {}
+        for demand in demands:
+            self.queues.setdefault(demand.submitter, []).append(demand)
+        self.left = {
+            id(demand): 0 if faulty(demand.job) else demand.count
+            for queue in self.queues.values()
+            for demand in queue
+        }
+        self.claimants = {name: Claimant(name=name) for name in self.queues} | {c.name: c for c in claimants}
+        self.used = {name: one.used for name, one in self.claimants.items()}
+        self.smallest = min((slot.least for slot in self.offered), default=math.inf)
+        self.pie = self.free + sum(self.used.values())
 
-def _served(
-    demand: Demand,
-    offered: Sequence[Slot],
-    budget: float,
-    left: dict[int, int],
-    given: Counter[tuple[int, int]],
-) -> float:
-    """The cores that a demand costs within its budget; if no slot is left for it, it is given up."""
-    spent = 0.0
-    for slot in sorted(offered, key=lambda slot: -rank(demand.job, slot.now)):
-        asked = asked_of(demand.job, slot.now)
-        room = slot.room(asked)
-        if asked is None or not room or not matches(demand.job, slot.now):
-            continue
-        for _ in range(room):
-            if not left[id(demand)] or spent >= budget:
+    @property
+    def free(self) -> float:
+        return sum(slot.weight(slot.free["Cpus"]) for slot in self.offered)
+
+    def limits(self, names: Iterable[str]) -> dict[str, float]:
+        parts = {name: 1 / self.claimants[name].priority for name in names}
+        whole = sum(parts.values())
+        return {n: max(0.0, part / whole * self.pie - self.used[n]) for n, part in parts.items()}
+
+    def run(self) -> None:
+        names = set(self.claimants)
+        below = {n for n in names if self.used[n] < self.claimants[n].floor}
+        if below:
+            order = sorted(below, key=lambda n: (self.used[n] - self.claimants[n].floor, n))
+            floors = {n: min(self.claimants[n].floor, limit) for n, limit in self.limits(names).items()}
+            self.spin(names, order, floors, first=True)
+        while names and self.round(names):
+            pass
+
+    def round(self, names: set[str]) -> bool:
+        limit, progress, first = self.limits(names), False, True
+
+        def place(name: str) -> tuple[float, float, float, str]:
+            has, one = self.used[name], self.claimants[name]
+            return one.priority, has and has / (has + limit[name]), one.last, name
+
+        order = sorted(names, key=place)
+        while names and any(slot.free["Cpus"] for slot in self.offered):
+            before = len(names)
+            given = self.spin(names, order, self.limits(names), first=first)
+            progress, first = progress or given, False
+            if not given and len(names) == before:
                 break
-            slot.take(asked)
-            spent += max(rounded("Cpus", asked["Cpus"]), 1)
-            left[id(demand)] -= 1
-            given[demand.autocluster, slot.row] += 1
-        if not left[id(demand)] or spent >= budget:
-            return spent
-    left[id(demand)] = 0
-    return spent
+        return progress and any(slot.free["Cpus"] for slot in self.offered)
+
+    def spin(self, names: set[str], order: Sequence[str], limit: dict[str, float], *, first: bool) -> bool:
+        left, given = sum(limit.values()), 0
+        for name in [name for name in order if name in names]:
+            queue = [demand for demand in self.queues.get(name, []) if self.left[id(demand)]]
+            headroom = self.claimants[name].ceiling - self.used[name]
+            if not queue or headroom <= 0 or headroom < self.smallest:
+                names.remove(name)
+                continue
+            if not first and min(limit[name], left) < self.smallest:
+                continue
+            self.limit, self.headroom, self.spent = min(limit[name], left), headroom, 0.0
+            for demand in queue:
+                given += self.serve(demand)
+            self.used[name] += self.spent
+            left -= self.spent
+            above_its_ceiling = self.limit > 0 and not self.spent  # else the first would have been taken
+            if above_its_ceiling or not any(self.left[id(demand)] for demand in queue):
+                names.remove(name)
+        return given > 0
+
+    def allows(self, cost: float) -> bool:
+        """Within the limit, or the first one; within the ceiling in any case."""
+        if self.limit <= 0 or self.spent + cost > self.headroom + 1e-6:
+            return False
+        return not self.spent or not cost or self.spent + cost <= self.limit + 1e-6
+
+    def serve(self, demand: Demand) -> int:
+        """How many jobs a demand gets; if no slot is left for it, it is given up."""
+        jobs, limited = 0, False
+        for slot in sorted(self.offered, key=lambda slot: -rank(demand.job, slot.now)):
+            asked = asked_of(demand.job, slot.now)
+            room = slot.room(asked)
+            if asked is None or not room or not matches(demand.job, slot.now):
+                continue
+            cost = slot.weight(rounded("Cpus", asked["Cpus"]))
+            for _ in range(min(room, self.left[id(demand)])):
+                if not self.allows(cost):
+                    limited = True
+                    break
+                slot.take(asked)
+                self.spent += cost
+                self.left[id(demand)] -= 1
+                self.given[demand.autocluster, slot.row] += 1
+                jobs += 1
+            if not self.left[id(demand)]:
+                return jobs
+        if not limited:
+            self.left[id(demand)] = 0
+        return jobs
 
 
 def refusals(job: ClassAd, slots: Iterable[Slot], counts: Counter[tuple[str, str]]) -> int:
@@ -247,6 +321,7 @@ SLOTS: Final = _ads(
     TotalSlotCpus=st.sampled_from([4, 8, 16, None]),
     TotalSlotMemory=st.sampled_from([1024, 8192, None]),
     PartitionableSlot=st.sampled_from([True, True, True, False, None]),
+    SlotWeight=st.sampled_from([None, None, None, 1, 6, 2.5]),
     Arch=st.sampled_from(["x", "X", "y", None]),
     Speed=st.sampled_from([1, 2, 2.5, None, Expr("Cpus")]),
     Start=st.sampled_from([True, Expr("TARGET.RequestCpus < 3"), Expr("undefined")]),
@@ -274,3 +349,17 @@ def demand_of(number: int, submitter: str, count: int, ad: Ad) -> Demand:
 DEMANDS: Final = st.lists(
     st.tuples(st.sampled_from(["ada", "bob", "eve"]), st.integers(1, 9), JOBS), min_size=1, max_size=5
 ).map(lambda listed: [demand_of(number, *one) for number, one in enumerate(listed)])
+
+CLAIMANTS: Final = st.lists(
+    st.builds(
+        Claimant,
+        name=st.sampled_from(["ada", "bob", "eve", "zoe"]),
+        priority=st.sampled_from([0.5, 500.0, 500.0, 750.0, 1e10]),
+        used=st.sampled_from([0.0, 0.0, 1.0, 2.5, 16.0]),
+        last=st.sampled_from([0.0, 1.0]),
+        floor=st.sampled_from([0.0, 0.0, 2.0, 5.0]),
+        ceiling=st.sampled_from([math.inf, math.inf, 0.0, 4.0, 7.5]),
+    ),
+    unique_by=lambda one: one.name,
+    max_size=4,
+)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,22 @@ from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, matches
 from kettle.classad.columnar import Table
-from kettle.matchmaking import Allocation, Amounts, Demand, Offer, allocate
+from kettle.matchmaking import Allocation, Amounts, Claimant, Demand, Offer, allocate
+from kettle.matchmaking.shares import Purse
 from kettle.wire.ads import Ad, Expr, Scalar
 
-from .slowly import DEMANDS, POOLS, QUANTA, RESOURCES, Slot, allocated, asked_of, demand_of, rounded
+from .slowly import (
+    CLAIMANTS,
+    DEMANDS,
+    POOLS,
+    QUANTA,
+    RESOURCES,
+    Sharing,
+    Slot,
+    asked_of,
+    demand_of,
+    rounded,
+)
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -64,17 +76,20 @@ def slots_left(offered: Offer, ads: list[Ad]) -> list[Slot]:
 # -- what holds for any pool ---------------------------------------------------------------------------------------------
 
 
-@given(POOLS, DEMANDS)
-def test_it_is_shared_as_one_job_after_the_other_would_be(ads: list[Ad], demands: list[Demand]) -> None:
+@given(POOLS, DEMANDS, CLAIMANTS)
+def test_it_is_shared_as_one_job_after_the_other_would_be(
+    ads: list[Ad], demands: list[Demand], claimants: list[Claimant]
+) -> None:
     """
     Every slot gets from each autocluster what the obvious way gives it, one slot and one job at a time.
     """
-    expected = allocated([Slot(row, ad) for row, ad in enumerate(ads)], demands)
-    allocation = allocate(offer(*ads), demands)
+    by_the_book = Sharing([Slot(row, ad) for row, ad in enumerate(ads)], demands, claimants)
+    by_the_book.run()
+    allocation = allocate(offer(*ads), demands, claimants=claimants)
     given: Counter[tuple[int, int]] = Counter()
     for number, row, count in placed(allocation):
         given[number, row] += count
-    assert expected == given
+    assert by_the_book.given == given
 
 
 @given(POOLS, DEMANDS)
@@ -189,6 +204,29 @@ def test_nothing_that_is_free_is_left_to_a_job_that_waits(
         assert [] == suitable
 
 
+@given(
+    st.integers(1, 40),
+    st.integers(2, 9),
+    st.integers(0, 12),
+    st.sampled_from([1.0, 500.0, 9000.0]),
+    st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=4),
+)
+def test_a_ceiling_keeps_no_slot_from_the_others(
+    cores: int, large: int, ceiling: int, priority: float, per_core: list[float]
+) -> None:
+    """
+    Whoever may not have what it asks for, because of its ceiling, leaves its whole share to who can use it.
+    """
+    ads = [slot(cores, SlotWeight=weight * cores) for weight in per_core]
+    claimants = [Claimant(name="ada", priority=priority, ceiling=float(ceiling)), Claimant(name="bob")]
+    demands = [demand(1, "ada", 9, RequestCpus=large), demand(2, "bob", 10_000)]
+    offered = offer(*ads)
+    allocation = allocate(offered, demands, claimants=claimants)
+
+    assert 0.0 == offered.weight
+    assert ceiling >= allocation.taken.get("ada", 0.0)
+
+
 # -- shares ----------------------------------------------------------------------------------------------------------------
 
 
@@ -205,10 +243,11 @@ def test_everybody_gets_an_equal_share(submitters: int) -> None:
 
 def test_shares_that_are_not_used_flow_to_the_others() -> None:
     """
-    Equally, spin by spin.
+    Spin 1: 20/4 = 5 each, of which ada takes 1 and bob 2.  Spin 2: eve and zoe may have 20/2 = 10, so eve, who comes
+    first, gets 5 more, and zoe the 2 that are left.
     """
     demands = [demand(1, "ada", 1), demand(2, "bob", 2), demand(3, "eve", 100), demand(4, "zoe", 100)]
-    assert {1: 1, 2: 2, 3: 9, 4: 8} == given_to(allocate(offer(slot(20)), demands))
+    assert {1: 1, 2: 2, 3: 10, 4: 7} == given_to(allocate(offer(slot(20)), demands))
 
 
 def test_shares_are_of_cores_not_of_jobs() -> None:
@@ -219,20 +258,59 @@ def test_shares_are_of_cores_not_of_jobs() -> None:
     assert {1: 2, 2: 8} == given_to(allocate(offer(slot(16)), demands))
 
 
-def test_the_last_job_may_exceed_the_share() -> None:
+def test_only_the_first_job_may_exceed_the_share() -> None:
     """
-    A share of six cores is worth two jobs of four; the other submitter gets what is left.
+    A share of 12/2 = 6 cores is worth one job of four, and the other two cores go to bob, who can use them; one of 3.5 is
+    worth one too, as the first that is taken may be too large.
     """
     demands = [demand(1, "ada", RequestCpus=4), demand(2, "bob")]
-    assert {1: 2, 2: 4} == given_to(allocate(offer(slot(12)), demands))
+    assert {1: 1, 2: 8} == given_to(allocate(offer(slot(12)), demands))
     assert {1: 1, 2: 3} == given_to(
         allocate(offer(slot(7)), [demand(1, "ada", RequestCpus=4), demand(2, "bob")])
     )
 
 
+def test_who_asks_for_more_than_its_ceiling_leaves_its_share() -> None:
+    """
+    Of 100 cores bob gets all: the other's ceiling of 5 is less than one of its jobs of 8 cores; and that is the reason.
+    """
+    claimants = [Claimant(name="ada", ceiling=5.0), Claimant(name="bob")]
+    demands = [demand(1, "ada", 10, RequestCpus=8), demand(2, "bob", 1000)]
+    allocation = allocate(offer(slot(100)), demands, claimants=claimants)
+
+    assert {2: 100} == given_to(allocation)
+    assert {1: "ceiling", 2: ""} == {one.demand.autocluster: one.limit for one in allocation.unmet}
+
+
+def test_shares_of_slots_with_unlike_weights_are_worked_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    One slot of another weight among many does not make each of them looked at by itself, for each submitter.
+    """
+    asked = Counter[str]()
+    jobs, room = Purse.jobs, Offer.room
+
+    def counted(purse: Purse, cost: float, most: int) -> int:
+        asked["jobs"] += 1
+        return jobs(purse, cost, most)
+
+    def looked(offered: Offer, rows: Integers, *more: Any) -> Integers:
+        asked["rows"] += len(rows)
+        return room(offered, rows, *more)
+
+    monkeypatch.setattr(Purse, "jobs", counted)
+    monkeypatch.setattr(Offer, "room", looked)
+    ads = [slot(8, SlotWeight=4.0), *(slot(8) for _ in range(4_999))]
+    allocation = allocate(offer(*ads), [demand(number, str(number), 10_000) for number in range(10)])
+
+    assert 8 * 5_000 == sum(given_to(allocation).values())
+    assert 3_999 <= min(given_to(allocation).values())
+    assert asked["jobs"] < 200, asked
+    assert asked["rows"] < 5_000 * 10 * 3, asked
+
+
 def test_a_slot_that_is_not_partitionable_is_given_whole() -> None:
     """
-    One job takes it, whatever it asks, and it counts in the share as what was asked.
+    One job takes it, whatever it asks, and it counts in the share as the whole of it.
     """
     ads = [slot(8, PartitionableSlot=False), slot(8, PartitionableSlot=False)]
     offered = offer(*ads)
@@ -344,7 +422,7 @@ def test_ten_thousand_slots_are_filled_to_the_last_core() -> None:
 
 def test_jobs_without_cores_are_not_served_slice_by_slice() -> None:
     """
-    A billion jobs that take nothing are placed in two spins: the pie that they leave whole is not shared again.
+    A billion jobs that take nothing are placed at once: they weigh nothing, so no share of the pie limits them.
     """
     for_free = demand(1, count=10**9, RequestCpus=0, RequestMemory=0, RequestDisk=0)
     allocation = allocate(offer(slot()), [for_free, demand(2, "bob", count=7)])

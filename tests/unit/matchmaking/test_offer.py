@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kettle.classad import NOTHING, ClassAd
 from kettle.classad.columnar import Table
-from kettle.matchmaking import Amounts, Offer, Request
+from kettle.matchmaking import Amounts, Offer, Request, weights
 from kettle.wire.ads import Ad, Expr, Scalar
 
 from .slowly import MANY, POOLS, QUANTA, RESOURCES, Slot, rounded
@@ -91,12 +91,13 @@ def test_taking_more_than_there_is_leaves_nothing(ads: list[Ad], asked: dict[str
 
 def test_only_slots_with_cores_are_offered() -> None:
     """
-    The weight of an offer is its free cores.
+    The weight of an offer is its free cores, and what slots count for that are taken whole.
     """
     offered = offer(slot(), slot(Cpus=0), slot(Cpus="8"), {}, slot(Cpus=2.9, PartitionableSlot=False))
-    assert ([0, 4], 10.0) == (offered.rows.tolist(), offered.weight)
+    assert [0, 4] == offered.rows.tolist()
+    assert pytest.approx(10.9) == offered.weight
     offered.take(0, Amounts({"Cpus": 3.0, "Memory": 128.0, "Disk": 1024.0}), 2)
-    assert 4.0 == offered.weight
+    assert pytest.approx(4.9) == offered.weight
     offered.take(4, Amounts({"Cpus": 1.0, "Memory": 128.0, "Disk": 1024.0}), 1)
     assert (2.0, 1) == (offered.weight, offered.exhausted)
 
@@ -117,7 +118,9 @@ def test_an_offer_does_not_change_the_ads() -> None:
     offered = offer(slot())
     offered.take(0, Amounts({"Cpus": 3.0, "Memory": 100.0, "Disk": 1.0}), 2)
     assert ClassAd.from_wire(slot()) == offered.table.ad(0)
-    assert {"cpus": 2, "memory": 768, "disk": 8192} == {n: int(a[0]) for n, a in offered.overlay.items()}
+    assert {"cpus": 2, "memory": 768, "disk": 8192} == {
+        n: int(np.asarray(a)[0]) for n, a in offered.overlay.items()
+    }
 
 
 @pytest.mark.parametrize(("memory", "jobs"), [(127, 1), (128, 1), (255, 1), (256, 2), (99, 0), (100, 1)])
@@ -192,3 +195,16 @@ def test_a_request_without_amounts_has_defaults() -> None:
     assert (6, ()) == (some.fixed["Cpus"], some.varying)
     varying = Request(ClassAd.from_wire({"RequestMemory": Expr("TARGET.Memory / 2")}), NOTHING)
     assert ("Memory",) == varying.varying
+
+
+def test_one_machine_cannot_make_the_pool_endless() -> None:
+    """
+    A core counts for 100 at most, whatever its slot says; a slot with more cores than there can be counts for nothing.
+    """
+    ads = [
+        slot(Cpus=4, SlotWeight=1e9),
+        slot(Cpus=4, SlotWeight=350.0),
+        slot(Cpus=2_000_000_000),
+        slot(Cpus=0, SlotWeight=1e9),
+    ]
+    assert [400.0, 350.0, 0.0, 100.0] == weights(offer(*ads).table).tolist()

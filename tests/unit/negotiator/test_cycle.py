@@ -57,11 +57,15 @@ def pool(slots: list[Ad], *submitters: SubmitterAd) -> Pool:
     return made
 
 
-def test_a_partitionable_slot_takes_as_many_as_fit() -> None:
+@pytest.mark.parametrize("state", ["Unclaimed", "Backfill"])
+def test_a_partitionable_slot_takes_as_many_as_fit(state: str) -> None:
     """
-    Eight cores take eight of ten one-core jobs; the other two wait because all matching slots are busy.
+    Eight cores take eight of ten one-core jobs; the other two wait because all matching slots are busy. What the slot does
+    for its owner meanwhile is in nobody's way.
     """
-    outcome = negotiate(pool([slot()], submitter("alice", (1, 10, job()))), Reasons(), now=0.0, trust=2.0)
+    outcome = negotiate(
+        pool([slot(State=state)], submitter("alice", (1, 10, job()))), Reasons(), now=0.0, trust=2.0
+    )
 
     assert [8] == [m.count for m in outcome.matches]
     assert [(2, BUSY)] == [(r.count, r.reason) for r in outcome.rejections]
@@ -96,20 +100,20 @@ def test_who_has_least_is_served_first(fed_back: bool) -> None:
     got: Counter[str] = Counter()
     one = pool([], submitter("alice", (1, 1000, job())), submitter("bob", (1, 1000, job())))
     for cycle in range(100):
-        one.slot(key("slot1@m"), slot(cpus=1))
-        one.secret(key("slot1@m"), SlotSecret(startd="m", capability="c"))
-        got.update(m.submitter for m in negotiate(one, Reasons(), now=float(cycle), trust=1000.0).matches)
+        name = f"slot{cycle}@m"
+        one.slot(key(name), slot(name, cpus=1))
+        one.secret(key(name), SlotSecret(startd="m", capability="c"))
+        (match,) = negotiate(one, Reasons(), now=float(cycle), trust=1000.0).matches
+        got[match.submitter] += 1
         if fed_back:
-            for name in ("alice", "bob"):
-                demand = submitter(name, (1, 1000 - got[name], job()), running=got[name])
-                one.submitter(f"Submitter.{name}", demand)
+            one.slot(key(name), slot(name, cpus=1, State="Claimed", AccountingGroup=match.submitter))
 
     assert {"alice": 50, "bob": 50} == dict(got)
 
 
 def test_a_submitter_with_two_schedds_counts_as_one() -> None:
     """
-    What runs at one schedd counts at the other, and the schedd with less comes first.
+    The schedd of a submitter at which less runs comes first.
     """
     one = pool([slot(cpus=1)], submitter("bob", (1, 9, job()), running=3))
     for schedd, running in (("a", 2), ("b", 1)):

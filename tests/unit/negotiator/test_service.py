@@ -2,21 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, cast
 
 import msgspec
 import pytest
 
 from kettle.bus.ports import Bus, KeyChange
+from kettle.negotiator.accounts import Accounts
+from kettle.negotiator.domain.accountant import Accountant, Standing
 from kettle.negotiator.domain.cycle import Outcome
-from kettle.negotiator.domain.limits import LONGEST, MOST
+from kettle.negotiator.domain.limits import LONGEST, LONGEST_NAME, MOST
+from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.record import Record
 from kettle.negotiator.service import Negotiator
 from kettle.negotiator.settings import NegotiatorSettings
 from kettle.runtime import Telemetry
 from kettle.wire.ads import Ad, Expr
 from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle.wire.events import Match
 from kettle.wire.subjects import Subjects
 
 SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
@@ -35,6 +39,7 @@ class Buckets:
         for key, value in held.items():
             if keys == ">" or key.startswith(keys.removesuffix(">")):
                 yield KeyChange(key=key, value=value, revision=1)
+        yield None
 
     async def call(self, endpoint: object, name: str, request: object, *, deadline: float) -> None:
         self.calls.append(request)
@@ -47,9 +52,22 @@ class Written:
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
+        self.recent: list[tuple[int, list[Match]]] = []
 
     async def write(self, outcome: Outcome, *, started: float, duration: float) -> None:
         self.outcomes.append(outcome)
+
+
+class Unpaid:
+    """Accounts of nobody."""
+
+    accountant = Accountant()
+
+    def observe(self) -> None:
+        pass
+
+    async def standings(self, now: float, names: Collection[str]) -> dict[str, Standing]:
+        return self.accountant.standings(now, names)
 
 
 def negotiator(bus: Buckets, record: Written, **settings: Any) -> Negotiator:
@@ -59,6 +77,8 @@ def negotiator(bus: Buckets, record: Written, **settings: Any) -> Negotiator:
         cast("Record", record),
         NegotiatorSettings(pool="p", **settings),
         Telemetry(),
+        pool=Pool(),
+        accounts=cast("Accounts", Unpaid()),
     )
 
 
@@ -121,6 +141,7 @@ async def test_an_ad_that_is_too_large_is_left_out(caplog: pytest.LogCaptureFixt
             "Submitter.wide": encode(
                 asking("wide", {**job, **many, "A": 1, "B": 2, "C": 3, "D": 4, "E": 5, "F": 6})
             ),
+            "Submitter.name": encode(asking("." * (LONGEST_NAME + 1), job)),
             "Submitter.ada": encode(asking("ada", job)),
         },
         {name: encode(SlotSecret(startd="m", capability=name)) for name in ("long", "wide", "most")},
@@ -131,10 +152,38 @@ async def test_an_ad_that_is_too_large_is_left_out(caplog: pytest.LogCaptureFixt
         await told(service)
     await _run(service, 0.1)
 
-    assert ["Machine.long", "Machine.wide", "Submitter.long", "Submitter.wide"] == [
+    assert ["Machine.long", "Machine.wide", "Submitter.long", "Submitter.wide", "Submitter.name"] == [
         getattr(entry, "key", None) for entry in caplog.records
     ]
     assert [("ada", "most")] == [(match.submitter, match.slot) for match in record.outcomes[0].matches]
+
+
+async def test_nothing_is_matched_before_all_ads_have_come() -> None:
+    """
+    Whichever of slots, secrets and submitters is missing, there is no cycle: what is in use is not known yet.
+    """
+    encode = msgspec.msgpack.encode
+    bus = Buckets(
+        {"Machine.good": encode({**SLOT, **AMOUNTS}), "Submitter.ada": encode(demand(1))},
+        {"good": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    for last in range(3):
+        record = Written()
+        service = negotiator(bus, record, min_interval=0.001)
+        watches = [service.watch_slots, service.watch_secrets, service.watch_submitters]
+        late = watches.pop(last)
+        running = asyncio.create_task(service.run())
+        for watch in watches:
+            await watch()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [] == record.outcomes
+        await late()
+        async with asyncio.timeout(10):
+            while not record.outcomes:
+                await asyncio.sleep(0)
+        assert ["ada"] == [match.submitter for match in record.outcomes[0].matches]
+        running.cancel()
 
 
 async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:

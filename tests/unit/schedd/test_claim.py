@@ -1,9 +1,12 @@
 """Leases: the submit side never believes a claim dead while the worker may still honour it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain.claim import Leases
+from kettle.schedd.domain.claim import Leases, Terms
+from kettle.schedd.domain.pace import Paces
+from kettle.wire.ads.types import Expr, Scalar
 
 LEASE, MARGIN = 10.0, 2.0
 times = st.floats(min_value=0.0, max_value=20.0, allow_nan=False)
@@ -11,28 +14,32 @@ times = st.floats(min_value=0.0, max_value=20.0, allow_nan=False)
 
 @given(
     skew=st.floats(min_value=-1e6, max_value=1e6),
+    lease=st.sampled_from([1.0, LEASE, 40.0]),
+    shortest=st.sampled_from([1.0, LEASE]),
     delays=st.lists(st.tuples(times, times, times, st.booleans()), max_size=8),
 )
-def test_the_worker_ends_first(skew: float, delays: list[tuple[float, float, float, bool]]) -> None:
+def test_the_worker_ends_first(
+    skew: float, lease: float, shortest: float, delays: list[tuple[float, float, float, bool]]
+) -> None:
     """
-    However late renewals and their answers arrive, the worker's deadline comes before the moment at which the submit side
-    lets the job run again; the clocks of the two are unrelated.
+    However long the lease is and however late renewals and their answers arrive, the worker's deadline comes before the
+    moment at which the submit side lets the job run again; the clocks of the two are unrelated.
     """
-    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases = Leases(margin=MARGIN)
     now = 100.0
-    workers_deadline = now + skew + LEASE  # the claim was granted now, on the worker's clock
+    workers_deadline = now + skew + lease  # the claim was granted now, on the worker's clock
     leases.trust("m", now)
     leases.hear("m", now + skew, now)
     for pause, there, back, lost in delays:
         now += pause
-        deadline = leases.renew("m", now)
-        if deadline is not None:
-            workers_deadline = max(workers_deadline, deadline)
-            assert workers_deadline - skew <= now + LEASE + 1e-6
+        at = leases.renew("m", now, shortest)
+        if at is not None:
+            workers_deadline = max(workers_deadline, at + lease)
+            assert workers_deadline - skew <= now + lease + 1e-6
         if not lost:
             leases.hear("m", now + there + skew, now + there + back)
         now += there + back
-        if leases.expired(["m"], now):
+        if leases.is_over("m", lease, now):
             assert workers_deadline - skew < now
 
 
@@ -40,18 +47,18 @@ def test_a_clock_that_is_not_known_renews_nothing() -> None:
     """
     After a restart the first exchange only asks for the worker's clock, and nothing is given up for a whole lease.
     """
-    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases = Leases(margin=MARGIN)
     leases.trust("m", 100.0)
-    assert None is leases.renew("m", 101.0)
-    assert [] == leases.expired(["m"], 101.0 + LEASE)
-    assert ["m"] == leases.expired(["m"], 101.1 + LEASE + MARGIN)
+    assert None is leases.renew("m", 101.0, LEASE)
+    assert not leases.is_over("m", LEASE, 101.0 + LEASE)
+    assert leases.is_over("m", LEASE, 101.1 + LEASE + MARGIN)
 
 
 def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
     """
     The first time the worker's last report may still be under way.
     """
-    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases = Leases(margin=MARGIN)
     assert [] == leases.suspect(["a", "b"], ["a"])
     assert ["a"] == leases.suspect(["a", "b"], ["a", "b"])
     assert [] == leases.suspect(["b"], [])
@@ -62,24 +69,59 @@ def test_a_worker_that_never_answers_is_given_up() -> None:
     """
     Renewals that nobody answers do not put off the end for ever.
     """
-    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases = Leases(margin=MARGIN)
     leases.trust("m", 0.0)
     leases.hear("m", 500.0, 0.0)
-    asked = [leases.renew("m", float(second)) for second in range(1, 40)]
+    asked = [leases.renew("m", float(second), LEASE) for second in range(1, 40)]
 
     assert [None] * 34 == asked[5:]
-    assert [] == leases.expired(["m"], 1.5 * LEASE + MARGIN)
-    assert ["m"] == leases.expired(["m"], 1.5 * LEASE + MARGIN + 0.1)
+    assert not leases.is_over("m", LEASE, 1.5 * LEASE + MARGIN)
+    assert leases.is_over("m", LEASE, 1.5 * LEASE + MARGIN + 0.1)
 
 
 def test_what_reached_nobody_puts_nothing_off() -> None:
     """
     A renewal for which the bus had no receiver extends no lease.
     """
-    leases = Leases(lease=LEASE, margin=MARGIN)
+    leases = Leases(margin=MARGIN)
     leases.trust("m", 0.0)
     leases.hear("m", 500.0, 0.0)
-    leases.renew("m", 4.0)
+    leases.renew("m", 4.0, LEASE)
     leases.not_delivered("m")
 
-    assert ["m"] == leases.expired(["m"], LEASE + MARGIN + 0.1)
+    assert leases.is_over("m", LEASE, LEASE + MARGIN + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("own", "lease"),
+    [
+        (100, 100.0),
+        (30, 60.0),
+        (10**9, 7200.0),
+        (2.5e2, 250.0),
+        *((each, 1800.0) for each in (0, -5, True, "100", Expr("100"), None)),
+    ],
+)
+def test_a_job_may_have_a_lease_of_its_own(own: Scalar | None, lease: float) -> None:
+    """
+    Within the bounds of the access point; what is no number of seconds is no wish.
+    """
+    terms = Terms(lease=1800.0, shortest=60.0, longest=7200.0)
+    assert lease == terms.of({} if own is None else {"JobLeaseDuration": own})
+
+
+def test_short_leases_are_renewed_more_often() -> None:
+    """
+    In proportion, and nobody else is for it; who has them no more is asked with the others again.
+    """
+    paces = Paces(interval=300.0, lease=1800.0)
+    both, usual = {"quick": 60.0, "slow": 9000.0}, {"quick": 1800.0, "slow": 1800.0}
+
+    assert {"quick", "slow"} == paces.due(both, 0.0)
+    assert 10.0 == paces.pause(0.0)
+    assert set() == paces.due(both, 5.0)
+    assert {"quick"} == paces.due(both, 10.0)
+    assert {"new"} == paces.due({**both, "new": 600.0}, 12.0)
+    assert set() == paces.due(usual, 290.0)
+    assert 10.0 == paces.pause(290.0)
+    assert {"quick", "slow"} == paces.due(usual, 300.0)

@@ -89,6 +89,47 @@ def test_an_ad_that_is_too_large_is_refused() -> None:
         check(ad, [], [[]], limit=10)
 
 
+@pytest.mark.parametrize("text", [f"x:0.{310 * '0'}1", "a;b", f"a{16_000 * ' '}b"])
+def test_limits_that_nobody_can_count_are_refused(text: str) -> None:
+    """
+    In whatever place of a submission and in whatever letters they stand; an expression is the negotiator's to look at.
+    """
+    with pytest.raises(Unacceptable, match="ConcurrencyLimits: "):
+        check({"Cmd": "/bin/true", "concurrencylimits": text}, [], [[]], limit=10)
+    with pytest.raises(Unacceptable, match="ConcurrencyLimits: "):
+        check({"Cmd": "/bin/true"}, ["ConcurrencyLimits"], [["a:2"], [text]], limit=10)
+    good: Ad = {"Cmd": "/bin/true", "ConcurrencyLimits": "sw.big:2.5, a"}
+    check(good, ["Note"], [[text]], limit=10)
+    check({**good, "ConcurrencyLimits": Expr("TARGET.Site")}, [], [[]], limit=10)
+
+
+@pytest.mark.parametrize(
+    ("ad", "columns"),
+    [
+        ({"Memory": 1, "memory": 2}, []),
+        ({"Memory": 1}, ["memory"]),
+        ({}, ["Memory", "MEMORY"]),
+        ({"MEMORY": 2}, ["Disk", "Memory"]),
+    ],
+)
+def test_one_name_in_two_spellings_is_refused(ad: Ad, columns: list[str]) -> None:
+    """
+    Who looks for one of them would overlook the other, which counts.
+    """
+    with pytest.raises(Unacceptable, match="the same name"):
+        check({"Cmd": "/bin/true", **ad}, columns, [[1] * len(columns)], limit=1)
+
+
+def test_the_universe_is_looked_at_however_it_is_spelled() -> None:
+    """
+    As jobs, machines and policies see it.
+    """
+    with pytest.raises(Unacceptable, match="universes"):
+        check({"Cmd": "/bin/true", "jobuniverse": 9}, [], [[]], limit=1)
+    with pytest.raises(Unacceptable, match="universes"):
+        check({"Cmd": "/bin/true"}, ["JOBUNIVERSE"], [[9]], limit=1)
+
+
 def test_what_a_worker_measured_must_be_numbers() -> None:
     """
     Infinity and nonsense are nothing: what is recorded is folded for ever.

@@ -38,17 +38,17 @@ class Recorder:
         self.queue = Queue("ap")
         self.rows: dict[str, bytes] = {}
 
-    def apply(self, stream: str, *events: Event) -> None:
+    def apply(self, stream: str, *events: Event, at: int = 1) -> None:
         for event in events:
-            for change in self.queue.apply(stream, event, 1_000_000):
+            for change in self.queue.apply(stream, event, at * 1_000_000):
                 if change.state is None:
                     self.rows.pop(change.stream, None)
                 else:
                     self.rows[change.stream] = change.state
 
-    def run(self, job: JobId, claim: str) -> None:
+    def run(self, job: JobId, claim: str, *, at: int = 1) -> None:
         self.apply(f"claim/{claim}", granted(claim))
-        self.apply(job_stream(job), *decide(self.queue.jobs[job].job, Assign(claim, "slot1_1@m", "m")))
+        self.apply(job_stream(job), *decide(self.queue.jobs[job].job, Assign(claim, "slot1_1@m", "m")), at=at)
 
     def finish(self, job: JobId, claim: str) -> None:
         attempt = self.queue.jobs[job].job.attempt
@@ -156,6 +156,18 @@ def test_the_ad_shows_what_has_happened() -> None:
     assert (2, 7, 0, "--n 3", "slot1_1@m", "alice") == tuple(
         ad[name] for name in ("JobStatus", "ClusterId", "ProcId", "Args", "RemoteHost", "Owner")
     )
+
+
+def test_a_job_was_renewed_when_it_began_or_later() -> None:
+    """A worker may have renewed its claims before this job was given to one of them."""
+    recorder = Recorder()
+    recorder.apply("cluster/1", cluster(1, [["a"]], ["Args"]))
+    recorder.run(JobId(1, 0), "c1", at=7)
+    seen: list[object] = []
+    for heard in (3, 9):
+        recorder.queue.renewed["m"] = heard
+        seen.append(recorder.queue.ad(JobId(1, 0))["LastJobLeaseRenewal"])
+    assert [7, 9] == seen
 
 
 def test_selections_keep_the_queue_order() -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kettle.bus.ports import RefusedError, Served
@@ -205,6 +206,29 @@ async def test_who_gave_a_wrong_id_or_another_ones_job_is_refused(tmp_path: Path
         assert "malformed" == (await ap.refused("x" * 65))[0]
         with pytest.raises(RefusedError, match="not yours"):
             await ap.swaps.run_now(RunNow(id="one", job=URGENT, instead_of=[RUNS]), user("bob"))
+
+
+@pytest.mark.parametrize(("limits", "ad"), [({}, {"ConcurrencyLimits": "x"}), ({"x": 1.0}, {})])
+async def test_limits_are_not_swapped(tmp_path: Path, limits: dict[str, float], ad: Ad) -> None:
+    """
+    A claim in the place of another would be counted as that one, so neither a job that uses limits takes another's place nor does another take its.
+    """
+    async with schedd(tmp_path) as ap:
+        granted = msgspec.structs.replace(ap.ledger.queue.claims["c"].granted, claim="d", limits=limits)
+        await ap.submit({}, count=1)
+        await ap.submit({"RequestCpus": 2, **ad}, count=1)
+        await ap.ledger.record([
+            ("claim/d", granted),
+            ("job/2.0", JobAssigned(attempt=1, claim="d", slot="s@ep", startd="ep")),
+            ("job/2.0", JobStarted(attempt=1, pid=6, at=1.0)),
+        ])  # fmt: skip
+
+        with pytest.raises(RefusedError, match="concurrency limits") as refusal:
+            await ap.swaps.run_now(RunNow(id="x", job=JobId(3, 0), instead_of=[JobId(2, 0)]), EVE)
+
+        assert "refused" == refusal.value.code
+        assert [] == ap.startd.asked
+        assert URGENT == await ap.now("one")
 
 
 async def test_a_job_does_not_wait_for_one_slot_for_ever(tmp_path: Path) -> None:

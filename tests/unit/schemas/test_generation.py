@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 
 from kettle.schemas.generation import schema, structs
-from kettle.wire.events import JobCompleted, Usage
+from kettle.wire.events import JobCompleted, Transfer, Usage
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -51,5 +51,5 @@ def test_everything_inside_is_found() -> None:
     """
     Structs in fields, in lists and in maps of a struct are all there, each once.
     """
-    assert {JobCompleted, Usage} == set(structs([JobCompleted]))
+    assert {JobCompleted, Transfer, Usage} == set(structs([JobCompleted]))
     assert [JobId] == list(structs([dict[str, list[JobId | None]]]))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kettle.shadow.spool import Spool
+from kettle.transfer.checkpoints import DIRECTORY, WHERE, manifest_name
 from kettle.wire.jobs import JobId
 from kettle.wire.work import OutputFile
 
@@ -136,3 +137,48 @@ async def test_an_attempt_that_comes_late_takes_nothing_from_a_newer_one(tmp_pat
 
     assert {"a": b"new"} == saved(spool)
     assert (tmp_path / str(JOB) / "2-2.part").is_dir()
+
+
+def remote(number: int, where: str = "x://h/j/{number:04}") -> list[OutputFile]:
+    """
+    What the pool keeps of a checkpoint at a URL.
+    """
+    manifest = f"{DIRECTORY}/{manifest_name(number)}"
+    return [small(WHERE, where.format(number=number).encode()), small(manifest, b"sums")]
+
+
+def condemned(spool: Spool) -> set[str]:
+    """
+    URLs below which checkpoints are to be removed.
+    """
+    if not spool.condemned.is_dir():
+        return set()
+    return {(place / "URL").read_text() for place in spool.condemned.iterdir()}
+
+
+async def test_a_checkpoint_elsewhere_is_condemned_when_it_has_a_successor(tmp_path: Path) -> None:
+    """
+    And the last one when its job is over; whoever removes them is woken.
+    """
+    woken: list[None] = []
+    spool = Spool(tmp_path / "spool", condemns=lambda: woken.append(None))
+    await spool.save(JOB, 1, [*remote(0), small("out")], fetch)
+    assert (set(), 0) == (condemned(spool), len(woken))
+    await spool.save(JOB, 2, remote(1), fetch)
+    assert ({"x://h/j/0000"}, 1) == (condemned(spool), len(woken))
+    spool.drop(JOB)
+
+    assert ({"x://h/j/0000", "x://h/j/0001"}, 2) == (condemned(spool), len(woken))
+    assert [] == spool.jobs()
+
+
+async def test_the_same_checkpoint_said_twice_stays(tmp_path: Path) -> None:
+    """
+    A worker that has not heard that it is saved sends it again with the report of an eviction.
+    """
+    spool = Spool(tmp_path / "spool")
+    await spool.save(JOB, 1, remote(0), fetch)
+    await spool.save(JOB, 1, remote(0), fetch)
+
+    assert set() == condemned(spool)
+    assert {WHERE, f"{DIRECTORY}/{manifest_name(0)}"} == saved(spool).keys()

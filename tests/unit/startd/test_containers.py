@@ -2,6 +2,8 @@
 What a machine offers of containers is what it could do when it was tried, and its owner's word is kept or nothing runs.
 """
 
+import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,10 +12,15 @@ from subprocess import PIPE, run
 import msgspec
 import pytest
 
+from kettle.execution.attempt import AttemptId
+from kettle.execution.containers.engine_client import ANSWER_S
+from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.containers.probe import Order, Tried
 from kettle.runtime import SettingsError
-from kettle.startd.containers import find_containers
+from kettle.startd.containers import find_containers, tidy_containers
+from kettle.startd.evictions import Evictions
 from kettle.startd.settings import StartdSettings
+from kettle.wire.jobs import JobId
 
 
 def settings(home: Path, **fields: object) -> StartdSettings:
@@ -54,7 +61,7 @@ async def test_without_runtimes_there_are_no_containers(tmp_path: Path) -> None:
     assert (None, {}) == await find_containers(settings(tmp_path, container_runtimes=()), tmp_path)
 
 
-def tried(tmp_path: Path, **scripts: str) -> list[Tried]:
+def tried(tmp_path: Path, names: tuple[str, ...] = ("bubblewrap", "runc"), **scripts: str) -> list[Tried]:
     """
     What a probe says of runtimes that are these scripts.
     """
@@ -70,7 +77,7 @@ def tried(tmp_path: Path, **scripts: str) -> list[Tried]:
         "order = msgspec.json.decode(sys.stdin.buffer.read(), type=probe.Order)\n"
         "sys.stdout.buffer.write(msgspec.json.encode(list(probe.probe(order))))\n"
     )
-    order = Order(names=["bubblewrap", "runc"], place=str(tmp_path), account=None, patience=1.0)
+    order = Order(names=list(names), place=str(tmp_path), account=None, patience=1.0)
     done = run([sys.executable, "-c", code], input=msgspec.json.encode(order), stdout=PIPE, check=True)
     return msgspec.json.decode(done.stdout, type=list[Tried])
 
@@ -95,3 +102,70 @@ def test_a_runtime_that_fails_is_not_offered(tmp_path: Path) -> None:
     """
     first, _ = tried(tmp_path, bwrap="exit 1")
     assert "could not set the container up" in first.why
+
+
+def test_each_way_of_an_engine_has_its_own_time(tmp_path: Path) -> None:
+    """
+    One that hangs does not keep the next from being tried; the reason is that of the machine as it is.
+    """
+    script = f"echo $* >> {tmp_path}/asked; case $1 in --cgroup*) exit 1;; esac; exec sleep 98766"
+    (podman,) = tried(tmp_path, ("podman",), podman=script)
+
+    assert "within 2 s" in podman.why
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [False, True, True] == [line.startswith("--cgroup") for line in asked if "import" in line]
+
+
+async def test_what_engines_have_is_tidied_up_again_and_again(tmp_path: Path) -> None:
+    """
+    A starter that was killed after its report leaves its container to the startd.
+    """
+    fifo, command = tmp_path / "fifo", tmp_path / "docker"
+    os.mkfifo(fifo)
+    command.write_text(f"#!/bin/sh\n[ $1 = ps ] && echo asked > {fifo}; true\n")
+    command.chmod(0o755)
+    policy = ContainerPolicy(
+        runtimes=[Found("docker", str(command))], images=str(tmp_path / "images"), limit=0
+    )
+    tidying = asyncio.create_task(tidy_containers(policy, tmp_path, every=0.01))
+    try:
+        for _ in range(2):
+            assert "asked\n" == await asyncio.to_thread(fifo.read_text)
+    finally:
+        tidying.cancel()
+        fifo.unlink()
+
+
+async def test_an_engine_that_hangs_holds_nobody_who_leaves(tmp_path: Path) -> None:
+    """
+    Given an engine that does not answer, when the startd ends or an eviction is hurried, then what was asked of it is ended
+    with all that it has started; the job's sandbox goes all the same.
+    """
+    os.mkfifo(fifo := tmp_path / "fifo")
+    attempt = AttemptId("a", JobId(1, 0), 1)
+    command, sandbox = tmp_path / "docker", tmp_path / attempt.sandbox
+    command.write_text(f"#!/bin/sh\necho $$ > {fifo}\nexec sleep 98762\n")
+    command.chmod(0o755)
+    sandbox.mkdir()
+    found = Found("docker", str(command))
+    policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=0)
+    begun = time.monotonic()
+
+    tidying = asyncio.create_task(tidy_containers(policy, tmp_path))
+    asked = [await asyncio.to_thread(fifo.read_text)]
+    tidying.cancel()
+    async with asyncio.TaskGroup() as tasks:
+        evictions = Evictions(tmp_path, None, policy, tasks)
+        evictions.begin(attempt, None, lambda: None)
+        asked.append(await asyncio.to_thread(fifo.read_text))
+        evictions.hurry()
+    while any(_lives(pid.strip()) for pid in asked):
+        await asyncio.sleep(0.01)
+
+    assert not sandbox.exists()
+    assert time.monotonic() - begun < ANSWER_S / 2
+
+
+def _lives(pid: str) -> bool:
+    status = Path("/proc", pid, "status")
+    return status.exists() and "State:\tZ" not in status.read_text()

@@ -2,13 +2,14 @@
 What a startd decides.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
 from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.changes import Change, Closing, Gone, Met, Over, Renewed, Stopped
+from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Over, Renewed, Stopped
 from kettle.startd.domain.claim import Now, Stop
 from kettle.startd.domain.machine import Facts, Machine
 from kettle.startd.domain.resources import Resources
@@ -153,6 +154,39 @@ def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
 
     _, past = claims.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
     assert [] == past
+
+
+def test_each_claim_goes_on_for_the_lease_that_it_has() -> None:
+    """
+    Given claims with different leases, when they are renewed, then each lives its own from the same moment on, and none
+    longer than its own from now.
+    """
+    host = machine()
+    claimed(host)
+    short = msgspec.structs.replace(host.claims["c1"], key=ClaimKey("c2", "s"), lease=5.0, deadline=1005.0)
+    host.apply(Claimed(short))
+
+    said = Alive(schedd="schedd", claims=[KEY, short.key], deadline=1080.0, at=1020.0)
+    _, changes = claims.alive(host, said, Now(1021.0, 0.0))
+    assert {("c1", 1080.0), ("c2", 1025.0)} == {(*each.claims, each.deadline) for each in renewals(changes)}
+
+    _, changes = claims.alive(host, msgspec.structs.replace(said, at=5000.0), Now(1022.0, 0.0))
+    assert {("c1", 1082.0), ("c2", 1027.0)} == {(*each.claims, each.deadline) for each in renewals(changes)}
+
+
+def renewals(changes: Sequence[Change]) -> list[Renewed]:
+    return [change for change in changes if isinstance(change, Renewed)]
+
+
+def test_the_owner_bounds_what_runs_unattended() -> None:
+    """
+    Given a machine whose owner lets no job run longer than so without word, when a longer lease is asked for, then the claim
+    has that: the submit side, which counts on more, waits longer than it has to.
+    """
+    facts = msgspec.structs.replace(machine().facts, max_lease=20.0)
+    claimed(host := Machine(facts, capability="right"))
+
+    assert (20.0, NOW.clock + 20.0) == (host.claims["c1"].lease, host.claims["c1"].deadline)
 
 
 def test_claims_that_a_schedd_leaves_out_are_named() -> None:
@@ -347,3 +381,15 @@ def test_changes_of_what_is_gone_change_nothing() -> None:
         host.apply(change)
 
     assert {} == host.claims
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_startd_that_is_to_end_fast_gives_jobs_no_time(hard: bool) -> None:
+    """
+    A fast end is a hard order for each job; any other lets them end by themselves first.
+    """
+    host = machine()
+    claimed(host)
+    activated(host, activation())
+    (stopped,) = [each for each in claims.shut_down(host, NOW, hard=hard) if isinstance(each, Stopped)]
+    assert ("c1", hard) == (stopped.claim, stopped.stop.hard)

@@ -154,4 +154,4 @@ def test_a_startd_that_stops_ends_local_jobs_too() -> None:
     one.stopping = True
 
     assert [] == at_home(one, ClaimKey("later", "s")).granted
-    assert [Gone("home")] == claims.shut_down(one, NOW)
+    assert [Gone("home")] == claims.shut_down(one, NOW, hard=False)

@@ -97,6 +97,29 @@ def test_the_job_is_vacated_when_its_retirement_is_over() -> None:
     assert [("c2", "slot1_1@host")] == [(g.claim, g.slot) for g in ask(one, right="gone").granted]
 
 
+def test_where_priorities_count_a_job_makes_room_for_one_that_is_liked_as_much() -> None:
+    """
+    With user_preemption the slot says so, and the job is vacated with 1019; one that is liked less is refused all the same, and
+    so are both without it; if the better job goes away, the one that has the slot goes on.
+    """
+    one = host(retirement=5.0)
+    assert [] == ask(one, {"Liking": 1}).waiting
+    one.facts = msgspec.structs.replace(one.facts, user_preemption=True)
+    assert claim_ad(one, one.claims["c1"], now=0.0)["UserPreemption"] is True
+    assert [] == ask(one, {"Liking": 0}).waiting
+    assert ["c2"] == ask(one, {"Liking": 1}).waiting
+    heir = one.waits_for(one.claims["c1"])
+    assert heir is not None
+    happen(one, preempting.withdraw(one, heir, NOW))
+    assert ("Claimed", "Busy") == state_of(one.claims["c1"])
+
+    ask(one, {"Liking": 1})
+    happen(one, looking.look(one, LATER))
+    stop = one.claims["c1"].attempt.stop if one.claims["c1"].attempt is not None else None
+    assert stop is not None
+    assert (1019, False) == (stop.code, stop.hard)
+
+
 def test_an_idle_claim_makes_room_at_once() -> None:
     """
     Claimed/Idle -> Claimed/Idle of the better one: there is no job to wait for.
@@ -147,7 +170,7 @@ def test_asking_again_renews_and_changes_nothing_else() -> None:
     ("job", "why"),
     [
         ({"Liking": 1}, "RANK of the machine is 1 for the job, and 1 for the one that has the slot"),
-        ({"RequestCpus": 2}, "the job requests more than the claim has"),
+        ({"RequestCpus": 99}, "the job requests more than the claim has"),
         ({"Requirements": False}, "START of the machine or Requirements of the job"),
     ],
 )

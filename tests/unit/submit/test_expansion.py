@@ -263,9 +263,11 @@ def test_every_way_by_url_asks_for_a_plugin(tmp_path: Path) -> None:
     """
     Inputs, public ones and destinations of results; not those for which the job brings a plugin of its own.
     """
-    (tmp_path / "plug").touch()
+    for name in ("plug", "id", "secret"):
+        (tmp_path / name).touch()
     ad = submission(
-        HEAD + "transfer_input_files = http://x/a, mine://b\npublic_input_files = osdf:///c\n"
+        HEAD
+        + "aws_access_key_id_file = id\nS3_secret_access_key_file = secret\ntransfer_input_files = http://x/a, mine://b\npublic_input_files = osdf:///c\n"
         "transfer_output_remaps = r = s3://bucket/r\noutput_destination = davs://host/d\n"
         "transfer_plugins = mine=plug\nqueue\n",
         tmp_path,
@@ -277,6 +279,30 @@ def test_every_way_by_url_asks_for_a_plugin(tmp_path: Path) -> None:
     assert "FileSystemDomain" not in str(ad["Requirements"])
 
 
+def test_keys_are_named_and_not_read(tmp_path: Path) -> None:
+    """
+    By the places of their files, which only the submit side looks into; a plugin of the job's own needs none.
+    """
+    for name, text in (("id", "AKIA"), ("secret", "hush"), ("plug", "")):
+        (tmp_path / name).write_text(text)
+    ad = submission(
+        HEAD + "transfer_input_files = s3://bucket/a\naws_access_key_id_file = id\n"
+        "aws_secret_access_key_file = secret\naws_region = eu-west-1\ns3_endpoint = https://s3.site.org\nqueue\n",
+        tmp_path,
+    ).ad
+    own = submission(
+        HEAD + "transfer_input_files = s3://bucket/a\ntransfer_plugins = s3 = plug\nqueue\n", tmp_path
+    ).ad
+
+    assert (str(tmp_path / "id"), str(tmp_path / "secret")) == (
+        ad["EC2AccessKeyId"],
+        ad["EC2SecretAccessKey"],
+    )
+    assert ("eu-west-1", "https://s3.site.org") == (ad["AWSRegion"], ad["S3Endpoint"])
+    assert "hush" not in str(ad)
+    assert "EC2AccessKeyId" not in own
+
+
 @pytest.mark.parametrize(("said", "meant"), [("False", "NO"), ("true", "YES"), ("if_needed", "IF_NEEDED")])
 def test_truth_values_for_should_transfer_files(said: str, meant: str, tmp_path: Path) -> None:
     """
@@ -284,3 +310,26 @@ def test_truth_values_for_should_transfer_files(said: str, meant: str, tmp_path:
     """
     ad = submission(HEAD + f"should_transfer_files = {said}\nqueue\n", tmp_path).ad
     assert meant == ad["ShouldTransferFiles"]
+
+
+def test_who_is_charged_is_completed_by_the_access_point() -> None:
+    """
+    The description says the group; nice_user is one, and makes the job leave at once unless it says otherwise.
+    """
+    ad = submission(HEAD + "accounting_group = physics.higgs\naccounting_group_user = ada\nqueue\n").ad
+    assert ("physics.higgs", "ada") == (ad["AcctGroup"], ad["AcctGroupUser"])
+    assert "AccountingGroup" not in ad
+    nice = submission(HEAD + "nice_user = true\nqueue\n").ad
+    assert ("nice-user", 0) == (nice["AcctGroup"], nice["MaxJobRetirementTime"])
+    said = submission(HEAD + "nice_user = true\nmax_job_retirement_time = 5\nqueue\n").ad
+    assert 5 == said["MaxJobRetirementTime"]
+
+
+def test_concurrency_limits_are_in_lower_case_and_sorted() -> None:
+    """
+    Of which the pool has only so many: names with numbers, what is named twice is added; or an expression.
+    """
+    ad = submission(HEAD + "concurrency_limits = SW.b:2.5, Matlab, a : 3 A\nqueue\n").ad
+    assert "a:4,matlab,sw.b:2.5" == ad["ConcurrencyLimits"]
+    ad = submission(HEAD + 'concurrency_limits_expr = strcat("a:", TARGET.Cpus)\nqueue\n').ad
+    assert Expr('strcat("a:",TARGET.Cpus)') == ad["ConcurrencyLimits"]

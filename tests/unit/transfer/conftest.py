@@ -3,7 +3,9 @@ A web server on the loopback interface that can be told to misbehave.
 """
 
 import threading
+import time
 from collections.abc import Generator
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -21,10 +23,22 @@ class Web(ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.tags: dict[str, str] = {}
         self.breaks: list[int] = []
+        self.collections: set[str] | None = None
+        """What may have members, as with WebDAV; None: everything."""
         self.statuses: list[int] = []
         """What is answered first, once each."""
         self.asked: list[tuple[str, str]] = []
         """Method and range of each request."""
+        self.ages: dict[str, float] = {}
+        """Seconds since files have changed; others do not say."""
+        self.elsewhere: dict[str, str] = {}
+        """Where files are that this server has not."""
+        self.shown: list[str] = []
+        """What was shown with each GET to prove who asks."""
+        self.portion = 0
+        """How much of a rest is sent at most, in an answer that is complete; 0: all of it."""
+        self.sent = 0
+        """Bytes of files."""
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.server_port}/{name}"
@@ -40,22 +54,40 @@ class _Handler(BaseHTTPRequestHandler):
         web, name = self.web, self.path.lstrip("/").partition("?")[0]
         wanted = self.headers.get("Range", "")
         web.asked.append(("GET", wanted))
+        web.shown.append(self.headers.get("Authorization", ""))
+        if name in web.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", web.elsewhere[name])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if web.statuses or name not in web.files:
             self.send_error(web.statuses.pop(0) if web.statuses else 404)
             return
         data, tag = web.files[name], web.tags.get(name, f'"{name}"')
+        changed = formatdate(time.time() - web.ages[name], usegmt=True) if name in web.ages else ""
+        if (tag and self.headers.get("If-None-Match") == tag) or (
+            changed and self.headers.get("If-Modified-Since") is not None
+        ):
+            self.send_response(304)
+            self.end_headers()
+            return
         start = int(wanted[6:-1]) if wanted and self.headers.get("If-Range") == tag else 0
         if start and start >= len(data):
             self.send_error(416)
             return
+        end = min(len(data), start + web.portion) if start and web.portion else len(data)
         self.send_response(206 if start else 200)
         if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        self.send_header("Content-Length", str(len(data) - start))
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")
+        self.send_header("Content-Length", str(end - start))
         if tag:
             self.send_header("ETag", tag)
+        if changed:
+            self.send_header("Last-Modified", changed)
         self.end_headers()
-        most = web.breaks.pop(0) if web.breaks else len(data)
+        most = web.breaks.pop(0) if web.breaks else end - start
+        web.sent += len(data[start : start + most])
         self.wfile.write(data[start : start + most])
         self.close_connection = True
 
@@ -63,11 +95,34 @@ class _Handler(BaseHTTPRequestHandler):
         web, length = self.web, int(self.headers["Content-Length"])
         web.asked.append(("PUT", ""))
         data = self.rfile.read(length)
+        above = self.path.strip("/").rpartition("/")[0]
+        if web.collections is not None and above not in web.collections:
+            self.send_error(409)
+            return
         if web.statuses:
             self.send_error(web.statuses.pop(0))
             return
         web.files[self.path.lstrip("/")] = data
         self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_MKCOL(self) -> None:
+        web, name = self.web, self.path.strip("/")
+        assert web.collections is not None
+        web.asked.append(("MKCOL", name))
+        if name.rpartition("/")[0] not in web.collections:
+            self.send_error(409)
+            return
+        there = name in web.collections
+        web.collections.add(name)
+        self.send_response(405 if there else 201)
+        self.end_headers()
+
+    def do_DELETE(self) -> None:
+        self.web.asked.append(("DELETE", self.path))
+        found = self.web.files.pop(self.path.lstrip("/"), None)
+        self.send_response(404 if found is None else 204)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -80,6 +135,18 @@ def web() -> Generator[Web]:
     """
     A server that runs while the test does.
     """
+    yield from _running()
+
+
+@pytest.fixture
+def other_web() -> Generator[Web]:
+    """
+    Another one.
+    """
+    yield from _running()
+
+
+def _running() -> Generator[Web]:
     with Web() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -16,6 +16,7 @@ from kettle.transfer.manifest import (
     remaps,
     scheme_of,
     shown,
+    without_secrets,
 )
 
 
@@ -180,3 +181,20 @@ def test_plugins_of_a_job() -> None:
     for text in ("foo", "=x", "foo="):
         with pytest.raises(ManifestError, match="is no plugin"):
             job_plugins(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("open root://h:1094//p?authz=hush&x=1 failed: no", "open root://h:1094//p failed: no"),
+        ("/p?xrd.wantprot=unix&authz=hush: no", "/p no"),
+        ("opaque authz=hush, 3 tries", "opaque  3 tries"),
+        ("https://me:hush@h/f says 403", "https://h/f says 403"),
+        ("no such file: https://h/f", "no such file: https://h/f"),
+    ],
+)
+def test_what_programs_say_has_no_secrets(said: str, left: str) -> None:
+    """
+    However they spell the address that they were given.
+    """
+    assert left == without_secrets(said)

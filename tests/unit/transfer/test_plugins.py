@@ -3,6 +3,9 @@ Our own plugins: by their command line, and against a server that misbehaves.
 """
 
 import os
+import urllib.request
+from http.client import HTTPMessage
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -174,3 +177,50 @@ def test_a_file_is_sent(web: Web, tmp_path: Path) -> None:
     web.statuses = [403]
     with pytest.raises(HttpError, match="403"):
         http.send(web.url("up"), str(tmp_path / "f"))
+
+
+def test_a_part_of_the_rest_is_not_the_rest(web: Web, tmp_path: Path) -> None:
+    """
+    Given a server that answers with less than was asked for, as it may, when that has come, then the next part is asked for.
+    """
+    web.files["f"], web.breaks, web.portion = DATA, [1_000_000], 900_000
+    assert len(DATA) == http.fetch(web.url("f"), str(tmp_path / "f"))
+
+    assert DATA == (tmp_path / "f").read_bytes()
+    wanted = ["", "bytes=1000000-", "bytes=1900000-", "bytes=2800000-"]
+    assert wanted == [each for _, each in web.asked]
+
+
+TOKEN = {"Authorization": "Bearer hush"}
+
+
+def test_a_token_stays_with_its_server(web: Web, other_web: Web, tmp_path: Path) -> None:
+    """
+    Whoever a server sends us to, on another host, port or without TLS, is not shown what was shown to that server.
+    """
+    other_web.files["f"] = b"text"
+    web.elsewhere = {"there": web.url("away"), "away": other_web.url("f")}
+
+    assert 4 == http.fetch(web.url("there"), str(tmp_path / "f"), TOKEN)
+    assert (["Bearer hush", "Bearer hush"], [""]) == (web.shown, other_web.shown)
+
+
+@pytest.mark.parametrize(
+    ("onward", "kept"),
+    [
+        ("https://h/b", True),
+        ("https://h:443/b", True),
+        ("http://h/b", False),
+        ("https://h:8443/b", False),
+        ("https://h.evil/b", False),
+    ],
+)
+def test_a_token_goes_to_no_other_scheme(onward: str, kept: bool) -> None:
+    """
+    The same host without TLS is another server.
+    """
+    asked = urllib.request.Request("https://h/a", headers=TOKEN)
+    again = http.Redirects().redirect_request(asked, BytesIO(), 302, "Found", HTTPMessage(), onward)
+
+    assert again is not None
+    assert kept == again.has_header("Authorization")

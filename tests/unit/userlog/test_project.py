@@ -2,13 +2,19 @@ from collections.abc import Sequence
 from datetime import UTC
 from pathlib import PurePosixPath
 
-from kettle.userlog import Line, Suspended, Tail, UserLogProjector, parse
+import msgspec
+
+from kettle.userlog import FileTransfer, Line, Suspended, Tail, UserLogProjector, parse
 from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
+    FactorySubmitted,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -21,6 +27,7 @@ from kettle.wire.events import (
     JobStarted,
     JobSuspended,
     JobVacated,
+    Transfer,
     Usage,
     encode,
     tag_of,
@@ -70,6 +77,8 @@ def _stream(event: Event, proc: int) -> str:
     match event:
         case ClusterSubmitted():
             return "cluster/5"
+        case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
+            return "factory/5"
         case ClaimGranted() | ClaimEnded():
             return f"claim/{event.claim}"
         case _:
@@ -324,6 +333,40 @@ def test_a_machine_that_is_not_heard_of_again() -> None:
     assert ["001", "004"] == numbers(shard.feed(ASSIGNED, STARTED, lost))
 
 
+def test_files_that_were_moved_on_their_own() -> None:
+    """Before the job's start and before its end: queued, started with the wait and the host, finished; as HTCondor reads it."""
+    shard = Shard()
+    shard.feed(cluster())
+    slot: Ad = {"Cpus": 1, "MyAddress": "<10.0.0.9:9618>"}
+    granted = ClaimGranted(
+        claim="c#1", startd="ep", slot="slot1_1@ep", slot_ad=slot, submitter="a", autocluster=1, lease=60.0
+    )
+    shard.feed(granted, ASSIGNED)
+    came = Transfer(began=AT + 10.5, ended=AT + 12.0, queued=3.0)
+    lines = shard.feed(JobStarted(attempt=1, at=AT + 12.0, input=came))
+    expected = """\
+040 (005.000.000) 2026-09-21 14:13:27 Entered queue to transfer input files
+...
+040 (005.000.000) 2026-09-21 14:13:30 Started transferring input files
+\tSeconds spent in queue: 3
+\tTransferring to host: <10.0.0.9:9618>
+...
+040 (005.000.000) 2026-09-21 14:13:32 Finished transferring input files
+...
+"""
+    assert expected == "".join(line.text for line in lines[:3])
+    assert ["001"] == numbers(lines[3:])
+
+    went = Transfer(began=AT + 20.0, ended=AT + 21.0)
+    lines = shard.feed(JobCompleted(attempt=1, exit_code=0, at=AT + 19.0, usage=USAGE, output=went))
+    assert ["040", "040", "040", "005"] == numbers(lines)
+    assert [4, 5, 6] == [
+        event.kind
+        for event in parse("".join(line.text for line in lines), UTC)
+        if isinstance(event, FileTransfer)
+    ]
+
+
 def test_a_checkpoint() -> None:
     """The log tells what was used up to then, and how large the checkpoint is."""
     shard = Shard()
@@ -340,3 +383,16 @@ def test_a_checkpoint() -> None:
 """
         in line.text
     )
+
+
+def test_jobs_that_are_made_little_by_little() -> None:
+    """Each is submitted in the log when it is made; when the rest is given up, the cluster goes with its last job."""
+    shard = Shard()
+    empty = len(shard.projector.snapshot())
+    assert [] == shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=3))))
+    assert ["000", "000"] == numbers(shard.feed(FactoryMaterialized(cluster=5, owner="a", first=0, count=2)))
+    assert [] == shard.feed(FactoryChanged(cluster=5, first=2, max_idle=9))
+    assert [] == shard.feed(FactoryClosed(cluster=5, owner="a", first=2, count=1))
+    for proc in range(2):
+        assert ["009"] == numbers(shard.feed(JobRemoved(), proc=proc))
+    assert empty == len(shard.projector.snapshot())

@@ -53,6 +53,16 @@ class Cells:
             return self.expressions[column.word[row]]
         return (None, UNDEFINED, ERROR)[tag]
 
+    def scalar(self, column: Column, row: int) -> Scalar:
+        """The same as it travels, of a row that has something there: an expression in the text in which it came."""
+        tag = column.tag[row]
+        if tag == Tag.EXPRESSION:
+            return Expr(self.expressions.text(column.word[row]))
+        stored = self.stored(column, row)
+        return (
+            stored if isinstance(stored, bool | int | float | str) else Expr(("", "undefined", "error")[tag])
+        )
+
     def has(self, column: Column, row: int, value: Scalar) -> bool:
         """Whether a row says this already; nearly always it does, and then nothing else is done."""
         tag, kind = column.tag[row], type(value)

@@ -156,6 +156,17 @@ class Column:
         both.counts[Tag.ABSENT] = 0
         return both
 
+    @classmethod
+    def of_reals(cls, name: str, values: Reals) -> Column:
+        """A column of numbers; absent where there is none (NaN)."""
+        rows = len(values)
+        column = cls(name, rows)
+        tags = np.where(np.isnan(values), Tag.ABSENT, Tag.REAL).astype(np.uint8)
+        column._settle(tags, np.where(np.isnan(values), 0.0, values).view(np.int64).copy(), rows)
+        column.counts = np.bincount(tags, minlength=TAGS).tolist()
+        column.counts[Tag.ABSENT] = 0
+        return column
+
     @property
     def tags(self) -> Tags:
         """What each row has."""

@@ -136,6 +136,10 @@ class Expressions:
             stored = self._stored[code] = parsed(self._texts[code])
         return stored
 
+    def text(self, code: int) -> str:
+        """What was taken in."""
+        return self._texts[code]
+
     def take(self, text: str) -> int:
         """The code of `text`, which is in use once more."""
         code = self._codes.get(text)

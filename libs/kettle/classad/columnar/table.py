@@ -19,13 +19,13 @@ from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.values import Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     import numpy.typing as npt
 
     from kettle.classad.columnar.vector import Vector
     from kettle.classad.nodes import Node
-    from kettle.wire.ads.types import Scalar
+    from kettle.wire.ads.types import Ad, Scalar
 
 _FIRST_CAPACITY: Final = 64
 _ROOM_FOR_NAMES: Final = 5_000
@@ -150,6 +150,30 @@ class Table(Cells):
             if stored is not None:
                 ad[name] = stored
         return ad
+
+    def wire(self, row: int, keys: Container[str] | None = None) -> Ad:
+        """The ad of a row as it travels, or as much of it as `keys` (lower case) names."""
+        shape = self._shape_of[row]
+        return {
+            name: self.scalar(column, row)
+            for name, column in zip(shape.names, shape.columns, strict=True)
+            if keys is None or column.key in keys
+        }
+
+    def expressed(self, name: str) -> npt.NDArray[np.bool_]:
+        """In which rows an attribute is an expression, not a plain value."""
+        expressed: npt.NDArray[np.bool_] = self._tags(name) == Tag.EXPRESSION
+        return expressed
+
+    def present(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which rows have an attribute."""
+        present: npt.NDArray[np.bool_] = self._tags(name) != Tag.ABSENT
+        return present
+
+    def _tags(self, name: str) -> npt.NDArray[np.uint8]:
+        rows = len(self.keys)
+        column = self.columns.get(name.lower())
+        return np.full(rows, Tag.ABSENT, np.uint8) if column is None else column.tags[:rows]
 
     def value(self, row: int, name: str) -> Stored | None:
         """What an ad says behind a name, as in `stored`."""

@@ -15,7 +15,7 @@ import posixpath
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Final
 
@@ -28,6 +28,10 @@ from kettle.execution.containers.roots import Mount
 from kettle.execution.linux import children_of, parent_of
 from kettle.execution.process import launch
 
+_SHELL: Final = "/bin/sh"
+_UNSHARE: Final = "/usr/bin/unshare"
+_SETPRIV: Final = "/usr/bin/setpriv"
+_SHOW: Final = '/bin/mount --bind "$1" "$2" && shift 2 && exec "$@"'
 _PAUSE_S: Final = 0.001
 _ABOVE: Final = 10
 _MOST_WORDS: Final = 9000
@@ -38,10 +42,13 @@ def arguments(box: Box) -> list[str]:
     """
     Its options, without what concerns descriptors; the job's variables are among them.
     """
+    opened = _opened(box)
     variables = [
         word for name, value in box.program.environment.items() if name for word in ("--setenv", name, value)
     ]
-    mounts = [word for mount in box.mounts for word in (_kind(mount), mount.source, mount.destination)]
+    mounts = [
+        word for mount in box.mounts for word in (_kind(mount), opened(mount.source), mount.destination)
+    ]
     return [
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--new-session", "--cap-drop", "ALL",
         *(["--unshare-net"] if box.network == "none" else []),
@@ -49,6 +56,18 @@ def arguments(box: Box) -> list[str]:
         *mounts,
         "--remount-ro", "/", "--chdir", box.program.directory, "--clearenv", *variables,
     ]  # fmt: skip
+
+
+def _shown(box: Box) -> str:
+    """
+    Where the job's account gets to an image that is closed to it; empty: where it is.
+    """
+    return f"{box.area}/image" if box.closed and box.program.account is not None else ""
+
+
+def _opened(box: Box) -> Callable[[str], str]:
+    shown, closed = _shown(box), f"{box.closed}/"
+    return lambda path: f"{shown}/{path[len(closed) :]}" if shown and path.startswith(closed) else path
 
 
 def _kind(mount: Mount) -> str:
@@ -71,13 +90,16 @@ class Bubblewrap:
             status, theirs = _pipe(closing)
             gate, ours = _pipe(closing)
             told = _told([*arguments(box), "--json-status-fd", "3", "--block-fd", "4"], closing)
+            words = [self._path, "--args", "5", "--", box.program.path, *box.program.arguments]
+            before = self._before(box)
             outer = launch(
                 msgspec.structs.replace(
                     box.program,
-                    path=self._path,
-                    arguments=["--args", "5", "--", box.program.path, *box.program.arguments],
+                    path=[*before, *words][0],
+                    arguments=[*before, *words][1:],
                     environment={MARK: posixpath.dirname(box.area)},
                     directory="/",
+                    lowers_itself=bool(before),
                     descriptors=(theirs, gate, told),
                 ),
                 cgroup,
@@ -94,6 +116,24 @@ class Bubblewrap:
                 with suppress(ChildProcessError):
                     os.waitpid(outer, 0)
                 raise
+
+    def _before(self, box: Box) -> list[str]:
+        """
+        What shows the job's account an image to which it cannot get, in a mount namespace of this container alone.
+        """
+        account, shown = box.program.account, _shown(box)
+        if account is None or not shown:
+            return []
+        os.mkdir(shown, 0o755)  # noqa: PTH102
+        become = [_SETPRIV, f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--"]
+        return [
+            _UNSHARE, "-m", "--propagation", "slave", "--", _SHELL, "-c", _SHOW, "sh", box.closed, shown, *become,
+        ]  # fmt: skip
+
+    def end(self) -> None:
+        """
+        See `Runtime`: all of it is in the sandbox.
+        """
 
 
 def _pipe(closing: ExitStack) -> tuple[int, int]:
@@ -161,7 +201,7 @@ class _Birth:
                 raise self._failed()
         os.kill(self._outer, signal.SIGSTOP)
         ours = _command(self._outer)
-        check()
+        check(inner)
         os.write(self._gate, b"+")
         for _ in self._looks():
             if (now := _command(inner)) and now != ours:

@@ -125,6 +125,7 @@ def _work(work: Work, place: str, line: int, answer: int) -> NoReturn:
     lock = -1
     try:
         _close_others(line, answer)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # its own children are its own affair
         os.chdir(place)
         _limit()
         said, lock = _answered(work)

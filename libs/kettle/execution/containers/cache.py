@@ -28,6 +28,8 @@ _KEY: Final = re.compile("[0-9a-f]{64}")
 
 Unpack = Callable[[str, int], ImageConfig]
 """Fills an empty directory with an image of at most so many bytes."""
+Discard = Callable[[ImageConfig], bool]
+"""Has an engine remove its part of an image; whether it did."""
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -50,11 +52,14 @@ class Image(msgspec.Struct, frozen=True):
 class ImageCache:
     """
     The images below a directory; `limit` in bytes counts for those that nobody uses.
+
+    Of an image whose files an engine has, only the description is here.
     """
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, discard: Discard | None = None) -> None:
         self._directory = Path(directory)
         self._limit = limit
+        self._discard = discard
 
     def have(self, key: str, unpack: Unpack) -> Image:
         """
@@ -66,19 +71,34 @@ class ImageCache:
         """
         if not _KEY.fullmatch(key):
             raise ValueError(f"{key!r} is no SHA-256, and cannot name an image")
-        self._directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-        entry = self._directory / key
         while True:
-            lock = self._lock(key, fcntl.LOCK_SH)
-            assert lock is not None
-            try:
-                config = msgspec.json.decode((entry / _CONFIG).read_bytes(), type=ImageConfig)
-            except FileNotFoundError:
-                os.close(lock)
-            else:
-                os.utime(lock)
-                return Image(str(entry / "root"), config, lock)
+            if (image := self.find(key)) is not None:
+                return image
             self._make(key, unpack)
+
+    def find(self, key: str) -> Image | None:
+        """
+        The image `key` if it is there.
+        """
+        self._directory.parent.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        self._directory.chmod(0o700)  # an image is for those who have it, not for all who know its digest
+        entry = self._directory / key
+        lock = self._lock(key, fcntl.LOCK_SH)
+        assert lock is not None
+        try:
+            config = _described(entry)
+        except FileNotFoundError:
+            os.close(lock)
+            return None
+        os.utime(lock)
+        return Image(str(entry / "root"), config, lock)
+
+    def drop(self, key: str) -> bool:
+        """
+        Remove an image; false: somebody uses it.
+        """
+        return self._remove(key, self._directory / key)
 
     def _make(self, key: str, unpack: Unpack) -> None:
         entry, draft = self._directory / key, self._directory / (key + _DRAFT)
@@ -122,12 +142,21 @@ class ImageCache:
         if lock is None:
             return False
         try:
+            if not self._discarded(path):
+                return False
             remove_tree(str(path))
             if not (self._directory / key).exists():
                 (self._directory / (key + _LOCK)).unlink(missing_ok=True)
         finally:
             os.close(lock)
         return True
+
+    def _discarded(self, path: Path) -> bool:
+        try:
+            config = _described(path)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return True  # a draft, or nothing
+        return not config.engine or (self._discard is not None and self._discard(config))
 
     def _lock(self, key: str, how: int) -> int | None:
         """
@@ -161,6 +190,10 @@ def no_image(name: str, error: OSError) -> ContainerError:
     return ContainerError(f"the image {name} cannot be read: {error.strerror}", subcode=error.errno or 0)
 
 
+def _described(entry: Path) -> ImageConfig:
+    return msgspec.json.decode((entry / _CONFIG).read_bytes(), type=ImageConfig)
+
+
 def _used(path: Path) -> float:
     try:
         return path.stat().st_mtime
@@ -170,6 +203,6 @@ def _used(path: Path) -> float:
 
 def _size(lock: Path) -> int:
     try:
-        return msgspec.json.decode((lock.with_suffix("") / _CONFIG).read_bytes(), type=ImageConfig).size
+        return _described(lock.with_suffix("")).size
     except (OSError, msgspec.MsgspecError):
         return 0

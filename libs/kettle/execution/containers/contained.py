@@ -2,11 +2,9 @@
 From a job's wish to a running container: choose a runtime, get the image, put the root together, start.
 """
 
-import errno
 import os
 import posixpath
-import stat
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,39 +15,49 @@ from kettle.execution.containers.box import AREA, MARK, Box, Check, Runtime
 from kettle.execution.containers.bubblewrap import Bubblewrap
 from kettle.execution.containers.builder import Builder, building
 from kettle.execution.containers.cache import Image
-from kettle.execution.containers.images import brought, image_of, of_image
+from kettle.execution.containers.images import brought, image_cache, image_of, of_image
+from kettle.execution.containers.looking import View, checked
 from kettle.execution.containers.oci import Oci
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, ContainerPolicy, Found, broken
 from kettle.execution.containers.request import Form, Request
-from kettle.execution.containers.roots import Mount, furnish, resolve
+from kettle.execution.containers.roots import Mount, furnish
 from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.environment import PATH
 from kettle.execution.nvidia import nodes
 from kettle.execution.process import Program
-from kettle.execution.sandbox import acting_as, remove_tree
+from kettle.execution.sandbox import remove_tree
 
 if TYPE_CHECKING:
     from kettle.execution.beside import Birth
 
 _FORMS: Final[dict[str, frozenset[Form]]] = {
-    "bubblewrap": frozenset({"files", "machine"}),
-    "runc": frozenset({"files", "machine"}),
-    "crun": frozenset({"files", "machine"}),
+    "bubblewrap": frozenset({"files", "sif", "machine"}),
+    "runc": frozenset({"files", "sif", "machine"}),
+    "crun": frozenset({"files", "sif", "machine"}),
+    "podman": frozenset({"files", "sif", "docker"}),
+    "docker": frozenset({"files", "sif", "docker"}),
 }
 _WANT: Final[dict[Form, str]] = {
-    "docker": "the name of an image in a registry takes docker, podman or apptainer",
-    "sif": "a SIF image takes apptainer or singularity",
-    "files": "an image of files takes bubblewrap, runc or crun",
+    "docker": "the name of an image in a registry takes podman or docker",
+    "sif": "a SIF image takes bubblewrap, runc, crun, podman or docker",
+    "files": "an image of files takes bubblewrap, runc, crun, podman or docker",
     "machine": "a container without an image takes bubblewrap, runc or crun",
 }
 _NAMES: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf")
 """What programs need to find hosts by their names."""
 
 
+_DIRECTORY: Final = "a directory as an image takes bubblewrap, runc or crun"
+
+
 def runtime_of(found: Found) -> Runtime:
     """
-    The runtime that was found on the machine.
+    The runtime that was found on the machine, for one container.
     """
+    if found.is_engine:
+        from kettle.execution.containers.engine import Engine  # a starter pays for every page
+
+        return Engine(found)
     return Bubblewrap(found.path) if found.name == "bubblewrap" else Oci(found.name, found.path)
 
 
@@ -63,6 +71,7 @@ class Contained:
         self._request = request
         self._sandbox = sandbox
         self._lock = -1
+        self._runtime: Runtime | None = None
         self._started: Program | None = None
 
     def brought(self) -> Input | None:
@@ -79,8 +88,8 @@ class Contained:
             ContainerError: no runtime of this machine is for such an image.
         """
         policy = self._spec.containers
-        _chosen(policy, self._request)
-        assert policy is not None
+        if policy is None or not _fit(policy, self._request):
+            raise _unfit(policy, self._request, _WANT[self._request.form])
         return building(lambda: self._made(policy, program), self._sandbox)
 
     def prepared(self, builder: Builder) -> Box:
@@ -101,8 +110,10 @@ class Contained:
             ContainerError: the runtime will not have it.
             LaunchError: a stream of the job cannot be opened.
         """
+        assert box.runtime is not None, "it was chosen before anything was made for it"
         self._started = box.program
-        return _chosen(self._spec.containers, self._request).start(box, cgroup, check)
+        self._runtime = runtime_of(box.runtime)
+        return self._runtime.start(box, cgroup, check)
 
     def beside(self, pid: int, cgroup: Cgroup | None, program: Program) -> "Birth":
         """
@@ -123,8 +134,11 @@ class Contained:
 
     def finish(self) -> None:
         """
-        Let the image go; everything else is in the sandbox.
+        When none of its processes lives: let the image go, and what a runtime has elsewhere; the rest is in the sandbox.
         """
+        if self._runtime is not None:
+            self._runtime.end()
+            self._runtime = None
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -138,31 +152,77 @@ class Contained:
 
     def _made(self, policy: ContainerPolicy, program: Program) -> tuple[Box, int]:
         try:
-            image = image_of(self._spec, self._request, policy, self._sandbox)
-            return self._box(policy, image, program), image.lock
+            found = self._chosen(policy)
+            image = self._image(policy, found)
+            return self._box(policy, found, image, program), image.lock
         except OSError as error:
             why = f"{error.strerror} ({error.filename})" if error.filename else str(error)
             raise broken(f"the container's files cannot be prepared: {why}") from error
 
-    def _box(self, policy: ContainerPolicy, image: Image, program: Program) -> Box:
+    def _chosen(self, policy: ContainerPolicy) -> Found:
+        """
+        What is to run the container. A directory is not looked into for that: what is in it may be closed to the job.
+        """
+        request = self._request
+        name = posixpath.basename(request.image.rstrip("/"))
+        place = request.image if request.local else f"{self._sandbox}/{name}"
+        is_directory = request.form in {"files", "sif"} and os.path.isdir(place)  # noqa: PTH112
+        for found in _fit(policy, request):
+            if not (found.is_engine and is_directory):
+                return found
+        raise _unfit(policy, request, _DIRECTORY)
+
+    def _image(self, policy: ContainerPolicy, found: Found) -> Image:
+        request = self._request
+        if not found.is_engine:
+            return image_of(self._spec, request, image_cache(policy), self._sandbox)
+        from kettle.execution.containers.stores import EngineStore  # a starter pays for every page
+
+        store = EngineStore(found, policy, self._sandbox)
+        if request.form == "docker":
+            return store.pulled(request.image, always=request.pull_always)
+        return image_of(self._spec, request, store, self._sandbox)
+
+    def _box(self, policy: ContainerPolicy, found: Found, image: Image, program: Program) -> Box:
         area = f"{self._sandbox}/{AREA}"
-        skeleton = f"{area}/root"
         try:
             os.mkdir(area, 0o755)  # noqa: PTH102
         except FileExistsError as error:
             raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
+        wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
+        box = Box(
+            program=_completed(program, image.config, self._sandbox),
+            area=area,
+            skeleton="",
+            mounts=wanted,
+            network=self._request.network,
+            runtime=found,
+        )
+        if (
+            found.is_engine
+        ):  # it makes the root and names hosts; only in the container is there something to look at
+            mounts = [mount for mount in wanted if not mount.optional and mount.destination != "/sys"]
+            return msgspec.structs.replace(box, mounts=mounts, image=image.config.reference)
+        return self._furnished(box, image)
+
+    def _furnished(self, box: Box, image: Image) -> Box:
+        """
+        With a root directory, and a program that is in it.
+        """
+        skeleton = f"{box.area}/root"
         os.mkdir(skeleton, 0o755)  # noqa: PTH102
-        reader = self._spec.account if image.lock < 0 else None  # what is in the cache is for everybody
+        closed = image.lock >= 0
         try:
-            wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
-            mounts = furnish(image.root, skeleton, wanted, reader)
+            mounts = furnish(image.root, skeleton, box.mounts, None if closed else self._spec.account)
         except ContainerError as error:
             raise of_image(self._request, error) from error
-        program = _completed(program, image.config, self._sandbox)
-        with acting_as(self._spec.account):
-            program = _checked(program, image.root, mounts)
-        return Box(
-            program=program, area=area, skeleton=skeleton, mounts=mounts, network=self._request.network
+        view = View(image=image.root, mounts=mounts, account=self._spec.account, closed=closed)
+        return msgspec.structs.replace(
+            box,
+            program=checked(box.program, view),
+            skeleton=skeleton,
+            mounts=mounts,
+            closed=image.root if closed else "",
         )
 
     def _wanted(self, policy: ContainerPolicy, area: str) -> list[Mount]:
@@ -216,13 +276,21 @@ def bind(text: str) -> Mount:
     return Mount(source=paths[0], destination=destination, writable=writable)
 
 
-def _chosen(policy: ContainerPolicy | None, request: Request) -> Runtime:
-    for found in policy.runtimes if policy is not None else []:
-        if request.form in _FORMS.get(found.name, frozenset()) and not request.engine:
-            return runtime_of(found)
+def _fit(policy: ContainerPolicy, request: Request) -> list[Found]:
+    """
+    The runtimes that run such an image, the most preferred first.
+    """
+    return [
+        found
+        for found in policy.runtimes
+        if request.form in _FORMS.get(found.name, frozenset()) and (found.is_engine or not request.engine)
+    ]
+
+
+def _unfit(policy: ContainerPolicy | None, request: Request, why: str) -> ContainerError:
     have = ", ".join(found.name for found in policy.runtimes) if policy is not None else ""
-    raise ContainerError(
-        f"this machine cannot run the image {request.image}: {_WANT[request.form]}, and here is {have or 'none of them'}"
+    return ContainerError(
+        f"this machine cannot run the image {request.image}: {why}, and here is {have or 'none of them'}"
     )
 
 
@@ -232,8 +300,9 @@ def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
     """
     given = dict(entry.split("=", 1) for entry in config.env if entry.find("=") > 0)
     own = dict(program.environment)
-    if own.get("PATH") == PATH:
-        own.pop("PATH")
+    helpers = own.get("_CONDOR_BIN", "")
+    if own.get("PATH") == f"{PATH}:{helpers}":
+        own["PATH"] = f"{given.get('PATH', PATH)}:{helpers}"
     environment = {"PATH": PATH, **given, **own, MARK: sandbox}
     if program.path:
         return msgspec.structs.replace(program, environment=environment)
@@ -244,55 +313,3 @@ def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
             code=BAD_PROGRAM,
         )
     return msgspec.structs.replace(program, path=words[0], arguments=words[1:], environment=environment)
-
-
-def _checked(program: Program, image: str, mounts: list[Mount]) -> Program:
-    """
-    The program with its full path; that it and its interpreter are there is found out before the job is said to run.
-    """
-    path = program.path
-    if "/" not in path:
-        places = program.environment.get("PATH", PATH).split(":")
-        inside = (posixpath.join(place, path) for place in places if place)
-        path = next((p for p in inside if os.path.isfile(_outside(p, image, mounts))), path)  # noqa: PTH113
-    path = posixpath.join(program.directory, path)
-    head = _head(path, _outside(path, image, mounts), "")
-    if head.startswith(b"#!"):
-        interpreter = head[2:].split(b"\n")[0].strip().split(b" ")[0].decode(errors="replace")
-        _head(interpreter, _outside(interpreter, image, mounts), f", which {path} names as its interpreter")
-    return msgspec.structs.replace(program, path=path)
-
-
-def _outside(path: str, image: str, mounts: list[Mount]) -> str:
-    """
-    Where a path of the container is on the machine.
-    """
-    place = "/" + resolve(image, path)
-    for mount in reversed(mounts):
-        if place == mount.destination or place.startswith(mount.destination.rstrip("/") + "/"):
-            rest = place[len(mount.destination) :].lstrip("/")
-            return posixpath.join(mount.source, rest) if rest else mount.source
-    return image + place
-
-
-def _head(path: str, outside: str, whose: str) -> bytes:
-    """
-    The first bytes of a program; nothing else is opened: what a device does when it is opened nobody knows.
-    """
-    try:
-        place = os.open(outside, os.O_PATH | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(place).st_mode
-            if not stat.S_ISREG(mode) or not mode & 0o111:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            with suppress(PermissionError), open(f"/proc/self/fd/{place}", "rb") as file:  # noqa: PTH123
-                return file.read(256)
-        finally:
-            os.close(place)
-    except OSError as error:
-        raise ContainerError(
-            f"cannot execute {path} in the container{whose}: {error.strerror}",
-            code=BAD_PROGRAM,
-            subcode=error.errno or 0,
-        ) from error
-    return b""  # it can be executed and not be read

@@ -7,31 +7,65 @@ import io
 import os
 import posixpath
 import stat
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 from kettle.execution.attempt import Account, Input, JobSpec
-from kettle.execution.containers.cache import Image, ImageCache, key_of, no_image
+from kettle.execution.containers.cache import Image, ImageCache, Unpack, key_of, no_image
 from kettle.execution.containers.policy import ContainerError, ContainerPolicy
 from kettle.execution.containers.request import Request
-from kettle.execution.containers.unpack import INDEX, MOST_JSON, unpack_archive, unpack_layout
+from kettle.execution.containers.unpack import INDEX, MOST_JSON, ImageConfig, unpack_archive, unpack_layout
 from kettle.execution.sandbox import acting_as
 
 _LAYOUT: Final = "oci-layout"
+
+
+def image_cache(policy: ContainerPolicy) -> ImageCache:
+    """
+    The images of a machine, those in the stores of its engines included.
+    """
+    silent = set[str]()
+    """Engines that did not answer: others wait for the image's lock meanwhile."""
+
+    def discard(config: ImageConfig) -> bool:
+        from kettle.execution.containers.engine_client import SilentError  # a starter pays for every page
+        from kettle.execution.containers.stores import discard as discard_from
+
+        if config.engine in silent:
+            return False
+        try:
+            return discard_from(policy.engines, config)
+        except SilentError:
+            silent.add(config.engine)
+            return False
+
+    return ImageCache(policy.images, policy.limit, discard)
 
 
 def brought(spec: JobSpec, request: Request) -> Input | None:
     """
     The input file that is the job's image; it is unpacked from where it lies and not copied into the sandbox.
     """
-    if request.local or request.form != "files":
+    if request.local or request.form not in {"files", "sif"}:
         return None
     name = posixpath.basename(request.image)
     return next((file for file in reversed(spec.inputs) if file.name == name), None)
 
 
-def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: str) -> Image:
+class Images(Protocol):
     """
-    The root directory of the image, ready to be mounted.
+    Where unpacked images are: the machine's directory of them, or an engine's store.
+    """
+
+    def have(self, key: str, unpack: Unpack) -> Image:
+        """
+        See `ImageCache`.
+        """
+        ...
+
+
+def image_of(spec: JobSpec, request: Request, cache: Images, sandbox: str) -> Image:
+    """
+    The root directory of the image, ready to be mounted, or what an engine calls it.
 
     The job's account must be able to read what is on the machine already: an image is no way around file modes.
 
@@ -41,7 +75,6 @@ def image_of(spec: JobSpec, request: Request, policy: ContainerPolicy, sandbox: 
     """
     if request.form == "machine":
         return Image("/")
-    cache = ImageCache(policy.images, policy.limit)
     file = brought(spec, request)
     try:
         if file is not None:
@@ -63,21 +96,21 @@ def of_image(request: Request, error: ContainerError) -> ContainerError:
     return ContainerError(f"the image {request.image}: {error}", code=error.code, subcode=error.subcode)
 
 
-def _from_input(cache: ImageCache, file: Input) -> Image:
+def _from_input(cache: Images, file: Input) -> Image:
     with io.BytesIO(file.data) if file.data is not None else open(file.path, "rb") as source:  # noqa: PTH123
         # A digest that came with the bytes is only a claim; that of a file was compared when it was fetched.
         key = file.sha256 if file.data is None and file.sha256 else _digest(source)
         return cache.have(key, lambda root, limit: unpack_archive(_rewound(source), root, limit))
 
 
-def _from_file(cache: ImageCache, path: str, account: Account | None) -> Image:
+def _from_file(cache: Images, path: str, account: Account | None) -> Image:
     with _opened(path, account) as source:
         about = os.fstat(source.fileno())
         key = key_of(os.path.realpath(path), about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         return cache.have(key, lambda root, limit: unpack_archive(source, root, limit))
 
 
-def _from_directory(cache: ImageCache, path: str, account: Account | None) -> Image:
+def _from_directory(cache: Images, path: str, account: Account | None) -> Image:
     try:
         with acting_as(account):
             names = os.listdir(path)  # noqa: PTH208

@@ -11,7 +11,6 @@ No pid namespace: the first process of one ignores signals that it does not hand
 
 import os
 import posixpath
-import select
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.execution.cgroups import Cgroup
-from kettle.execution.containers.box import MARK, STARTING_S, Box, Check
+from kettle.execution.containers.box import MARK, Box, Check, awaited
 from kettle.execution.containers.policy import BAD_PROGRAM, ContainerError, broken
 from kettle.execution.containers.roots import Mount
 from kettle.execution.process import launch
@@ -128,15 +127,15 @@ class Oci:
             file.write(msgspec.json.encode(configuration(box)))
         veil = ["-m", "--propagation", "private", "--", _SHELL, "-c", _VEILS[self._name], "sh"]
         create = [*self._command(box), "create", "--bundle", bundle, "--pid-file", pid_file, "job"]
-        self._run(box, _UNSHARE, [*veil, *create])
+        self._run(box, _UNSHARE, [*veil, *create], check)
         with open(pid_file, encoding="ascii") as file:  # noqa: PTH123
             pid = int(file.read())
         try:
             _compare(box, pid)
             if cgroup is not None:
                 cgroup.take(pid)
-            check()
-            self._run(box, _UNSHARE, [*veil, *self._command(box), "start", "job"])
+            check(pid)
+            self._run(box, _UNSHARE, [*veil, *self._command(box), "start", "job"], check)
         except BaseException:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
@@ -144,11 +143,16 @@ class Oci:
             raise
         return pid
 
+    def end(self) -> None:
+        """
+        See `Runtime`: all of it is in the sandbox.
+        """
+
     def _command(self, box: Box) -> list[str]:
         log = ["--log", f"{box.area}/log"]
         return [self._path, *_OPTIONS[self._name], "--root", f"{box.area}/state", *log]
 
-    def _run(self, box: Box, path: str, arguments: Sequence[str]) -> None:
+    def _run(self, box: Box, path: str, arguments: Sequence[str], check: Check) -> None:
         """
         Run it to its end; the job's streams go through it to the container.
         """
@@ -163,11 +167,14 @@ class Oci:
         pid = launch(program)
         handle = os.pidfd_open(pid)
         try:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            if not poll.poll(STARTING_S * 1000):
+            if not awaited(handle, check):
                 os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
+        except BaseException:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            raise
         finally:
             os.close(handle)
         if status:

@@ -16,6 +16,7 @@ CONTAINER_ERROR: Final = 1021
 """VacateReasonCode ContainerError: the machine's fault."""
 
 ENGINES: Final = frozenset({"docker", "podman"})
+"""Runtimes that have a store of images of their own."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -25,6 +26,15 @@ class Found(msgspec.Struct, frozen=True):
 
     name: str
     path: str
+    options: list[str] = []
+    """Of the command itself, before what it is to do."""
+
+    @property
+    def is_engine(self) -> bool:
+        """
+        Whether it has a store of images of its own.
+        """
+        return self.name in ENGINES
 
 
 class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +56,17 @@ class ContainerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Device files for jobs that have GPUs; of another job's GPU none is shown."""
     always: bool = False
     """Jobs that bring no image run in a container too, that shows the machine's own files."""
+    auth_file: str = ""
+    """What engines log into registries with; empty: what their commands find for our account."""
+    pull_s: float = 1200.0
+    """The longest that an engine may take to get an image, in seconds."""
+
+    @property
+    def engines(self) -> list[Found]:
+        """
+        The runtimes that have a store of images of their own.
+        """
+        return [found for found in self.runtimes if found.is_engine]
 
 
 class ContainerError(Exception):

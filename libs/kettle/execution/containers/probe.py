@@ -11,22 +11,38 @@ import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
 from kettle.execution.attempt import Account
-from kettle.execution.containers.box import Box
+from kettle.execution.containers.box import AREA, Box, agreed
 from kettle.execution.containers.contained import bind, runtime_of
-from kettle.execution.containers.policy import ContainerError, Found, Network
+from kettle.execution.containers.policy import ENGINES, ContainerError, Found, Network
 from kettle.execution.containers.request import TARGET
 from kettle.execution.containers.roots import Mount, furnish
 from kettle.execution.linux import become_subreaper, descendants_of, signal_process
 from kettle.execution.process import LaunchError, Program
 from kettle.execution.sandbox import remove_tree
 
-PROGRAMS: Final = {"bubblewrap": "bwrap", "runc": "runc", "crun": "crun"}
-_ROOTS_ONLY: Final = frozenset({"runc", "crun"})
+if TYPE_CHECKING:
+    from kettle.execution.containers.engine_client import EngineClient
+
+PROGRAMS: Final = {
+    "bubblewrap": "bwrap",
+    "runc": "runc",
+    "crun": "crun",
+    "podman": "podman",
+    "docker": "docker",
+}
+_ROOTS_ONLY: Final = frozenset({"runc", "crun", "docker"})
+_MANNERS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
+    "podman": ((), ("--cgroup-manager=cgroupfs",), ("--cgroup-manager=cgroupfs", "--runtime=runc"))
+}
+"""Options with which a runtime may do where it does not without: no systemd runs, or its own runtime does not work."""
+_ONE: Final[tuple[tuple[str, ...], ...]] = ((),)
+_CLEARING_S: Final = 10.0
+_IMPORTING_S: Final = 60.0
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SYSTEM: Final = ("bin", "lib", "lib32", "lib64", "libx32", "usr")
 _TRUE: Final = "/bin/true"
@@ -44,8 +60,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     account: Account | None
     binds: list[str] = []
     network: Network = "host"
+    options: dict[str, list[str]] = {}
+    """Of engines' commands, by name."""
     patience: float = 15.0
-    """Seconds for each."""
+    """Seconds for each trial; an engine, of whose trial many programs are a part, has twice as many."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -56,6 +74,8 @@ class Tried(msgspec.Struct, frozen=True):
     name: str
     path: str = ""
     why: str = ""
+    options: list[str] = []
+    """With which it works."""
 
 
 class _LateError(Exception):
@@ -81,35 +101,89 @@ def probe(order: Order) -> Iterator[Tried]:
         elif name in _ROOTS_ONLY and os.geteuid() != 0:
             yield Tried(name, path, "it takes a startd that is root to keep jobs in their control groups")
         else:
-            yield Tried(name, path, _try(Found(name, path), order))
+            yield _tried(Found(name, path, order.options.get(name, [])), order)
 
 
-def _try(found: Found, order: Order) -> str:
+def longest(order: Order) -> float:
+    """
+    Seconds that all trials may take together, with what is cleared away after each.
+    """
+    return sum((_patience(name, order) + _CLEARING_S) * len(_MANNERS.get(name, _ONE)) for name in order.names)
+
+
+def _patience(name: str, order: Order) -> float:
+    return order.patience * (2 if name in ENGINES else 1)
+
+
+def _tried(found: Found, order: Order) -> Tried:
+    """
+    In each manner, until one works; the first reason is that of the machine as it is.
+    """
+    whys = list[str]()
+    for manner in _MANNERS.get(found.name, _ONE):
+        each = Found(found.name, found.path, [*found.options, *manner])
+        if not (why := _try(each, order, _patience(found.name, order))):
+            return Tried(found.name, found.path, options=each.options)
+        whys.append(why)
+    return Tried(found.name, found.path, whys[0])
+
+
+def _try(found: Found, order: Order, seconds: float) -> str:
     """
     Why it does not work.
     """
     area = tempfile.mkdtemp(prefix=_PREFIX, dir=order.place)
+    runtime, image = runtime_of(found), ""
     try:
-        with _within(order.patience):
+        with _within(seconds):
             os.chmod(area, 0o711)  # noqa: PTH101, S103 - the job's account must get there
-            box = _box(area, order)
-            _, status = os.waitpid(runtime_of(found).start(box, None, lambda: None), 0)
+            box = _box(area, order, root=not found.is_engine)
+            if found.is_engine:
+                image = _imported(found, area)
+                box = msgspec.structs.replace(box, image=image)
+            _, status = os.waitpid(runtime.start(box, None, agreed), 0)
     except (ContainerError, LaunchError, OSError) as error:
         return str(error)
     except _LateError:
-        return f"it did not run {_TRUE} in a container within {order.patience:g} s"
+        return f"it did not run {_TRUE} in a container within {seconds:g} s"
     finally:
         _extinguish()
+        with contextlib.suppress(_LateError, OSError), _within(_CLEARING_S):  # the next start tidies up
+            runtime.end()
+            if image:
+                _client(found, area).remove_image(image)
         remove_tree(area)
     return "" if status == 0 else f"{_TRUE} in a container ended with status {status}"
 
 
-def _box(area: str, order: Order) -> Box:
+def _client(found: Found, area: str) -> "EngineClient":
+    from kettle.execution.containers.engine_client import EngineClient  # only where there is an engine
+
+    return EngineClient(found, area)
+
+
+def _imported(found: Found, area: str) -> str:
     """
-    The system's programs in the place of an image, and otherwise what jobs have.
+    An image of links and empty directories, in the engine's store.
     """
-    image, skeleton, sandbox = f"{area}/image", f"{area}/root", f"{area}/sandbox"
-    for directory in (image, skeleton, sandbox):
+    from kettle.execution.containers.stores import import_directory
+
+    return import_directory(_client(found, area), f"{area}/image", trial_image(area), timeout=_IMPORTING_S)
+
+
+def trial_image(area: str) -> str:
+    """
+    What a trial's image is called: a directory may end in a letter that no image's name may end in.
+    """
+    return f"localhost/kettle-trial-{os.path.basename(area).encode().hex()}"  # noqa: PTH119
+
+
+def _box(area: str, order: Order, *, root: bool) -> Box:
+    """
+    The system's programs in the place of an image, and otherwise what jobs have; `root`: with a root directory.
+    """
+    image, skeleton, sandbox, place = f"{area}/image", f"{area}/root", f"{area}/sandbox", f"{area}/{AREA}"
+    for directory in (image, skeleton, sandbox, place):
         os.mkdir(directory, 0o755)  # noqa: PTH102
     system = [_system(name, image) for name in _SYSTEM if os.path.lexists(f"/{name}")]
     wanted = [
@@ -121,8 +195,10 @@ def _box(area: str, order: Order) -> Box:
         path=_TRUE, arguments=[], environment={"PATH": "/bin"}, directory=TARGET,
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull, account=order.account,
     )  # fmt: skip
-    mounts = furnish(image, skeleton, wanted)
-    return Box(program=program, area=area, skeleton=skeleton, mounts=mounts, network=order.network)
+    mounts = furnish(image, skeleton, wanted) if root else wanted
+    return Box(
+        program=program, area=place, skeleton=skeleton, mounts=mounts, network=order.network, closed=image
+    )
 
 
 @contextlib.contextmanager

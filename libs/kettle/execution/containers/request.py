@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     scratch: tuple[str, ...] = _SCRATCH
     """Directories of the container that are private, empty and writable."""
     network: Network = "host"
+    pull_always: bool = False
+    """The registry is asked for the image also when there is one of this name on the machine."""
 
 
 def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) -> Request | None:
@@ -61,6 +63,7 @@ def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) 
         directory=_directory(job.text("ContainerTargetDir") or TARGET, "container_target_dir"),
         scratch=_scratch(job),
         network=_network(job, policy),
+        pull_always=(job.text("DockerPullPolicy") or "").lower() == "always",
     )
 
 

@@ -101,6 +101,14 @@ class Tree:
             for member in members_of(tar):
                 self._add(tar, member)
 
+    def add_stream(self, file: IO[bytes]) -> None:
+        """
+        The same with an archive that can be read only once.
+        """
+        with tarfile.open(fileobj=file, mode="r|", tarinfo=_Bounded) as tar:
+            for member in members_of(tar):
+                self._add(tar, member)
+
     def cover(self, file: IO[bytes]) -> None:
         """
         Put a layer over what is there: its whiteouts first, because they are about the layers below it, wherever in the

@@ -1,5 +1,5 @@
 """
-From an archive to a root file system: plain tar files, OCI archives and directories, what `docker save` writes.
+From an archive to a root file system: plain tar files, OCI archives and directories, what `docker save` writes, SIF files.
 
 What they hold is put together by `Tree`; what is read for it is bounded here.
 """
@@ -19,6 +19,8 @@ from typing import IO, Any, Final, TypeVar
 import msgspec
 
 from kettle.execution.containers.policy import ContainerError
+from kettle.execution.containers.roots import resolve
+from kettle.execution.containers.sif import is_sif, tar_of_sif
 from kettle.execution.containers.tree import Tree, members_of, tar_file, too_large
 
 _SAVED: Final = "manifest.json"
@@ -27,6 +29,8 @@ INDEX: Final = "index.json"
 """What an OCI image begins with."""
 MOST_JSON: Final = 4 << 20
 """Bytes of a description."""
+_RUNSCRIPT: Final = ".singularity.d/runscript"
+"""The entry point of a SIF image."""
 _MOST_INDEXES: Final = 4
 _MOST_PARTS: Final = 10_000
 """Files of an archive that is an image of layers; a root file system has more."""
@@ -54,16 +58,24 @@ class ImageConfig(msgspec.Struct, frozen=True):
     command: list[str] = []
     size: int = 0
     """Bytes of its files."""
+    engine: str = ""
+    """Which engine has its files; empty: they are beside this."""
+    reference: str = ""
+    """What the engine calls it."""
 
 
-class _Run(msgspec.Struct, frozen=True):
+class RunConfig(msgspec.Struct, frozen=True):
+    """
+    What images say about how they are run, in the words of their format.
+    """
+
     Env: list[str] | None = None
     Entrypoint: list[str] | None = None
     Cmd: list[str] | None = None
 
 
 class _Config(msgspec.Struct, frozen=True):
-    config: _Run | None = None
+    config: RunConfig | None = None
 
 
 class _Platform(msgspec.Struct, frozen=True):
@@ -96,6 +108,8 @@ def unpack_archive(file: IO[bytes], root: str, limit: int) -> ImageConfig:
         ContainerError: it is no image, or does not unpack.
         OSError: the machine has no room, or cannot read it.
     """
+    if is_sif(file):
+        return _unpack_sif(file, root, limit)
     with _readable():
         members = _index(file, limit)
         if not {_SAVED, INDEX} & members.keys():
@@ -145,11 +159,18 @@ def unpack_layout(opener: Opener, root: str, limit: int) -> ImageConfig:
         return _finished(tree, run)
 
 
+def architecture() -> str:
+    """
+    The machine's, as images name it.
+    """
+    return _ARCHITECTURES.get(platform.machine(), platform.machine())
+
+
 def _chosen(manifests: list[_Descriptor]) -> _Descriptor:
     """
     The image for this machine, of those that an index names.
     """
-    ours = _Platform(_ARCHITECTURES.get(platform.machine(), platform.machine()), "linux")
+    ours = _Platform(architecture(), "linux")
     fit = [each for each in manifests if each.platform in {None, ours}]
     if len(fit) == 1:
         return fit[0]
@@ -205,6 +226,14 @@ def _unpack_saved(opener: Opener, root: str, limit: int) -> ImageConfig:
         return _finished(tree, _json(file, _Config).config)
 
 
+def _unpack_sif(file: IO[bytes], root: str, limit: int) -> ImageConfig:
+    with _readable(), tar_of_sif(file, root, limit) as stream:
+        tree = Tree(root, limit)
+        tree.add_stream(stream)
+    has_script = os.path.isfile(f"{root}/{resolve(root, _RUNSCRIPT)}")  # noqa: PTH113 - a string
+    return _finished(tree, RunConfig(Entrypoint=[f"/{_RUNSCRIPT}"] if has_script else None))
+
+
 def _plain(file: IO[bytes], root: str, limit: int) -> Tree:
     tree = Tree(root, limit)
     tree.add(file)
@@ -213,9 +242,15 @@ def _plain(file: IO[bytes], root: str, limit: int) -> Tree:
     return tree
 
 
-def _finished(tree: Tree, run: _Run | None) -> ImageConfig:
-    run = run or _Run()
-    return ImageConfig(run.Env or [], run.Entrypoint or [], run.Cmd or [], tree.size)
+def _finished(tree: Tree, run: RunConfig | None) -> ImageConfig:
+    return configured(run or RunConfig(), tree.size)
+
+
+def configured(run: RunConfig, size: int) -> ImageConfig:
+    """
+    The same in our words, of an image of so many bytes.
+    """
+    return ImageConfig(run.Env or [], run.Entrypoint or [], run.Cmd or [], size)
 
 
 @contextmanager

@@ -24,6 +24,19 @@ SELECT $1, c.cluster, p.proc, c.owner, 1, c.at, date_trunc('second', c.at), 0, '
   FROM c, generate_series(0, c.jobs - 1) AS p (proc)
  WHERE (c.cluster, p.proc) NOT IN (SELECT * FROM unnest($7::integer[], $8::integer[]));
 
+-- name: make
+-- Keep jobs that came into the queue after their submission, but those that have left already.
+WITH m AS (
+    SELECT * FROM unnest($2::integer[], $3::integer[], $4::integer[]) AS m (cluster, first, until)
+), more AS (
+    UPDATE cluster c SET jobs = m.until FROM m WHERE c.shard = $1 AND c.cluster = m.cluster
+)
+INSERT INTO live (shard, cluster, proc, owner, status, submitted_at, entered_at, attempts, happened)
+SELECT $1, c.cluster, p.proc, c.owner, 1, c.submitted_at, date_trunc('second', c.submitted_at), 0, ''
+  FROM m JOIN cluster c ON c.shard = $1 AND c.cluster = m.cluster,
+       generate_series(m.first, m.until - 1) AS p (proc)
+ WHERE (c.cluster, p.proc) NOT IN (SELECT * FROM unnest($5::integer[], $6::integer[]));
+
 -- name: happen
 -- Add to what happened to jobs, and say how they are now.
 UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason) =
@@ -39,6 +52,11 @@ UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned
 DELETE FROM live l USING unnest($2::integer[], $3::integer[]) AS d (cluster, proc)
  WHERE l.shard = $1 AND l.cluster = d.cluster AND l.proc = d.proc;
 
+-- name: cut
+-- No more jobs of clusters are to come: all of them did, or never will.
+UPDATE cluster c SET jobs = cut.jobs FROM unnest($2::integer[], $3::integer[]) AS cut (cluster, jobs)
+ WHERE c.shard = $1 AND c.cluster = cut.cluster;
+
 -- name: depart
 -- Keep jobs that have left the queue in the history.
 INSERT INTO history (shard, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code, wall_time, memory,
@@ -52,8 +70,9 @@ SELECT $1, cluster, proc, owner, status, submitted_at, left_at, frame, exit_code
           completed, search, ad);
 
 -- name: forget
--- Drop those clusters that have no job in the queue.
-DELETE FROM cluster c WHERE c.shard = $1 AND c.cluster = ANY ($2::integer[])
+-- Drop those clusters that have no job in the queue, and of whose jobs none is to come.
+DELETE FROM cluster c USING unnest($2::integer[], $3::integer[]) AS g (cluster, jobs)
+ WHERE c.shard = $1 AND c.cluster = g.cluster AND c.jobs >= g.jobs
    AND NOT EXISTS (SELECT FROM live l WHERE l.shard = c.shard AND l.cluster = c.cluster);
 
 -- name: spend

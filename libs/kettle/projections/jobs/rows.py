@@ -35,13 +35,15 @@ def of_jobs(changes: Changes) -> list[Statement]:
     What became of jobs; statements that have nothing to do are left out. `history` has the rest.
     """
     left = [one.job for one in changes.departed if one.job not in changes.fresh]
-    gone = {job.cluster for job in left}
+    gone = {job.cluster: len(changes.left[job.cluster].event.rows) for job in left} | changes.cut
     spent = ((o, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu) for o, s in changes.spent.items())
     return _wanted(
         ("submit", _submissions(changes)),
+        ("make", _made(changes)),
         ("happen", columns(_live(changes))),
         ("leave", columns((job.cluster, job.proc) for job in left)),
-        ("forget", columns((cluster,) for cluster in gone)),
+        ("cut", columns(changes.cut.items())),
+        ("forget", columns(gone.items())),
         ("spend", columns(spent)),
         ("deepen", columns(_depths(changes))),
     )
@@ -123,11 +125,26 @@ def _submissions(changes: Changes) -> list[list[object]]:
     New clusters, and those of their jobs that have left already.
     """
     clusters = columns(
-        (number, one.event.owner, instant(one.at), len(one.event.rows), events.encode(one.event))
+        (
+            number,
+            one.event.owner,
+            instant(one.at),
+            0 if one.event.late else len(one.event.rows),
+            events.encode(one.event),
+        )
         for number, one in changes.submitted.items()
     )
     left = [job for job in changes.fresh if job.cluster in changes.submitted]
     return [*clusters, [job.cluster for job in left], [job.proc for job in left]] if clusters else []
+
+
+def _made(changes: Changes) -> list[list[object]]:
+    """
+    Jobs that have come into the queue since their submission, and those of them that have left already.
+    """
+    made = columns((cluster, procs.start, procs.stop) for cluster, procs in changes.made.items())
+    left = [job for job in changes.fresh if job.cluster in changes.made]
+    return [*made, [job.cluster for job in left], [job.proc for job in left]] if made else []
 
 
 def _live(changes: Changes) -> Iterator[tuple[object, ...]]:

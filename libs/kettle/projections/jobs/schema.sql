@@ -19,13 +19,13 @@ CREATE TABLE live (
     PRIMARY KEY (shard, cluster, proc)
 ) WITH (fillfactor = 70);                   -- no index has what changes: rows are rewritten in place
 
--- Clusters of which a job is in a queue.
+-- Clusters of which a job is in a queue, or is to come.
 CREATE TABLE cluster (
     shard        text        NOT NULL,
     cluster      integer     NOT NULL,
     owner        text        NOT NULL,
     submitted_at timestamptz NOT NULL,
-    jobs         integer     NOT NULL,      -- as submitted
+    jobs         integer     NOT NULL,      -- that have come into the queue, or never will
     event        bytea       NOT NULL,      -- msgpack of the submission
     PRIMARY KEY (shard, cluster)
 );

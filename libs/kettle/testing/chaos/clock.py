@@ -2,13 +2,24 @@
 The wall clock of one process, to be turned: `libfaketime` below the process, told by a file what to add.
 
 The monotonic clock stays true, as it does where somebody sets a machine's time.
+
+A process shares what it knows of the time with its children, by a piece of memory and a semaphore that are named after
+its number and that only it removes.  What is killed leaves both behind.
 """
 
+import re
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 _LIBRARY: Final = "vendor/libfaketime/src/libfaketime.so.1"
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - where the C library keeps what processes share
+_SHARED: Final = "faketime_shm_"
+_SEMAPHORE: Final = "sem.faketime_sem_"
+_PROC: Final = Path("/proc")
+_MAPPED: Final = re.compile(rf" {_MEMORY}/{_SHARED}(\d+)\b")
 
 
 class Clock:
@@ -52,3 +63,43 @@ def library() -> Path | None:
         return None
     path = Path(found.origin).parent / _LIBRARY
     return path if path.is_file() else None
+
+
+@contextmanager
+def tidied() -> Generator[None]:
+    """
+    At the end, remove what processes that died meanwhile have left behind.
+
+    What somebody else's process left in that time goes as well, and is as little missed: nobody has it open, and a
+    process that was told of it makes its own.
+    """
+    before = _makers()
+    try:
+        yield
+    finally:
+        used = _used()
+        for pid in _makers() - before:
+            if pid not in used and not (_PROC / str(pid)).exists():
+                for name in (_SHARED, _SEMAPHORE):
+                    (_MEMORY / f"{name}{pid}").unlink(missing_ok=True)
+
+
+def _makers() -> set[int]:
+    """
+    The processes, dead or alive, whose memory or semaphore is there.
+    """
+    names = {
+        path.name.removeprefix(_SHARED).removeprefix(_SEMAPHORE) for path in _MEMORY.glob("*faketime_s*")
+    }
+    return {int(name) for name in names if name.isdecimal()}
+
+
+def _used() -> set[int]:
+    """
+    The processes, dead or alive, whose memory a living one uses.
+    """
+    found: set[int] = set()
+    for maps in _PROC.glob("[0-9]*/maps"):
+        with suppress(OSError):  # it has ended, or is not ours and so does not use what is
+            found.update(map(int, _MAPPED.findall(maps.read_text(errors="replace"))))
+    return found

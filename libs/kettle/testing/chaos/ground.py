@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kettle.testing.chaos import disk
-from kettle.testing.chaos.clock import library
+from kettle.testing.chaos.clock import library, tidied
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -39,6 +39,7 @@ async def prepared(disk_mib: int) -> AsyncGenerator[Ground]:
     unavailable = {} if library() else {"clock": "the package libfaketime is not installed"}
     async with AsyncExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        stack.enter_context(tidied())
         if why := disk.why_not():
             unavailable["disk_full"] = why
         else:

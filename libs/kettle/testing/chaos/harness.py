@@ -36,6 +36,7 @@ _CHECK_S: Final = 300.0
 _START_S: Final = 60.0
 _LEAK_S: Final = 20.0
 _LOOK_S: Final = 0.5
+_THERE: Final = frozenset({"running", "standby"})
 SCHEDULE: Final = "schedule.jsonl"
 REPORT: Final = "report.json"
 SUMMARY: Final = "summary.md"
@@ -156,8 +157,7 @@ class _Run:
                 async with self._workload.running(clients):
                     async with asyncio.timeout(_START_S):
                         await self._pulse.works(loop.time())
-                    self._before = idle.holdings(pool)
-                    self._on_bus = await _on_bus(pool)
+                        self._before, self._on_bus = await _whole(pool)
                     self._watcher.planned(self._faults)
                     self._watcher.phase("breaking it")
                     await nemesis.run(self._faults)
@@ -259,6 +259,20 @@ class _Run:
         for name in _SERVER_LOGS:
             if (log := self._ground.home / name).is_file():
                 shutil.copy(log, self._ground.directory)
+
+
+async def _whole(pool: ThrowawayPool) -> tuple[dict[str, idle.Holdings], BusHoldings | None]:
+    """
+    What is held when all services are there: on a slow machine one may lose its lease before anything was broken, and the
+    one that takes its place would be taken for a leak.
+    """
+    while True:
+        before = pool.state.daemons
+        if all(daemon.status in _THERE for daemon in before):
+            held, on_bus = idle.holdings(pool), await _on_bus(pool)
+            if [daemon.pid for daemon in before] == [daemon.pid for daemon in pool.state.daemons]:
+                return held, on_bus
+        await asyncio.sleep(_LOOK_S)
 
 
 async def _on_bus(pool: ThrowawayPool) -> BusHoldings | None:

@@ -8,11 +8,19 @@ from typing import Final
 from kettle.transfer.plugin import Plugin
 
 MODULES: Final[Mapping[str, str]] = {
+    "dav": "kettle.transfer.plugins.webdav",
+    "davs": "kettle.transfer.plugins.webdav",
     "file": "kettle.transfer.plugins.file",
+    "gs": "kettle.transfer.plugins.http",
     "http": "kettle.transfer.plugins.http",
     "https": "kettle.transfer.plugins.http",
+    "root": "kettle.transfer.plugins.xroot",
+    "roots": "kettle.transfer.plugins.xroot",
+    "s3": "kettle.transfer.plugins.http",
+    "xroot": "kettle.transfer.plugins.xroot",
+    "xroots": "kettle.transfer.plugins.xroot",
 }
-"""URL scheme -> module."""
+"""URL scheme -> module; of `s3` and `gs` it gets what the submit side has signed, which is an address of the web."""
 
 
 def own_plugins(methods: tuple[str, ...]) -> list[Plugin]:

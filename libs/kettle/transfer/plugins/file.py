@@ -2,9 +2,11 @@
 `file://` URLs: files of the worker itself, with the rights of the job.
 """
 
+import errno
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -18,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     Be the plugin; its exit code.
     """
-    return run(arguments, METHODS, fetch, send)
+    return run(arguments, METHODS, fetch, send, remove=remove)
 
 
 def fetch(url: str, path: str) -> int:
@@ -35,6 +37,22 @@ def send(url: str, path: str) -> int:
     target = place(url)
     target.parent.mkdir(parents=True, exist_ok=True)
     return _copy(Path(path), target)
+
+
+def remove(url: str) -> None:
+    """
+    Remove a file, or a directory if it is empty; what is not there is removed already.
+    """
+    target = place(url)
+    if not url.endswith("/"):
+        target.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            target.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
 
 def place(url: str) -> Path:

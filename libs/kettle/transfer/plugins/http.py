@@ -5,20 +5,27 @@ Proxies are those of the job's environment (`http_proxy`, `https_proxy`, `no_pro
 """
 
 import codecs
+import email.message
+import email.utils
 import http.client
 import os
+import re
 import ssl
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from types import MappingProxyType
+from typing import IO, Any, BinaryIO, Final
 
+from kettle.transfer.plugin import Move
 from kettle.transfer.plugins.command import VERSION, run
+from kettle.transfer.urlcache import copied
 
 METHODS: Final = ("http", "https")
 TRIES: Final = 6
@@ -29,7 +36,14 @@ SILENCE_S: Final = 60.0
 """How long a server may say nothing."""
 _PIECE: Final = 1 << 20
 _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-_PARTIAL, _UNSATISFIABLE = 206, 416
+_PARTIAL, _UNCHANGED, _UNSATISFIABLE = 206, 304, 416
+_GONE: Final = frozenset({404, 410})
+_RANGE: Final = re.compile(r"bytes (?P<start>[0-9]+)-(?P<end>[0-9]+)/(?P<size>[0-9]+|\*)")
+_SETTLED_S: Final = 60
+"""A file that changed so shortly before it was fetched may change again without another date (RFC 9110, 8.8.2.2)."""
+
+Headers = Mapping[str, str]
+NONE: Final[Headers] = MappingProxyType({})
 
 codecs.lookup(
     "idna"
@@ -37,7 +51,11 @@ codecs.lookup(
 
 
 class HttpError(ValueError):
-    """A server's answer that another try would not change."""
+    """A server's answer that another try would not change; `status` is its number, 0 if there is none."""
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class BrokenError(Exception):
@@ -53,30 +71,67 @@ def main(arguments: Sequence[str]) -> int:
     """
     Be the plugin; its exit code.
     """
-    return run(arguments, METHODS, fetch, send)
+    return run(arguments, METHODS, fetch, send, refresh=refresh, remove=remove)
 
 
-def fetch(url: str, path: str) -> int:
+def fetch(url: str, path: str, headers: Headers = NONE) -> int:
     """
-    Fetch a file.  What is there after a break is kept as long as the server says that the file is still the same.
+    Fetch a file.
     """
     with Path(path).open("wb") as sink:
-        download = Download(url, sink)
-        tries, pause = 0, PAUSE_S
-        while True:
-            before = sink.tell()
-            try:
-                download.go_on()
-                return sink.tell()
-            except BrokenError as broken:
-                tries = 1 if sink.tell() > before else tries + 1
-                if tries >= TRIES:
-                    raise HttpError(f"{broken.why}, after {TRIES} tries") from broken
-            time.sleep(pause if tries > 1 else 0.0)
-            pause = min(2 * pause, 30.0) if tries > 1 else PAUSE_S
+        _complete(Download(url, sink, headers), sink)
+        return sink.tell()
 
 
-def send(url: str, path: str) -> int:
+def refresh(move: Move) -> tuple[int, str]:
+    """
+    Take the file that was fetched before if the server says that it is the same, or fetch it; its size, and what names
+    its state if it may be kept.
+    """
+    cached = move.cached
+    if cached is not None and _unchanged(move.url, cached.tag):
+        size = copied(cached, move.path)
+        if size is not None:
+            return size, ""
+    with Path(move.path).open("wb") as sink:
+        download = Download(move.url, sink, NONE)
+        _complete(download, sink)
+        return sink.tell(), download.lasting
+
+
+def _unchanged(url: str, tag: str) -> bool:
+    """
+    Whether the server says so; what it does not say, the fetch that follows finds out.
+    """
+    asked = "If-None-Match" if tag.startswith('"') else "If-Modified-Since"
+    try:
+        opened(urllib.request.Request(spelled(url), headers={asked: tag})).close()  # noqa: S310 - run for http and https
+    except HttpError as error:
+        return error.status == _UNCHANGED
+    except BrokenError:
+        return False
+    return False
+
+
+def _complete(download: "Download", sink: BinaryIO) -> None:
+    """
+    What is there after a break is kept as long as the server says that the file is still the same.
+    """
+    tries, pause = 0, PAUSE_S
+    while True:
+        before = sink.tell()
+        try:
+            download.go_on()
+            return
+        except BrokenError as broken:
+            tries = 1 if sink.tell() > before else tries + 1
+            if tries >= TRIES:
+                raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
+        time.sleep(pause if tries > 1 else 0.0)
+        pause = min(2 * pause, 30.0) if tries > 1 else PAUSE_S
+
+
+def send(url: str, path: str, headers: Headers = NONE) -> int:
     """
     Send a file as the body of a PUT; again from its beginning if it breaks.
     """
@@ -84,17 +139,40 @@ def send(url: str, path: str) -> int:
     for tries in range(1, TRIES + 1):
         with Path(path).open("rb") as source:
             size = os.fstat(source.fileno()).st_size
-            headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
-            request = urllib.request.Request(_spelled(url), data=source, headers=headers, method="PUT")  # noqa: S310 - run for http and https
+            said = {"Content-Length": str(size), "Content-Type": "application/octet-stream", **headers}
+            request = urllib.request.Request(spelled(url), data=source, headers=said, method="PUT")  # noqa: S310 - run for http and https
             try:
-                with closing(_open(request)):
+                with closing(opened(request)):
                     return size
             except BrokenError as broken:
                 if tries == TRIES:
-                    raise HttpError(f"{broken.why}, after {TRIES} tries") from broken
+                    raise HttpError(f"{broken.why}, after {TRIES} tries", broken.status) from broken
         time.sleep(pause)
         pause *= 2
     raise AssertionError("the last try returns or raises")
+
+
+def remove(url: str, headers: Headers = NONE) -> None:
+    """
+    Have a file removed; one that is not there is removed already.  Directories are the server's affair.
+    """
+    if url.endswith("/"):
+        return
+    pause = PAUSE_S
+    for tries in range(1, TRIES + 1):
+        try:
+            request = urllib.request.Request(spelled(url), headers=dict(headers), method="DELETE")  # noqa: S310 - run for http and https
+            opened(request).close()
+        except HttpError as error:
+            if error.status not in _GONE:
+                raise
+        except BrokenError as broken:
+            if tries == TRIES:
+                raise HttpError(f"{broken.why}, after {TRIES} tries") from broken
+            time.sleep(pause)
+            pause *= 2
+            continue
+        return
 
 
 class Download:
@@ -102,35 +180,64 @@ class Download:
     A file that arrives in one or several answers.
     """
 
-    def __init__(self, url: str, sink: BinaryIO) -> None:
+    def __init__(self, url: str, sink: BinaryIO, headers: Headers = NONE) -> None:
         self._url = url
+        self._headers = headers
         self._sink = sink
         self._tag = ""
         """What names this state of the file: only with it may a later answer continue an earlier one."""
+        self._size: int | None = None
+        """Of the whole file, if the server has said so."""
+        self.lasting = ""
+        """The same, if it can be asked for later."""
 
     def go_on(self) -> None:
         """
         One try.  Raises BrokenError or HttpError.
         """
         have = self._sink.tell()
-        if have and not self._tag:
-            have = self._begin_anew()
-        headers = {"Range": f"bytes={have}-", "If-Range": self._tag} if have else {}
+        if not self._tag:
+            have, self._size = self._begin_anew(), None
+        headers = dict(self._headers)
+        if have:
+            headers |= {"Range": f"bytes={have}-", "If-Range": self._tag}
         try:
-            opened = _open(urllib.request.Request(_spelled(self._url), headers=headers))  # noqa: S310 - as above
+            answered = opened(urllib.request.Request(spelled(self._url), headers=headers))  # noqa: S310 - as above
         except BrokenError as broken:
             if broken.status == _UNSATISFIABLE:
                 self._tag = ""  # it is not what it was
             raise
-        with closing(opened) as answer:
-            if have and answer.status != _PARTIAL:
-                have = self._begin_anew()
-            if have and not str(answer.headers["Content-Range"]).startswith(f"bytes {have}-"):
-                self._tag = ""
-                raise BrokenError(f"the server continues elsewhere than at byte {have}")
+        with closing(answered) as answer:
+            if answer.status == _PARTIAL:
+                self._refuse_part(answer, have)
+            else:
+                if have:
+                    self._begin_anew()
+                self._size = answer.length
             tag = answer.headers["ETag"] or ""
             self._tag = tag if tag and not tag.startswith("W/") else answer.headers["Last-Modified"] or ""
+            self.lasting = self._tag if _lasts(answer.headers, self._tag) else ""
             self._take(answer)
+        if self._size is not None and self._sink.tell() != self._size:
+            if self._sink.tell() > self._size:
+                self._tag = ""
+            raise BrokenError(f"of {self._size} bytes the server has sent {self._sink.tell()}")
+
+    def _refuse_part(self, answer: http.client.HTTPResponse, have: int) -> None:
+        """
+        Raises BrokenError for a part that is not the one after what is there, of the same file; what follows begins anew.
+        """
+        found = _RANGE.fullmatch(str(answer.headers["Content-Range"]))
+        if found is None or int(found["start"]) != have or int(found["end"]) < have:
+            self._tag = ""
+            raise BrokenError(f"the server continues elsewhere than at byte {have}")
+        size = int(found["size"]) if found["size"] != "*" else self._size
+        if size is None or self._size not in {None, size} or int(found["end"]) >= size:
+            self._tag = ""
+            raise BrokenError(
+                f"the server's part from byte {have} is of another file, or of one without a size"
+            )
+        self._size = size
 
     def _begin_anew(self) -> int:
         self._sink.seek(0)
@@ -150,27 +257,74 @@ class Download:
             raise BrokenError("the server ended before the file did")
 
 
-def _spelled(url: str) -> str:
+def _lasts(headers: email.message.Message, tag: str) -> bool:
     """
-    Names of files may have any characters, URLs may not; what is spelled already stays.
+    Whether the server lets an answer be kept, and what names its state does so for good.
+    """
+    if not tag or "no-store" in (headers["Cache-Control"] or "").lower():
+        return False
+    if tag.startswith('"'):
+        return True
+    now, changed = (email.utils.parsedate_tz(headers[name] or "") for name in ("Date", "Last-Modified"))
+    if now is None or changed is None:
+        return False
+    return email.utils.mktime_tz(now) - email.utils.mktime_tz(changed) >= _SETTLED_S
+
+
+def spelled(url: str) -> str:
+    """
+    A URL as it is asked for.  Names of files may have any characters, URLs may not; what is spelled already stays.
     """
     return urllib.parse.quote(url, safe="%/:=&?~#+!$,;'@()*[]")
 
 
-def _open(request: urllib.request.Request) -> Any:
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """
+    Follows a server elsewhere, without what the job has shown to this one to prove who it is.
+    """
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """
+        The request to the other address; None: there is none.
+        """
+        onward = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if onward is not None and _server(onward.full_url) != _server(req.full_url):
+            onward.remove_header("Authorization")
+        return onward
+
+
+def _server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+@cache
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(Redirects)
+
+
+def opened(request: urllib.request.Request) -> Any:
     """
     The answer, if it is one of success.
     """
     request.add_header("User-Agent", f"kettle/{VERSION}")
     request.add_header("Accept-Encoding", "identity")
     try:
-        return urllib.request.urlopen(request, timeout=SILENCE_S)  # noqa: S310 - as above
+        return _opener().open(request, timeout=SILENCE_S)
     except urllib.error.HTTPError as error:
         error.close()
         why = f"the server answers {error.code} {error.reason}"
         if error.code in _LATER or error.code == _UNSATISFIABLE:
             raise BrokenError(why, error.code) from error
-        raise HttpError(why) from error
+        raise HttpError(why, error.code) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise HttpError(f"the server's certificate is not to be trusted: {error.reason}") from error

@@ -1,12 +1,14 @@
 """Ads that are more than a map: what a schedd asks for, and what a startd keeps private."""
 
 import re
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from kettle.wire.ads.types import Ad
 
+Used = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+"""A finite number: whoever adds it up goes on with a number."""
 _NO_NAME: Final = re.compile(r"\W", re.ASCII)
 
 
@@ -33,6 +35,10 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     held: int
     requests: list[ResourceRequest]
+    limits: dict[str, Used] = {}
+    """How much of which concurrency limits its claims here use, with those that are being asked for."""
+    cycle: int = 0
+    """The last cycle whose matches for it are among these, or came to nothing."""
 
 
 class SlotSecret(msgspec.Struct, frozen=True, kw_only=True):

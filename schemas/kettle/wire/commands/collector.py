@@ -14,12 +14,16 @@ class QueryAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     constraint: str = ""
     projection: list[str] = []
     limit: Number = 0
+    after: tuple[str, str] | None = None
+    """From where on: the `rest` of the page before."""
 
 
 class Ads(msgspec.Struct, frozen=True, kw_only=True):
-    """Ads in the order of their names."""
+    """A page of ads, in the order of their names."""
 
     ads: list[Ad]
+    rest: tuple[str, str] | None = None
+    """Ask again from here on, there may be more; None: there are no more."""
 
 
 QUERY_ADS = Endpoint("collector", "query_ads", QueryAds, Ads)

@@ -7,9 +7,9 @@ import msgspec
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.commands.access import Access
 from kettle.wire.commands.shadow import Assignment, Stop
-from kettle.wire.commands.startd import Done
+from kettle.wire.commands.startd import Done, Occupied
 from kettle.wire.endpoint import Endpoint, Position
-from kettle.wire.events.job import Usage
+from kettle.wire.events.job import Transfer, Usage
 from kettle.wire.jobs import JobId, Name, Number
 
 
@@ -28,6 +28,8 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     cluster: int
     count: int
     position: Position
+    warnings: list[str] = []
+    """What the site would rather have otherwise."""
 
 
 Action = Literal["hold", "release", "remove"]
@@ -84,10 +86,37 @@ class JobOutcome(msgspec.Struct, frozen=True, array_like=True):
     """The job's status at that moment: idle, running, held, removed, completed."""
 
 
+class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """What an action did to the jobs of a cluster that are not made yet."""
+
+    cluster: int
+    outcome: Outcome
+    unmade: int
+    """How many they were."""
+
+
 class Acted(msgspec.Struct, frozen=True, kw_only=True):
     """One outcome per job that the selection named or found."""
 
     outcomes: list[JobOutcome]
+    position: Position
+    factories: list[FactoryOutcome] = []
+    """Of the clusters in the selection whose jobs are made little by little."""
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Set attributes of a cluster. `id` makes a repeat harmless."""
+
+    id: str
+    cluster: Number
+    attributes: Ad
+    """JobMaterializeLimit and JobMaterializeMaxIdle: no others can be set."""
+
+
+class Edited(msgspec.Struct, frozen=True, kw_only=True):
+    """They are set."""
+
+    cluster: int
     position: Position
 
 
@@ -103,11 +132,26 @@ class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Answer only from a state that has seen this frame."""
 
 
+class Unmade(msgspec.Struct, frozen=True, array_like=True):
+    """A cluster whose jobs are made little by little, and of which some are not made yet."""
+
+    cluster: int
+    owner: str
+    made: int
+    """The jobs from this number on are not in the queue yet."""
+    total: int
+    """TotalSubmitProcs."""
+    paused: int
+    """JobMaterializePaused: 0 or 1."""
+
+
 class JobAds(msgspec.Struct, frozen=True, kw_only=True):
     """Ads that matched; `total` counts them before `limit`."""
 
     jobs: list[Ad]
     total: int
+    unmade: list[Unmade] = []
+    """Of the selected clusters and owners, whatever the constraint."""
 
 
 class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,6 +176,8 @@ class JobEvents(msgspec.Struct, frozen=True, kw_only=True):
 
     events: list[RecordedEvent]
     shard: str
+    never_made: bool = False
+    """It was to come into the queue after its submission (late materialisation), and never will."""
 
 
 class Explain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -160,6 +206,10 @@ class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     slot: str
     startd: str
     capability: str
+    limits: dict[str, float] = {}
+    """How much of which concurrency limits each job uses there."""
+    also: list[Occupied] = []
+    """Parts of the same partitionable slot whose jobs make room together with the one on `slot`."""
 
 
 class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -207,6 +257,8 @@ class Began(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     pid: int
     at: float
+    input: Transfer | None = None
+    """Of files that it fetched before."""
 
 
 class Suspended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="suspended"):
@@ -240,6 +292,12 @@ class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     usage: Usage = Usage()
     claim_lost: bool = False
     """The startd does not have this claim any more."""
+    output: Transfer | None = None
+    """Of results that did not come with the report of its end."""
+    dumped: bool = False
+    """The signal that ended it had its memory written into a file."""
+    core: str = ""
+    """Where that is; empty: nobody has it."""
 
 
 class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="ended"):
@@ -260,13 +318,25 @@ class Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     usage: Usage
 
 
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="told"):
+    """
+    What the program says of itself. `id` makes a repeat harmless: one is under way at a time.
+
+    An attribute that no job may set is left out.
+    """
+
+    id: str
+    attributes: Ad = {}
+    notes: list[str] = []
+
+
 class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a shadow has to say about an attempt; a repeat changes nothing."""
 
     job: JobId
     attempt: int
     claim: str
-    news: Began | Suspended | Continued | Saved | Finished | Ended | Used
+    news: Began | Suspended | Continued | Saved | Finished | Ended | Used | Told
 
 
 class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -299,6 +369,7 @@ class AccessGiven(msgspec.Struct, frozen=True, kw_only=True):
 
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
+EDIT = Endpoint("schedd", "edit", Edit, Edited)
 RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
 QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
 QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
@@ -308,5 +379,5 @@ MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
 
-FOR_USERS = (SUBMIT, ACT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
+FOR_USERS = (SUBMIT, ACT, EDIT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
 ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)

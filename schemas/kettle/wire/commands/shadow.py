@@ -1,8 +1,9 @@
-"""What a shadow is asked: by its schedd to look after jobs, by startds for input files."""
+"""What a shadow is asked: by its schedd to look after jobs, by startds for input files and with questions of starters."""
 
 import msgspec
 
 from kettle.wire.ads.types import Ad
+from kettle.wire.commands.questions import Answered, Ask
 from kettle.wire.commands.startd import ClaimKey, Done, Piece
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.jobs import JobId
@@ -47,7 +48,25 @@ class FetchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     length: int
 
 
+class OfferInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Ask whether an input file of an attempt is in the pool's object store; it may be put there for the question."""
+
+    key: ClaimKey
+    job: JobId
+    attempt: int
+    name: str
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the file is read."""
+
+    piece: int = 0
+    """Bytes of each piece but the last in the object store, under the file's SHA-256; 0: only the shadow has it."""
+
+
 LOOK_AFTER = Endpoint("shadow", "look_after", LookAfter, Done)
 FETCH_INPUT = Endpoint("shadow", "fetch_input", FetchInput, Piece)
+OFFER_INPUT = Endpoint("shadow", "offer_input", OfferInput, Offered)
+ANSWER = Endpoint("shadow", "answer", Ask, Answered)
 
-ENDPOINTS = (LOOK_AFTER, FETCH_INPUT)
+ENDPOINTS = (LOOK_AFTER, FETCH_INPUT, OFFER_INPUT, ANSWER)

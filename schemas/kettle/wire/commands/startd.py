@@ -17,6 +17,13 @@ class ClaimKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_li
     secret: str
 
 
+class Occupied(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A slot that somebody has, and what proves that it is to make room."""
+
+    slot: str
+    capability: str
+
+
 class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Ask for as many claims as `claims` has, out of one slot; a repeat returns what was granted."""
 
@@ -30,6 +37,8 @@ class RequestClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     claims: list[ClaimKey]
     lease: float
     """Seconds a claim outlives its last renewal, on the worker's clock."""
+    also: list[Occupied] = []
+    """Other parts of the same partitionable slot that make room together with `slot`, for one claim."""
     instead_of: list[ClaimKey] = []
     """Claims of the schedd's own that make room, at once: what they have together is for the one claim that is asked for."""
 
@@ -53,13 +62,16 @@ class ClaimsDecided(msgspec.Struct, frozen=True, kw_only=True):
     """Claims that will have the slot when the job that has it is gone: ask again, which renews them too."""
 
 
-class Alive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Alive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Renew all claims of a schedd on this machine. The list is complete: it is also the reconciliation."""
 
     schedd: str
     claims: list[ClaimKey]
     deadline: float | None
     """On the worker's clock; None asks for the clock only. A late message therefore grants nothing extra."""
+    at: float | None = None
+    """When this was said, on the worker's clock: each claim goes on from then for the lease that it was granted with. None:
+    all go on until `deadline`."""
 
 
 class AliveReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ A published type is only superseded, never changed: `upcast` turns an old one in
 
 from kettle.wire.events.base import Event, Superseded
 from kettle.wire.events.claim import ClaimEnded, ClaimEvent, ClaimGranted
-from kettle.wire.events.cluster import ClusterSubmitted
+from kettle.wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle.wire.events.codec import (
     CODEC,
     NotWrittenError,
@@ -16,7 +16,8 @@ from kettle.wire.events.codec import (
     recorded_tag,
     tag_of,
 )
-from kettle.wire.events.cycle import Clause, CycleNegotiated, Match, Rejection
+from kettle.wire.events.cycle import Clause, CycleNegotiated, Match, Rejection, Withheld
+from kettle.wire.events.factory import FactoryChanged, FactoryClosed, FactoryEvent, FactoryMaterialized
 from kettle.wire.events.job import (
     JobAssigned,
     JobCheckpointed,
@@ -31,10 +32,19 @@ from kettle.wire.events.job import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
+    Transfer,
     Usage,
 )
 from kettle.wire.events.machine import MachineJoined, MachineLeft
+from kettle.wire.events.principal import (
+    PrincipalCharged,
+    PrincipalDeleted,
+    PrincipalEvent,
+    PrincipalReset,
+    PrincipalSet,
+)
 
 __all__ = [
     "CODEC",
@@ -45,6 +55,11 @@ __all__ = [
     "ClusterSubmitted",
     "CycleNegotiated",
     "Event",
+    "FactoryChanged",
+    "FactoryClosed",
+    "FactoryEvent",
+    "FactoryMaterialized",
+    "FactorySubmitted",
     "JobAssigned",
     "JobCheckpointed",
     "JobCompleted",
@@ -58,15 +73,23 @@ __all__ = [
     "JobRemoved",
     "JobStarted",
     "JobSuspended",
+    "JobTold",
     "JobVacated",
     "MachineJoined",
     "MachineLeft",
     "Match",
     "NotWrittenError",
+    "PrincipalCharged",
+    "PrincipalDeleted",
+    "PrincipalEvent",
+    "PrincipalReset",
+    "PrincipalSet",
     "Rejection",
     "Superseded",
+    "Transfer",
     "UnknownEventError",
     "Usage",
+    "Withheld",
     "decode",
     "encode",
     "recorded_tag",

@@ -16,6 +16,8 @@ class ClaimGranted(Event, frozen=True, tag="claim.granted/1"):
     autocluster: int
     lease: float
     """Seconds without renewal after which the startd ends the claim."""
+    limits: dict[str, float] = {}
+    """How much of which concurrency limits its jobs use, by the match."""
 
 
 class ClaimEnded(Event, frozen=True, tag="claim.ended/1"):

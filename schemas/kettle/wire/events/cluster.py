@@ -1,5 +1,7 @@
 """What happens to a cluster of jobs."""
 
+from typing import ClassVar
+
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.events.base import Event
 
@@ -17,3 +19,16 @@ class ClusterSubmitted(Event, frozen=True, tag="cluster.submitted/1"):
     ad: Ad
     columns: list[str]
     rows: list[list[Scalar]]
+    late: ClassVar[bool] = False
+    """Whether its jobs come into the queue little by little; if not, they all are in it now."""
+
+
+class FactorySubmitted(ClusterSubmitted, frozen=True, tag="factory.submitted/1"):
+    """
+    One submission whose jobs come into the queue little by little, as `factory.materialized` says: none is in it yet.
+
+    In the stream of its cluster, and what it says of each job is what `cluster.submitted` says. A type of its own, so
+    that whoever knows nothing of such jobs stops instead of taking them for jobs in the queue.
+    """
+
+    late: ClassVar[bool] = True

@@ -8,12 +8,24 @@ import msgspec
 
 from kettle.wire.events.base import Event, Superseded
 from kettle.wire.events.claim import ClaimEvent
-from kettle.wire.events.cluster import ClusterSubmitted
+from kettle.wire.events.cluster import ClusterSubmitted, FactorySubmitted
 from kettle.wire.events.cycle import CycleNegotiated
+from kettle.wire.events.factory import FactoryEvent
 from kettle.wire.events.job import JobEvent
 from kettle.wire.events.machine import MachineJoined, MachineLeft
+from kettle.wire.events.principal import PrincipalEvent
 
-Recorded = ClusterSubmitted | JobEvent | ClaimEvent | CycleNegotiated | MachineJoined | MachineLeft
+Recorded = (
+    ClusterSubmitted
+    | FactorySubmitted
+    | FactoryEvent
+    | JobEvent
+    | ClaimEvent
+    | CycleNegotiated
+    | MachineJoined
+    | MachineLeft
+    | PrincipalEvent
+)
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)
 """What is written."""

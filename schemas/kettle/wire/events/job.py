@@ -2,6 +2,7 @@
 
 import msgspec
 
+from kettle.wire.ads.types import Ad
 from kettle.wire.events.base import Event
 
 
@@ -23,6 +24,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes of input fetched."""
 
 
+class Transfer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Files of an attempt that were moved on their own, one way; times in seconds since the epoch."""
+
+    began: float = 0.0
+    ended: float = 0.0
+    queued: float = 0.0
+    """Seconds that it waited for its turn before."""
+
+
 class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
     """The job was given a claim; `attempt` counts the runs of the job from 1."""
 
@@ -39,6 +49,8 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
     pid: int = 0
     at: float = 0.0
     """On the worker's clock, seconds since the epoch."""
+    input: Transfer | None = None
+    """None: all that it takes along came with the order to start."""
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
@@ -104,6 +116,8 @@ class JobVacated(Event, frozen=True, tag="job.vacated/1"):
     subcode: int = 0
     cool_down: float = 0.0
     """Seconds that the job is not to be started again, because its start failed."""
+    output: Transfer | None = None
+    """Of results of a program that had run to its end; None: they came with the report of its end."""
 
     @property
     def exited(self) -> bool:
@@ -120,6 +134,12 @@ class JobCompleted(Event, frozen=True, tag="job.completed/1"):
     at: float = 0.0
     """When the process exited, on the worker's clock, seconds since the epoch."""
     usage: Usage = Usage()
+    output: Transfer | None = None
+    """None: all that it left came with the report of its end."""
+    dumped: bool = False
+    """The signal that ended it had its memory written into a file."""
+    core: str = ""
+    """Path of that file on the submit side; empty: nobody has it."""
 
 
 class JobHeld(Event, frozen=True, tag="job.held/1"):
@@ -152,6 +172,17 @@ class JobDeferred(Event, frozen=True, tag="job.deferred/1"):
     """Seconds since the epoch."""
 
 
+class JobTold(Event, frozen=True, tag="job.told/1"):
+    """The program of this attempt said something of itself: to be in the job's ad, and to be in its log."""
+
+    attempt: int
+    id: str
+    """Of the message: what is said twice is recorded once."""
+    attributes: Ad = {}
+    notes: list[str] = []
+    """Lines for the job event log, in order."""
+
+
 JobEvent = (
     JobAssigned
     | JobStarted
@@ -166,4 +197,5 @@ JobEvent = (
     | JobReleased
     | JobRemoved
     | JobDeferred
+    | JobTold
 )

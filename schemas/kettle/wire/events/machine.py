@@ -1,5 +1,6 @@
 """What the collector saw of a machine, on the stream `machine/<name>`."""
 
+from kettle.wire.ads.types import Ad
 from kettle.wire.events.base import Event
 
 
@@ -17,3 +18,5 @@ class MachineLeft(Event, frozen=True, tag="machine.left/1"):
 
     machine: str
     reason: str
+    slots: list[Ad] = []
+    """Of an absent machine, one that is expected to come back: the last ads of its slots."""

@@ -20,6 +20,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "hold": "keep jobs from running",
         "release": "let held jobs run again",
         "now": "run a job in the place of others of yours",
+        "edit": "change how fast jobs come into the queue",
         "rm": "take jobs out of the queue",
     },
     "the pool": {
@@ -38,6 +39,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "reconfig": "have them read their settings again",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
+        "fairshare": "who may have which part of the pool, who has it, and over time",
+        "userprio": "priorities, factors and usage of submitters",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "version": "which Kettle this is",

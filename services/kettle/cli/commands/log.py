@@ -63,8 +63,8 @@ _AT: Final = """\
 Show the pool as it was at a moment: the queue, the claims, the machines, and what each owner had and had used.  All of it
 follows from the log: events up to the last frame that is not later are folded by the services' own code.
 
-Priorities: the negotiator serves whoever has fewest jobs running first, and stores nothing else; so the table of owners is
-in the order in which it would have served them at that moment, with the running cores and the usage up to then.
+Priorities: the table of owners has their real priorities at that moment, the best first, with the running cores and the
+usage up to then.  Priority factors that nobody set follow from settings, which are not in the log.
 
 examples:
   kettle log at -10m

@@ -20,6 +20,7 @@ from kettle.cli.screen import Screen, plain
 from kettle.client import Client
 from kettle.client.progress import status_of
 from kettle.wire.ads.types import Ad, Expr
+from kettle.wire.commands.schedd import Unmade
 
 HELP: Final = """\
 The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that have ended are in kettle history.
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
         )
 
-    async def ask(pool: Client) -> list[Ad]:
+    async def ask(pool: Client) -> tuple[list[Ad], list[Unmade]]:
         mine = select
         if (
             not (arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint)
@@ -74,9 +75,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         ):
             mine = type(select)(owners=[pool.pool.user], constraint=select.constraint)
         projection = [] if whole else chosen or list(QUEUE_ATTRIBUTES)
-        return await pool.jobs(mine, projection=projection, limit=arguments.limit)
+        ads = await pool.jobs(mine, projection=projection, limit=arguments.limit)
+        counts = not (screen.as_json or arguments.long or chosen)
+        return ads, await pool.unmade(mine) if counts else []
 
-    ads = with_pool(arguments, ask)
+    ads, unmade = with_pool(arguments, ask)
     if screen.as_json:
         screen.json([plain(ad) for ad in ads])
     elif arguments.long:
@@ -84,11 +87,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     elif chosen:
         screen.table(chosen, [[_cell(ad, name) for name in chosen] for ad in ads])
     else:
-        _show(ads, screen, held=arguments.held)
+        _show(ads, unmade, screen, held=arguments.held)
     return 0
 
 
-def _show(ads: list[Ad], screen: Screen, *, held: bool) -> None:
+def _show(ads: list[Ad], unmade: list[Unmade], screen: Screen, *, held: bool) -> None:
     now = time.time()
     statuses = [status_of(ad) for ad in ads]
     if held:
@@ -97,6 +100,9 @@ def _show(ads: list[Ad], screen: Screen, *, held: bool) -> None:
         screen.table(QUEUE_TITLES, [queue_row(ad, now) for ad in ads], styles=statuses, right=RIGHT)
     screen.say()
     screen.say(total_line(statuses))
+    for one in unmade:
+        how = "held" if one.paused else "made as there is room"
+        screen.say(f"Cluster {one.cluster}: {one.total - one.made} of {one.total} jobs not yet made ({how}).")
 
 
 def show_long(ads: list[Ad], screen: Screen) -> None:

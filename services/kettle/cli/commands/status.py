@@ -25,6 +25,7 @@ What the pool consists of and does: the services of this machine's pool, the mac
 examples:
   kettle status
   kettle status --slots             every slot, dynamic ones too
+  kettle status --absent            the slots of machines that fell silent and are expected back
   kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
   kettle status --json
@@ -34,7 +35,9 @@ _SLOT_TITLES: Final = ("NAME", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "I
 """What one needs least stands last: a narrow terminal cuts it off."""
 _GPUS_AT: Final = 4
 """Where GPUs stand in a pool that has some: behind the cores."""
-_RIGHT: Final = frozenset({"CPUS", "GPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS"})
+_RIGHT: Final = frozenset(
+    {"CPUS", "GPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS", "SILENT FOR"}
+)
 _STYLES: Final = {
     "running": "good",
     "starting": "idle",
@@ -51,6 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     parser.add_argument("--slots", action="store_true", help="every slot, dynamic ones too")
+    parser.add_argument("--absent", action="store_true", help="the slots of machines that fell silent")
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
     parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")
@@ -88,7 +92,14 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.say(screen.paint(f"Pool {name}.", "strong"))
     else:
         _show_services(local, screen)
-    _show_slots([ad for ad in ads if ad.get("MyType") == "Machine"], screen, every=arguments.slots)
+    slots = [ad for ad in ads if ad.get("MyType") == "Machine"]
+    absent = [ad for ad in slots if ad.get("Absent") is True]
+    if arguments.absent:
+        _show_absent(absent, screen)
+        return 0
+    _show_slots([ad for ad in slots if ad.get("Absent") is not True], screen, every=arguments.slots)
+    if absent:
+        screen.say(f"{counted(len(absent), 'slot')} absent; see them with: kettle status --absent")
     _show_jobs([ad for ad in ads if ad.get("MyType") == "Scheduler"], screen)
     return 0
 
@@ -163,6 +174,19 @@ def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
         screen.say(
             f"{counted(dynamic.total(), 'dynamic slot')} carved out of these; see them with: kettle status --slots"
         )
+
+
+def _show_absent(ads: list[Ad], screen: Screen) -> None:
+    screen.say()
+    if not ads:
+        screen.say("No slot is absent: none that KETTLE_COLLECTOR_ABSENT_REQUIREMENTS keeps fell silent.")
+        return
+    now = time.time()
+    rows = [
+        [str(ad.get("Name", "?")), run_time(now - number(ad, "LastHeardFrom")), *_slot(ad, now)[3:6]]
+        for ad in ads
+    ]
+    screen.table(("NAME", "SILENT FOR", "CPUS", "MEMORY", "DISK"), rows, right=_RIGHT)
 
 
 def _slot(ad: Ad, now: float) -> list[Cell]:

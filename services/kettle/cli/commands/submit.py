@@ -90,6 +90,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         return await pool.submit(submission)
 
     submitted = with_pool(arguments, send)
+    for warning in submitted.warnings:
+        screen.trouble(f"Warning: {warning}")
     if screen.as_json:
         screen.json({"cluster": submitted.cluster, "count": submitted.count})
     else:

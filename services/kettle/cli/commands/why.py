@@ -8,19 +8,22 @@ from typing import Final
 
 import msgspec
 
+from kettle.cli import advice
 from kettle.cli.errors import UsageError
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.reasons import Answer, answer
 from kettle.cli.screen import Screen
 from kettle.client import ClientError, job_id
+from kettle.wire.commands.negotiator import Analysis
 
 HELP: Final = """\
-Why a job waits, is held, or runs where it runs: from the record of the queue and of the last negotiation, not guessed.
-For a job that no machine takes, the table shows which clause of whose Requirements refuses how many slots.
+Why a job waits, is held, or runs where it runs: from the record of the queue and of the last negotiation, not guessed,
+and what to do about it.  For a job that waits, the table shows every clause of its Requirements and of the slots', how many
+slots pass it alone, and how many would match if nothing but it was different; slots are looked at as if nothing ran there.
 
 examples:
   kettle why 12.3
-  kettle why 12 --json             12 means job 12.0
+  kettle why 12 --json             12 means job 12.0; with the record and all figures, for programs
 """
 
 
@@ -58,7 +61,9 @@ def show(told: Answer, screen: Screen) -> None:
     screen.say(screen.paint(first, "strong"))
     for sentence in others:
         screen.say(sentence)
-    if told.clauses:
+    if told.analysis is not None and told.analysis.clauses:
+        _show_analysis(told.analysis, screen)
+    elif told.clauses:
         screen.say()
         rows = [
             (
@@ -72,3 +77,12 @@ def show(told: Answer, screen: Screen) -> None:
         screen.table(
             ("SLOTS REFUSED", "BY", "CLAUSE"), rows, styles=styles, right=frozenset({"SLOTS REFUSED"})
         )
+
+
+def _show_analysis(analysis: Analysis, screen: Screen) -> None:
+    screen.say()
+    rows, styles = advice.table(analysis.clauses)
+    titles = ("SLOTS PASS", "ONLY THIS", "OF", "CLAUSE")
+    screen.table(titles, rows, styles=styles, right=frozenset(titles[:2]))
+    more = f"; {analysis.more} more clauses are left out" if analysis.more else ""
+    screen.say(f"{analysis.able} of {analysis.slots} slots pass all of them together{more}.")

@@ -66,7 +66,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     claims: list[ClaimThen]
     machines: list[MachineThen]
     owners: list[OwnerThen]
-    """In the order in which the negotiator would have served them: whoever had fewest jobs running first."""
+    """By real priority, the best first; where that is equal, whoever had fewest jobs running."""
     cycle: CycleNegotiated | None
 
 
@@ -143,6 +143,9 @@ def _moment(at: int, shards: list[ShardThen], then: Sequence[Then], owners: Sequ
     people: dict[str, OwnerThen] = {}
     for queue in queues:
         queue.add_to(people)
+    for cycles in (folded for folded in then if isinstance(folded, CyclesThen)):
+        for name, priority in cycles.priorities(at / 1e6).items():
+            people.setdefault(name, OwnerThen(owner=name)).priority = priority
     wanted = frozenset(owners) or people.keys() | {c.submitter for q in queues for c in q.claims()}
     return Moment(
         at=rfc3339(at),
@@ -152,7 +155,7 @@ def _moment(at: int, shards: list[ShardThen], then: Sequence[Then], owners: Sequ
         machines=[m for folded in then if isinstance(folded, MachinesThen) for m in folded.machines()],
         owners=sorted(
             (owner for owner in people.values() if owner.owner in wanted),
-            key=lambda owner: (owner.running, owner.owner),
+            key=lambda owner: (owner.priority, owner.running, owner.owner),
         ),
         cycle=next((folded.last for folded in then if isinstance(folded, CyclesThen)), None),
     )
@@ -204,16 +207,18 @@ def _print_rest(moment: Moment, screen: Screen) -> None:
     screen.say(f"{counted(len(moment.machines), 'machine')} in the pool.")
     if moment.owners:
         screen.say()
-        titles = ("OWNER", "RUNNING", "CORES", "IDLE", "HELD", "DONE", "WALL", "SLOT TIME")
+        titles = ("OWNER", "PRIORITY", "RUNNING", "CORES", "IDLE", "HELD", "DONE", "WALL", "SLOT TIME")
         rows = [
             (
-                o.owner, o.running, f"{o.running_cores:g}", o.idle, o.held, o.jobs_completed,
+                o.owner, o.priority, o.running, f"{o.running_cores:g}", o.idle, o.held, o.jobs_completed,
                 run_time(o.wall), run_time(o.slot_time),
             )
             for o in moment.owners
         ]  # fmt: skip
         screen.table(titles, rows, right=_RIGHT)
-        screen.say("Whoever has fewest jobs running is served first; nothing else counts yet.")
+        screen.say(
+            "Shares are in inverse proportion to real priority times priority factor (kettle userprio)."
+        )
     if moment.cycle is not None:
         cycle = moment.cycle
         screen.say()

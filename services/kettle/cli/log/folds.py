@@ -5,7 +5,7 @@ The one place outside of a service that uses its folds. An auditor with folds of
 agree, not that the stored state is right; a time machine with folds of its own would show a past that never was.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -16,9 +16,19 @@ from kettle.classad import ClassAd
 from kettle.collector.domain.machines import fold as fold_machines
 from kettle.collector.domain.machines import row_of
 from kettle.jobs.past import Past, Spent
+from kettle.negotiator.domain.principals import LEAST, Principal, at_time
+from kettle.negotiator.domain.principals import fold as fold_principal
+from kettle.negotiator.domain.principals import row_of as row_of_principal
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.replay import Replay
-from kettle.wire.events import CycleNegotiated, Event, MachineJoined, MachineLeft
+from kettle.wire.events import (
+    CycleNegotiated,
+    Event,
+    MachineJoined,
+    MachineLeft,
+    PrincipalCharged,
+    PrincipalEvent,
+)
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -48,7 +58,28 @@ def collector_fold(shard: str) -> Fold:
     return fold
 
 
-WORKING_SETS: Final[Folds] = {"schedd": schedd_fold, "collector": collector_fold}
+def negotiator_fold(shard: str) -> Fold:
+    """
+    What the events of a negotiator's shard make of its working set: the accountant's principals, and nothing of cycles.
+    """
+    del shard
+    principals: dict[str, Principal | None] = {}
+
+    def fold(stream: str, event: Event, at: int) -> Iterable[tuple[str, bytes | None]]:
+        del at
+        if not isinstance(event, PrincipalEvent):
+            return []
+        principals[stream] = fold_principal(principals.get(stream), event)
+        return [(stream, row_of_principal(principals[stream]))]
+
+    return fold
+
+
+WORKING_SETS: Final[Folds] = {
+    "schedd": schedd_fold,
+    "collector": collector_fold,
+    "negotiator": negotiator_fold,
+}
 """By kind of shard."""
 
 
@@ -104,6 +135,8 @@ class OwnerThen(msgspec.Struct, kw_only=True):
     """
 
     owner: str
+    priority: float = LEAST
+    """The real priority; smaller is better. Factors that nobody set are a setting, so they are not in the log."""
     running: int = 0
     running_cores: float = 0.0
     idle: int = 0
@@ -246,12 +279,14 @@ class MachinesThen:
 
 class CyclesThen:
     """
-    What negotiation said last.
+    What negotiation said last, and the accountant's principals.
     """
 
     def __init__(self, shard: str) -> None:
         self.shard = shard
         self.last: CycleNegotiated | None = None
+        self._principals: dict[str, Principal] = {}
+        self._half_life = 0.0
 
     def feed(self, frame: Frame, events: Sequence[Event]) -> None:
         """
@@ -261,6 +296,30 @@ class CyclesThen:
         for event in events:
             if isinstance(event, CycleNegotiated):
                 self.last = event
+            elif isinstance(event, PrincipalEvent):
+                after = fold_principal(self._principals.pop(event.principal, None), event)
+                if after is not None:
+                    self._principals[event.principal] = after
+                if isinstance(event, PrincipalCharged):
+                    self._half_life = event.half_life
+
+    @property
+    def principals(self) -> Mapping[str, Principal]:
+        """
+        All who are known, accounting groups too, as of their last charge.
+        """
+        return self._principals
+
+    def priorities(self, at: float) -> dict[str, float]:
+        """
+        Real priorities at a moment, seconds since the epoch, of those who were ever charged.
+        """
+        if not self._half_life:
+            return {}
+        return {
+            name: at_time(principal, at, self._half_life).priority
+            for name, principal in self._principals.items()
+        }
 
 
 Then: TypeAlias = QueueThen | MachinesThen | CyclesThen

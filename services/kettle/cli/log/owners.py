@@ -28,7 +28,7 @@ class Owners:
         """
         kind, _, name = row.entry.stream.partition("/")
         match kind:
-            case "job":
+            case "job" | "factory":
                 return await self._of(f"cluster/{name.partition('.')[0]}", row.entry)
             case "cluster" | "claim":
                 return await self._of(row.entry.stream, row.entry)

@@ -50,7 +50,7 @@ async def _tell(home: Path, arguments: argparse.Namespace, screen: Screen) -> in
 
 def _kept(lag: Lag) -> bool:
     """
-    A negotiator begins with nothing: its shard has a working set that nobody fills.
+    Every shard has a place for a working set; only those of some kinds are ever filled.
     """
     return lag.projection != WORKING_SET or lag.shard.partition(".")[0] in WORKING_SETS
 

@@ -1,15 +1,20 @@
-"""The ads of the pool, and which of them a query selects."""
+"""The ads of the pool: one table for each type, in which each value is kept once."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
+from kettle.classad.columnar import Table
 from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.ads.types import Ad
+from kettle.wire.ads.types import Ad, Scalar
 
 SUBMITTER: Final = "Submitter"
+SLOT: Final = "Machine"
+ABSENT: Final = "Absent"
+"""Under this stand the slots of absent machines in the bucket, so that only collectors see them: they can run nothing."""
+CLOCK: Final = "MyCurrentTime"
 
 _PRIVATE: Final = frozenset(
     {"claimid", "claimids", "claimidlist", "childclaimids", "capability", "transferkey"}
@@ -19,29 +24,62 @@ _PRIVATE_PREFIX: Final = "_condor_priv"
 _LATE: Final = 1.5
 """Times its lifetime after which an ad is dropped even if the bus does not say so."""
 
+_SHORTEST_S: Final = 1.0
+"""No ad lives shorter, whatever it says: it would come and go with each update."""
 _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
 _decode_submitter: Final = msgspec.msgpack.Decoder(SubmitterAd).decode
 
+Place = tuple[str, str]
+"""Name and key of an ad: by these they are in order."""
 
-class Advert:
-    """One ad as it was last heard of, at `heard` seconds since the epoch."""
 
-    __slots__ = ("_ticks", "ad", "heard", "key", "lifetime", "name")
+class NotAnAdError(ValueError):
+    """What stands under a key of the bucket is no ad."""
 
-    def __init__(self, key: str, ad: ClassAd, heard: float, lifetime: float) -> None:
-        self.key = key
-        self.ad = ad
-        self.heard = heard
-        self.name = _text(ad, "name") or key
-        said = ad.find("classadlifetime")
-        self.lifetime = min(lifetime, said) if isinstance(said, int | float) else lifetime
-        self._ticks = "MyCurrentTime" not in ad
 
-    def at(self, now: float) -> ClassAd:
-        """The ad as it is shown now: a sender that states its own time is believed."""
-        if self._ticks:
-            self.ad["MyCurrentTime"] = int(now)
-        return self.ad
+class Heard(msgspec.Struct, frozen=True):
+    """When an ad was last heard of, in seconds since 1970, and how many it lives."""
+
+    name: str
+    at: float
+    lifetime: float
+
+
+class Shelf:
+    """The ads of one type."""
+
+    def __init__(self) -> None:
+        self.table = Table()
+        self.heard: dict[str, Heard] = {}
+        self._order: list[Place] | None = None
+
+    def put(self, key: str, ad: Ad, heard: Heard) -> None:
+        """An ad came, a new one or one in the place of another."""
+        before = self.heard.get(key)
+        if before is None or before.name != heard.name:
+            self._misplace(key, before)
+            if self._order is not None:
+                insort(self._order, (heard.name, key))
+        self.heard[key] = heard
+        self.table.put(key, ad)
+
+    def drop(self, key: str) -> Heard | None:
+        """An ad went; what was known of it."""
+        heard = self.heard.pop(key, None)
+        if heard is not None:
+            self._misplace(key, heard)
+            self.table.remove(key)
+        return heard
+
+    def _misplace(self, key: str, heard: Heard | None) -> None:
+        if self._order is not None and heard is not None:
+            del self._order[bisect_left(self._order, (heard.name, key))]
+
+    def after(self, place: Place | None) -> Sequence[Place]:
+        """The ads behind a place, or all, by name; from the first question on they are kept in order."""
+        if self._order is None:
+            self._order = sorted((heard.name, key) for key, heard in self.heard.items())
+        return self._order if place is None else self._order[bisect_right(self._order, place) :]
 
 
 class Adverts:
@@ -53,82 +91,77 @@ class Adverts:
 
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
-        self._types: dict[str, dict[str, Advert]] = {}
+        self._shelves: dict[str, Shelf] = {}
 
-    def put(self, key: str, value: bytes, now: float) -> Advert:
-        """Take in an entry of the bucket. Raises msgspec.MsgspecError if it is no ad; the last one then stays."""
+    def put(self, key: str, value: bytes, now: float) -> Mapping[str, Scalar]:
+        """
+        Take in an entry of the bucket; its attributes by lower-case name.
+
+        Raises NotAnAdError if it is none; the last one then stays.
+        """
         kind = type_of(key)
-        wire = _submitter(value) if kind == SUBMITTER else _public(_decode_ad(value))
-        ad = ClassAd.from_wire(wire)
-        if "MyType" not in ad:
+        try:
+            ad = _submitter(value) if kind == SUBMITTER else _decode_ad(value)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise NotAnAdError(str(error)) from error
+        folded = {name.lower(): value for name, value in ad.items()}
+        if len(folded) < len(ad) or any(map(_is_private, folded)):
+            spelled = {name.lower(): name for name in ad}
+            ad = {spelled[name]: value for name, value in folded.items() if not _is_private(name)}
+        if "mytype" not in folded:
             ad["MyType"] = kind
-        if "LastHeardFrom" not in ad:
+        if "lastheardfrom" not in folded:
             ad["LastHeardFrom"] = int(now)
-        advert = Advert(key, ad, now, self._lifetime)
-        self._types.setdefault(kind.lower(), {})[key] = advert
-        return advert
+        name, lifetime = folded.get("name"), folded.get("classadlifetime")
+        heard = Heard(
+            name=name if isinstance(name, str) and name else key,
+            at=now,
+            lifetime=min(self._lifetime, max(_SHORTEST_S, lifetime))
+            if isinstance(lifetime, int | float)
+            else self._lifetime,
+        )
+        self._shelves.setdefault(kind.lower(), Shelf()).put(key, ad, heard)
+        return folded
 
-    def drop(self, key: str) -> Advert | None:
-        """Take an entry out; returns what was there."""
-        return self._types.get(type_of(key).lower(), {}).pop(key, None)
+    def drop(self, key: str) -> Heard | None:
+        """Take an entry out; returns what was known of it."""
+        shelf = self._shelves.get(type_of(key).lower())
+        return None if shelf is None else shelf.drop(key)
+
+    def ad(self, key: str) -> Ad | None:
+        """An ad as it came, without secrets."""
+        shelf = self._shelves.get(type_of(key).lower())
+        return None if shelf is None or key not in shelf.heard else shelf.table.wire(shelf.table.row(key))
 
     def known(self) -> list[str]:
         """The keys of all ads."""
-        return [key for adverts in self._types.values() for key in adverts]
+        return [key for shelf in self._shelves.values() for key in shelf.heard]
 
     def stale(self, now: float) -> list[str]:
         """Ads that the bus should have ended long ago: it lost them together with the news of their end."""
         return [
             key
-            for adverts in self._types.values()
-            for key, advert in adverts.items()
-            if now > advert.heard + advert.lifetime * _LATE
+            for shelf in self._shelves.values()
+            for key, heard in shelf.heard.items()
+            if now > heard.at + heard.lifetime * _LATE
         ]
 
-    def of_type(self, kind: str) -> list[Advert]:
-        """By name; an empty type is every type."""
-        if kind:
-            found = list(self._types.get(kind.lower(), {}).values())
-        else:
-            found = [advert for adverts in self._types.values() for advert in adverts.values()]
-        return sorted(found, key=lambda advert: (advert.name, advert.key))
+    def of_type(self, kind: str) -> list[Shelf]:
+        """Where the ads of a type are; an empty one is every type."""
+        if not kind:
+            return list(self._shelves.values())
+        shelf = self._shelves.get(kind.lower())
+        return [] if shelf is None else [shelf]
 
 
 def type_of(key: str) -> str:
     """The type of ad that stands under a key of the bucket."""
-    return key.partition(".")[0]
+    kind = key.partition(".")[0]
+    return SLOT if kind == ABSENT else kind
 
 
-def select(
-    adverts: Sequence[Advert], constraint: Node | None, projection: Sequence[str], now: float
-) -> Iterator[Ad]:
-    """
-    The ads that meet the constraint, each cut down to the attributes that it has of `projection` (empty: all).
-
-    The candidate is both MY and TARGET: tools write conditions on it either way.  Undefined and error select nothing.
-    """
-    context = Context(now=lambda: int(now), max_steps=FOREIGN_STEPS)
-    wanted = frozenset(name.lower() for name in (*projection, "MyType")) if projection else None
-    for advert in adverts:
-        ad = advert.at(now)
-        if constraint is None or _meets(ad, constraint, context):
-            wire = ad.to_wire()
-            yield wire if wanted is None else {n: v for n, v in wire.items() if n.lower() in wanted}
-
-
-def _meets(ad: ClassAd, constraint: Node, context: Context) -> bool:
-    try:
-        return is_true(evaluate(constraint, ad, ad, context))
-    except EvaluationFailed:
-        return False
-
-
-def _public(ad: Ad) -> Ad:
-    return {
-        name: value
-        for name, value in ad.items()
-        if not ((folded := name.lower()) in _PRIVATE or folded.startswith(_PRIVATE_PREFIX))
-    }
+def _is_private(name: str) -> bool:
+    return name in _PRIVATE or name.startswith(_PRIVATE_PREFIX)
 
 
 def _submitter(value: bytes) -> Ad:
@@ -141,8 +174,3 @@ def _submitter(value: bytes) -> Ad:
         "RunningJobs": demand.running,
         "HeldJobs": demand.held,
     }
-
-
-def _text(ad: ClassAd, key: str) -> str:
-    value = ad.find(key)
-    return value if isinstance(value, str) else ""

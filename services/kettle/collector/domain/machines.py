@@ -5,17 +5,16 @@ A machine is there while one ad of it is: that of its startd, or one of its slot
 gone after an ad's lifetime; so a collector or a bus that was away for a moment makes nobody leave.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
 
-from kettle.classad import ClassAd
-from kettle.collector.domain.adverts import Advert, type_of
+from kettle.collector.domain.adverts import ABSENT, SLOT, type_of
+from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.events import MachineJoined, MachineLeft
 
 STARTD: Final = "StartDaemon"
-SLOT: Final = "Machine"
 
 _PUNCTUAL: Final = 0.9
 """An ad that ends at this part of its lifetime or later has run out; before, somebody withdrew it."""
@@ -30,13 +29,12 @@ class Sighting(msgspec.Struct, frozen=True):
     """MiB."""
 
 
-def sighting_of(advert: Advert) -> Sighting | None:
-    """The machine that an ad is of; None for ads that are of no machine."""
-    kind = type_of(advert.key)
-    if kind not in {STARTD, SLOT}:
+def sighting_of(key: str, ad: Mapping[str, Scalar]) -> Sighting | None:
+    """The machine that an ad is of, whose attributes have lower-case names; None for ads that are of no machine."""
+    kind = type_of(key)
+    if kind not in {STARTD, SLOT} or key.startswith(f"{ABSENT}."):
         return None
-    ad = advert.ad
-    machine = ad.find("machine") or (ad.find("name") if kind == STARTD else None)
+    machine = ad.get("machine") or (ad.get("name") if kind == STARTD else None)
     if not isinstance(machine, str):
         return None
     cpus = _whole(ad, "totalcpus", "detectedcpus", "cpus")
@@ -55,6 +53,7 @@ class Machines:
         self._joined = set(self._silent)
         self._of: dict[str, str] = {}
         self._keys: dict[str, set[str]] = {}
+        self._expected: dict[str, list[Ad]] = {}
 
     @property
     def joined(self) -> frozenset[str]:
@@ -70,17 +69,27 @@ class Machines:
         self._of[key] = machine
         self._keys.setdefault(machine, set()).add(key)
         self._silent.pop(machine, None)
+        self._expected.pop(machine, None)
         if machine in self._joined:
             return []
         self._joined.add(machine)
         return [MachineJoined(machine=machine, cpus=sighting.cpus, memory=sighting.memory)]
 
-    def ended(self, key: str, *, age: float, lifetime: float) -> list[MachineLeft]:
-        """The entry of an ad is gone, `age` seconds after it was last heard."""
+    def ended(
+        self, key: str, *, age: float, lifetime: float, expected: Ad | None = None
+    ) -> list[MachineLeft]:
+        """
+        The entry of an ad is gone, `age` seconds after it was last heard.
+
+        `expected`: it is of a slot that is to come back, should it have run out.
+        """
         machine = self._forget(key)
-        if machine is None or machine in self._keys or machine not in self._joined:
+        if machine is None or machine not in self._joined:
             return []
-        return [self._leave(machine, "expired" if age >= lifetime * _PUNCTUAL else "drained")]
+        ran_out = age >= lifetime * _PUNCTUAL
+        if ran_out and expected is not None:
+            self._expected.setdefault(machine, []).append(expected)
+        return [] if machine in self._keys else [self._leave(machine, "expired" if ran_out else "drained")]
 
     def listed(self, keys: Iterable[str], *, deadline: float) -> None:
         """The bus began anew, and these are all ads there are: who has none has until `deadline` to come back."""
@@ -97,7 +106,8 @@ class Machines:
     def _leave(self, machine: str, reason: Literal["drained", "expired"]) -> MachineLeft:
         self._joined.discard(machine)
         self._silent.pop(machine, None)
-        return MachineLeft(machine=machine, reason=reason)
+        slots = self._expected.pop(machine, [])
+        return MachineLeft(machine=machine, reason=reason, slots=slots if reason == "expired" else [])
 
     def _forget(self, key: str) -> str | None:
         machine = self._of.pop(key, None)
@@ -122,16 +132,28 @@ def fold(joined: set[str], event: object) -> None:
 
 THERE: Final = msgspec.msgpack.encode(True)
 GONE: Final = msgspec.msgpack.encode(False)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[Ad]).decode
 
 
 def row_of(event: object) -> bytes:
-    """The row of the working set of the machine that an event is of, after it."""
+    """
+    The row of the working set of the machine that an event is of, after it: whether it is there, or the ads of its slots
+    if it is absent.
+    """
+    if isinstance(event, MachineLeft) and event.slots:
+        return _encode(event.slots)
     return THERE if isinstance(event, MachineJoined) else GONE
 
 
-def _whole(ad: ClassAd, *keys: str) -> int:
+def absence(row: bytes) -> list[Ad]:
+    """The ads of an absent machine's slots, by its row; none of any other."""
+    return [] if row in {THERE, GONE} else _decode(row)
+
+
+def _whole(ad: Mapping[str, Scalar], *keys: str) -> int:
     for key in keys:
-        value = ad.find(key)
+        value = ad.get(key)
         if isinstance(value, int | float):
             return int(value)
     return 0

@@ -52,7 +52,7 @@ def _told(entry: Entry, position: int) -> Told:
     event = decode(entry.data)
     noun, _, name = entry.stream.partition("/")
     job = JobId.parse(name) if noun == "job" else None
-    cluster = job.cluster if job is not None else int(name) if noun == "cluster" else None
+    cluster = job.cluster if job is not None else int(name) if noun in {"cluster", "factory"} else None
     return Told(entry, position, event, cluster, job)
 
 

@@ -9,6 +9,8 @@ LONGEST: Final = 65_536
 """Characters of an expression; those of HTCondor's own ads have some hundreds."""
 MOST: Final = 2_000
 """Attributes of an ad; a slot of a large site has some three hundred."""
+LONGEST_NAME: Final = 256
+"""Characters of a submitter's name; a group has at most 128, and a dot and a user's name come after it."""
 
 
 class Excessive(ValueError):  # noqa: N818 - what is refused is the ad
@@ -26,7 +28,9 @@ def checked(ad: Ad) -> Ad:
 
 
 def checked_submitter(ad: SubmitterAd) -> SubmitterAd:
-    """The same for the jobs of a submitter."""
+    """The same for the jobs of a submitter, and for the submitter's name."""
+    if len(ad.name) > LONGEST_NAME:
+        raise Excessive(f"the submitter's name has {len(ad.name)} characters, more than {LONGEST_NAME}")
     for request in ad.requests:
         checked(request.ad)
     return ad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -10,14 +10,20 @@ import numpy as np
 
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
-from kettle.matchmaking import Amounts, Demand, Grant, Offer
+from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
+from kettle.negotiator.domain.concurrency import Pendings
+from kettle.negotiator.domain.using import usage
+from kettle.wire import subjects
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle.wire.commands.startd import Occupied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
 
+    from kettle.negotiator.domain.accountant import Standing
     from kettle.wire.ads import Ad
 
 _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
@@ -27,7 +33,8 @@ _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumb
 class Given(msgspec.Struct):
     """What was matched to a slot since its last ad; believed until `until` (the caller's clock)."""
 
-    taken: list[tuple[Amounts, int]]
+    taken: list[tuple[str, Amounts, int]]
+    """Submitter, what a job takes, and how many jobs."""
     until: float
 
 
@@ -44,6 +51,8 @@ class Pool:
         self.submitters: dict[str, SubmitterAd] = {}
         self._given: dict[str, Given] = {}
         self._promised: dict[tuple[str, int], tuple[int, float]] = {}
+        self.pendings = Pendings()
+        """Matches that use concurrency limits, of which their schedds have not spoken yet."""
         self.stirred = True
 
     # -- what is told ------------------------------------------------------------------------------------------------
@@ -69,6 +78,21 @@ class Pool:
         """Which startd a slot belongs to, and what proves to it that it was matched."""
         return self.secrets[self.slots.keys[row]]
 
+    def occupied(self, row: int) -> Occupied:
+        """A slot whose claim is to make room together with others."""
+        return Occupied(self.name_of(row), self.secret_of(row).capability)
+
+    def parent_of(self, row: int) -> int:
+        """The row of the partitionable slot that a dynamic one is a part of, if that is of the same startd; else -1."""
+        part = self.secret_of(row)
+        slot = subjects.key(f"slot{self.slots.value(row, 'SlotID')}@{part.startd}")
+        whole = self.secrets.get(slot)
+        return (
+            self.slots.row(slot)
+            if whole is not None and whole.startd == part.startd and slot in self.slots
+            else -1
+        )
+
     def name_of(self, row: int) -> str:
         """What a slot calls itself."""
         name = self.slots.value(row, "Name")
@@ -86,7 +110,9 @@ class Pool:
     def _asks_more(self, key: str, before: SubmitterAd | None, ad: SubmitterAd | None) -> bool:
         """Whether there is demand in an ad that was not there before, or had been promised a match."""
         if ad is None:
-            return False
+            return before is not None and bool(before.limits)
+        if self.pendings.freed(before, ad):
+            return True  # what one has not any more another may have
         if before is None or (before.name, before.schedd) != (ad.name, ad.schedd):
             return bool(ad.requests)
         known = {request.autocluster: request for request in before.requests}
@@ -106,29 +132,83 @@ class Pool:
         `State` is the startd's word, so it is taken as it stands: an expression there could make every cycle slow.
         """
         known = np.fromiter((key in self.secrets for key in self.slots.keys), np.bool_, len(self.slots))
-        offer = Offer(self.slots, np.flatnonzero(known & self.slots.says("State", "Unclaimed")))
+        free = self.slots.says("State", "Unclaimed") | self.slots.says("State", "Backfill")
+        offer = Offer(self.slots, np.flatnonzero(known & free))
         for key, given in self._given.items():
-            for amounts, count in given.taken:
+            for _, amounts, count in given.taken:
                 offer.take(self.slots.row(key), amounts, count)
         return offer
 
-    def preemptible(self) -> Offer | None:
+    def preemptible(self) -> npt.NDArray[np.int64]:
         """
-        Slots whose job may have to make room for one that the slot ranks higher; None if there are none.
+        Rows of slots whose job may have to make room for another.
 
-        Their startds say so with a secret for them, which only those have that rank jobs at all.
+        Their startds say so with a secret for them, which only those have that rank jobs at all or let priorities count.
         """
-        claimed = np.flatnonzero(self.slots.says("State", "Claimed"))
         keys = self.slots.keys
-        rows = [row for row in claimed.tolist() if keys[row] in self.secrets and keys[row] not in self._given]
-        return Offer(self.slots, np.array(rows, np.int64), occupied=True) if rows else None
+        return np.array(
+            [row for row in self.in_use_by_jobs().tolist() if keys[row] in self.secrets], np.int64
+        )
+
+    def in_use_by_jobs(self) -> npt.NDArray[np.int64]:
+        """Rows of slots that somebody has claimed, but of those that were given to somebody else by now."""
+        claimed = np.flatnonzero(self.slots.says("State", "Claimed"))
+        if not self._given:
+            return claimed
+        keys = self.slots.keys
+        return np.array([row for row in claimed.tolist() if keys[row] not in self._given], np.int64)
+
+    def rows_given(self) -> list[int]:
+        """Rows of slots that something was given of since their last ads."""
+        return [self.slots.row(key) for key in self._given if key in self.slots]
 
     def machines(self) -> npt.NDArray[np.int64]:
         """The rows of all slots that are not carved out of others, busy or not: what the pool could do."""
         return np.flatnonzero(~self.slots.truths("DynamicSlot"))
 
+    @property
+    def weight(self) -> float:
+        """What the whole pool counts for, used or not."""
+        return float(weights(self.slots).sum())
+
+    def used(self, recorded: AbstractSet[str] = frozenset()) -> dict[str, float]:
+        """
+        What every submitter has or was given, in slot weights, also those who ask for nothing.
+
+        A startd's word alone makes nobody known, so a made-up name uses up no group's quota: only who is at work counts, and
+        who was when that was last `recorded`.
+        """
+        known = self.submitters_at_work() | recorded
+        used = {name: use.weight for name, use in usage(self.slots).items() if name in known}
+        for name, weight in self._matched():
+            used[name] = used.get(name, 0.0) + weight
+        return used
+
+    def claimants(self, used: Mapping[str, float], standings: Mapping[str, Standing]) -> list[Claimant]:
+        """All submitters with what they have, by name."""
+        return [
+            _claimant(name, used.get(name, 0.0), standings.get(name))
+            for name in sorted({ad.name for ad in self.submitters.values()})
+        ]
+
+    def submitters_at_work(self) -> set[str]:
+        """Who may be using something, by the word of a schedd or by what was matched here."""
+        advertised = {ad.name for ad in self.submitters.values()}
+        return advertised | {name for given in self._given.values() for name, _, _ in given.taken}
+
+    def _matched(self) -> Iterator[tuple[str, float]]:
+        """Submitters, and what was matched to them that no ad shows yet."""
+        if not self._given:
+            return
+        offer = Offer(self.slots, self.slots.all_rows)
+        for key, given in self._given.items():
+            row = np.array([self.slots.row(key)])
+            for name, amounts, count in given.taken:
+                cores = np.array([amounts.quantized("Cpus") * count])
+                yield name, float(offer.costs(row, cores)[0])
+
     def demands(self) -> list[Demand]:
-        """Open demand, that of submitters who have least first, each one's requests in its own order."""
+        """Open demand by submitter, each one's requests in its own order."""
         demands: list[Demand] = []
         for key in self._by_need():
             ad = self.submitters[key]
@@ -150,23 +230,22 @@ class Pool:
 
     def _by_need(self) -> list[str]:
         """
-        Keys of submitters' ads, those of whom fewest jobs run or are about to run first, then those of schedds alike.
+        Keys of submitters' ads, those of one submitter by how many of its jobs run or are about to run at that schedd.
 
         Who comes first gets what cannot be divided, so an order that is always the same would let the last starve.
         """
         own = {key: ad.running for key, ad in self.submitters.items()}
         for (key, _), (count, _) in self._promised.items():
             own[key] += count
-        whole: Counter[str] = Counter()
-        for key, ad in self.submitters.items():
-            whole[ad.name] += own[key]
-        return sorted(own, key=lambda key: (whole[self.submitters[key].name], own[key], key))
+        return sorted(own, key=lambda key: (self.submitters[key].name, own[key], key))
 
     def give(self, grant: Grant, until: float) -> None:
         """Remember a match until the ads show it, or until it is clear that nothing came of it."""
         given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
-        given.taken.append((grant.amounts, grant.count))
+        given.taken.append((grant.demand.submitter, grant.amounts, grant.count))
         given.until = until
+        for row in grant.instead:
+            self._given.setdefault(self.slots.keys[row], Given([], until))
         key, autocluster = grant.demand.key, grant.demand.autocluster
         before, _ = self._promised.get((key, autocluster), (0, 0.0))
         self._promised[key, autocluster] = (before + grant.count, until)
@@ -179,9 +258,19 @@ class Pool:
             for request in ad.requests
         }
 
+    def job(self, submitter: str, schedd: str, autocluster: int) -> Ad | None:
+        """The job that stands for an autocluster; None if it has none that waits."""
+        for ad in self.submitters.values():
+            if (ad.name, ad.schedd) == (submitter, schedd):
+                for request in ad.requests:
+                    if request.autocluster == autocluster:
+                        return request.ad
+        return None
+
     def expire(self, now: float) -> None:
         """Forget what was assumed about matches that showed no effect in time."""
         self._given = {key: given for key, given in self._given.items() if given.until > now}
+        self.pendings.settle(self.submitters.values(), now)
         self._promised = {key: promise for key, promise in self._promised.items() if promise[1] > now}
 
     def expires(self) -> float | None:
@@ -191,8 +280,27 @@ class Pool:
     def _untils(self) -> Iterator[float]:
         yield from (given.until for given in self._given.values())
         yield from (until for _, until in self._promised.values())
+        yield from self.pendings.ends()
+
+    def in_use(self) -> dict[str, float]:
+        """Concurrency limits, by what schedds and matches use of them."""
+        return self.pendings.in_use(self.submitters.values())
 
     @property
     def idle(self) -> int:
         """Idle jobs in the pool."""
         return sum(ad.idle for ad in self.submitters.values())
+
+
+def _claimant(name: str, used: float, standing: Standing | None) -> Claimant:
+    if standing is None:
+        return Claimant(name=name, used=used)
+    principal = standing.principal
+    return Claimant(
+        name=name,
+        priority=standing.effective,
+        used=used,
+        last=principal.last,
+        floor=principal.floor,
+        ceiling=principal.ceiling if principal.ceiling >= 0 else math.inf,
+    )

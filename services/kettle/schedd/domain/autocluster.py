@@ -17,6 +17,8 @@ from kettle.classad import parse, references
 from kettle.wire.ads import Ad, Expr, Scalar
 
 BASIC: Final = (
+    "ConcurrencyLimits",
+    "JobLeaseDuration",
     "JobUniverse",
     "Rank",
     "Requirements",

@@ -16,6 +16,27 @@ from kettle.wire.events import ClaimGranted
 from kettle.wire.jobs import JobId
 
 
+class Terms(msgspec.Struct, frozen=True):
+    """For how long claims are asked, in seconds."""
+
+    lease: float
+    """For jobs without a wish of their own."""
+    shortest: float
+    longest: float
+
+    def of(self, job: Ad) -> float:
+        """
+        The lease of a claim for a job: its JobLeaseDuration, within bounds.
+
+        The claim has it for its whole life, so that both sides count with the same figure; another job gets the claim
+        only if it wants the same.
+        """
+        own = job.get("JobLeaseDuration")
+        if isinstance(own, bool) or not isinstance(own, int | float) or own <= 0:
+            return self.lease
+        return float(min(max(own, self.shortest), self.longest))
+
+
 class Claim(msgspec.Struct, frozen=True):
     """A granted claim; `job` is the job whose attempt may live on it."""
 
@@ -45,9 +66,9 @@ class Contact(msgspec.Struct):
     missed: int = 0
     """Questions that were not answered since the last answer."""
 
-    def deadline(self, now: float, lease: float) -> float | None:
-        """The moment on the worker's clock to be named in a renewal sent now; None if its clock is not known yet."""
-        return None if self.clock is None else self.clock + (now - self.seen) + lease
+    def at(self, now: float) -> float | None:
+        """Our moment `now` on the worker's clock, which shows no less by then; None if it is not known yet."""
+        return None if self.clock is None else self.clock + (now - self.seen)
 
     def hear(self, clock: float, now: float) -> None:
         """An answer came that carried the worker's clock."""
@@ -57,24 +78,24 @@ class Contact(msgspec.Struct):
 class Leases:
     """Until when claims on each startd may live."""
 
-    def __init__(self, *, lease: float, margin: float) -> None:
-        self.lease = lease
+    def __init__(self, *, margin: float) -> None:
         self.margin = margin
         self._contacts: dict[str, Contact] = {}
         self._missing: dict[str, int] = {}
 
-    def renew(self, startd: str, now: float) -> float | None:
+    def renew(self, startd: str, now: float, shortest: float) -> float | None:
         """
-        The deadline for a renewal that is sent now; None: ask for the clock only, and renew when that is known.
+        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which is
+        given; None: ask for the clock only, and renew when that is known.
 
         What is not answered may have been delivered, so each renewal puts off the moment at which the claims are
         certainly dead. Who has not answered for half a lease is therefore only asked whether he is there.
         """
         contact = self._contacts.setdefault(startd, Contact())
-        if contact.clock is None or now - contact.seen > self.lease / 2:
+        if contact.clock is None or now - contact.seen > shortest / 2:
             return None
         contact.sent_before, contact.sent = contact.sent, now
-        return contact.deadline(now, self.lease)
+        return contact.at(now)
 
     def not_delivered(self, startd: str) -> None:
         """The last renewal certainly reached nobody."""
@@ -90,10 +111,10 @@ class Leases:
         """The startd answered and told its clock."""
         self._contacts.setdefault(startd, Contact()).hear(clock, now)
 
-    def expired(self, startds: Iterable[str], now: float) -> list[str]:
-        """Startds whose claims are certainly dead: they had no renewal for a lease and a margin."""
-        limit = self.lease + self.margin
-        return [s for s in startds if (c := self._contacts.get(s)) is not None and now - c.sent > limit]
+    def is_over(self, startd: str, lease: float, now: float) -> bool:
+        """Whether a claim there with this lease is certainly dead: it had no renewal for the lease and a margin."""
+        contact = self._contacts.get(startd)
+        return contact is not None and now - contact.sent > lease + self.margin
 
     def missed(self, startd: str) -> int:
         """One more question that was not answered; how many there are since the last answer."""

@@ -15,6 +15,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from kettle.wire.ads import Ad
 from kettle.wire.events import (
     JobAssigned,
     JobCheckpointed,
@@ -29,7 +30,9 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
+    Transfer,
     Usage,
 )
 
@@ -66,6 +69,8 @@ class Job(msgspec.Struct, frozen=True):
     """Number of the newest checkpoint of the newest attempt, 0 before the first."""
     cooling: float = 0.0
     """Seconds that the job waits before its next attempt, because the last one failed around its start."""
+    told: str = ""
+    """Id of what the newest attempt last said of itself."""
 
     @property
     def runnable(self) -> bool:
@@ -97,6 +102,7 @@ class Begin(msgspec.Struct, frozen=True):
     claim: str
     pid: int
     at: float
+    input: Transfer | None = None
 
 
 class Suspend(msgspec.Struct, frozen=True):
@@ -141,6 +147,16 @@ class Checkpoint(msgspec.Struct, frozen=True):
     usage: Usage
 
 
+class Tell(msgspec.Struct, frozen=True):
+    """The worker says: the program of the job wants this in its ad, and these lines in its log."""
+
+    attempt: int
+    claim: str
+    id: str
+    attributes: Ad
+    notes: list[str]
+
+
 class Finish(msgspec.Struct, frozen=True):
     """The worker says: the job ran to its end, and its output is in place."""
 
@@ -150,6 +166,9 @@ class Finish(msgspec.Struct, frozen=True):
     exit_signal: int | None
     at: float
     usage: Usage
+    output: Transfer | None = None
+    dumped: bool = False
+    core: str = ""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -169,6 +188,7 @@ class End(msgspec.Struct, frozen=True):
     exit_code: int | None = None
     exit_signal: int | None = None
     at: float = 0.0
+    output: Transfer | None = None
     """With one of these two the program ran to its end, at that time, and the job's policy keeps it in the queue."""
     cool_down: float = 0.0
     """Seconds that the job waits if its start failed for a reason that may repeat; doubled with each such failure."""
@@ -203,7 +223,7 @@ class Defer(msgspec.Struct, frozen=True):
     until: int
 
 
-Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Finish | End
+Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
 Command = Assign | Defer | Heard | Hold | Release | Remove
 
 _STAYS = frozenset({0, 1, 16})
@@ -217,7 +237,17 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
             return _assign(job, command)
         case Defer(until=until):
             return [JobDeferred(until=until)] if job.runnable else []
-        case Begin() | Suspend() | Continue() | Disconnect() | Reconnect() | Checkpoint() | Finish() | End():
+        case (
+            Begin()
+            | Suspend()
+            | Continue()
+            | Disconnect()
+            | Reconnect()
+            | Checkpoint()
+            | Tell()
+            | Finish()
+            | End()
+        ):
             return _hear(job, command)
         case Hold() | Release() | Remove():
             return _act(job, command)
@@ -238,7 +268,8 @@ def _hear(job: Job, command: Heard) -> list[JobEvent]:
         return []  # of an attempt that is over: said twice is said once
     match command:
         case Begin(attempt=attempt, pid=pid, at=at):
-            return [] if job.began else [JobStarted(attempt=attempt, pid=pid, at=at)]
+            started = JobStarted(attempt=attempt, pid=pid, at=at, input=command.input)
+            return [] if job.began else [started]
         case Suspend(attempt=attempt, processes=processes, at=at):
             tells = job.status == "running" and not job.suspended
             return [JobSuspended(attempt=attempt, processes=processes, at=at)] if tells else []
@@ -251,6 +282,8 @@ def _hear(job: Job, command: Heard) -> list[JobEvent]:
             return _reconnected(job)
         case Checkpoint():
             return _checkpointed(job, command)
+        case Tell():
+            return _told(job, command)
         case Finish() | End():
             return _over(job, command)
         case _:
@@ -268,6 +301,13 @@ def _checkpointed(job: Job, command: Checkpoint) -> list[JobEvent]:
         attempt=command.attempt, number=command.number, at=command.at, usage=command.usage
     )
     return [*_reconnected(job), saved]
+
+
+def _told(job: Job, command: Tell) -> list[JobEvent]:
+    if command.id == job.told or not (command.attributes or command.notes):
+        return []
+    told = JobTold(attempt=command.attempt, id=command.id, attributes=command.attributes, notes=command.notes)
+    return [*_reconnected(job), told]
 
 
 def _over(job: Job, command: Finish | End) -> list[JobEvent]:
@@ -290,6 +330,9 @@ def _over(job: Job, command: Finish | End) -> list[JobEvent]:
                     exit_signal=command.exit_signal,
                     at=command.at,
                     usage=command.usage,
+                    output=command.output,
+                    dumped=command.dumped,
+                    core=command.core,
                 ),
             ]
         case End():
@@ -309,6 +352,7 @@ def _end(job: Job, command: End) -> list[JobEvent]:
         exit_code=command.exit_code,
         exit_signal=command.exit_signal,
         at=command.at,
+        output=command.output,
         cool_down=_cool_down(job, command) if not hold else 0.0,
     )
     if not hold:
@@ -357,6 +401,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
         case JobCheckpointed():
             return msgspec.structs.replace(job, checkpoint=event.number)
+        case JobTold():
+            return msgspec.structs.replace(job, told=event.id)
         case JobDeferred():
             # It waits for its next time from now on, and nobody would end another wait.
             return msgspec.structs.replace(job, cooling=0.0)

@@ -5,18 +5,22 @@ The queue of one schedd: the fold of everything recorded in its shard, indexed f
 working set changed, so that start-up reads those rows instead of history; finished jobs have none.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 import msgspec
 
-from kettle.jobs import Status, fold_base, in_use, job_ad
 from kettle.jobs import apply as apply_to_ad
+from kettle.jobs import in_use, job_ad
 from kettle.jobs.ad import job_ads
-from kettle.schedd.domain import deferral, job_policy, universes
-from kettle.schedd.domain.autocluster import Autoclusters
+from kettle.schedd.domain import universes
 from kettle.schedd.domain.claim import Claim
+from kettle.schedd.domain.clusters import Cluster, cluster_of
+from kettle.schedd.domain.concurrency import LimitsInUse
+from kettle.schedd.domain.factory import Factory
+from kettle.schedd.domain.factory import evolve as evolve_factory
+from kettle.schedd.domain.gone import Gone
 from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.runnable import Order, Runnable
 from kettle.wire.ads import Ad
@@ -25,6 +29,10 @@ from kettle.wire.events import (
     ClaimGranted,
     ClusterSubmitted,
     Event,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryEvent,
+    FactoryMaterialized,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -38,6 +46,7 @@ from kettle.wire.events import (
     JobRemoved,
     JobStarted,
     JobSuspended,
+    JobTold,
     JobVacated,
     Usage,
     decode,
@@ -52,35 +61,6 @@ class Entry(msgspec.Struct, frozen=True):
 
     job: Job = Job()
     changed: Ad = {}
-
-
-class Cluster(msgspec.Struct):
-    """A submission, and which of its jobs have left the queue (bit `p` of `left`)."""
-
-    submitted: ClusterSubmitted
-    at: int
-    autoclusters: Autoclusters
-    base: Callable[[int], Ad]
-    """By number of the job, what the fold of its events needs of its ad."""
-    left: int = 0
-    universe: int | None = None
-    """JobUniverse of all its jobs; None: they differ in it."""
-    periodic: frozenset[Status] = frozenset()
-    """The statuses in which its jobs are looked at now and then for a policy of their own."""
-    at_exit: bool = False
-    """Whether they have one that is looked at when they exit."""
-    timed: bool = False
-    """Whether its jobs start at a time of their own."""
-
-    @property
-    def size(self) -> int:
-        """How many jobs were submitted."""
-        return len(self.submitted.rows)
-
-    @property
-    def empty(self) -> bool:
-        """Whether all jobs have left."""
-        return self.left.bit_count() == self.size
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -98,8 +78,13 @@ FRESH: Final = Entry()
 _NOTHING: Final[Mapping[JobId, Entry]] = {}
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
+_LEFT: Final = "#left"
+"""In the names of rows that tell which jobs of a cluster have left."""
 _encode = msgspec.msgpack.Encoder().encode
+_WAITING: Final = frozenset({"idle", "held"})
+"""The statuses that a factory's `max_idle` counts."""
 _decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_factory = msgspec.msgpack.Decoder(Factory).decode
 _decode_row = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
 
@@ -108,16 +93,14 @@ def job_stream(job: JobId) -> str:
     return f"job/{job.cluster}.{job.proc}"
 
 
+def factory_stream(cluster: int) -> str:
+    """The stream of how a cluster's jobs are made, if they are made little by little."""
+    return f"factory/{cluster}"
+
+
 def job_of_stream(stream: str) -> JobId:
     """Inverse of `job_stream`."""
     return JobId.parse(stream.removeprefix("job/"))
-
-
-def _universe(event: ClusterSubmitted) -> int | None:
-    if "JobUniverse" in event.columns:
-        return None
-    value = event.ad.get("JobUniverse", universes.VANILLA)
-    return value if isinstance(value, int) else universes.VANILLA
 
 
 def _recorded(state: bytes) -> tuple[Event, int]:
@@ -134,11 +117,18 @@ class Queue:
         self.clusters: dict[int, Cluster] = {}
         self.jobs: dict[JobId, Entry] = {}
         self.claims: dict[str, Claim] = {}
+        self.limits = LimitsInUse()
+        """Concurrency limits that claims use."""
         self.newest_cluster = 0
+        self.unmade: set[int] = set()
+        """Clusters of which jobs are still to be made."""
         self.demand: dict[str, dict[int, Runnable]] = {}
         """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
         self.at_home: dict[str, dict[int, Runnable]] = {}
         """The same of jobs that run on the machine of their schedd."""
+        self._owned: Counter[str] = Counter()
+        self.owners: Final[dict[str, str]] = {}
+        """Submitter -> whose jobs are charged to it."""
         self._attended: Counter[tuple[str, int]] = Counter()
         """(submitter, universe) -> jobs that run there."""
         self.cooling: set[JobId] = set()
@@ -153,6 +143,8 @@ class Queue:
         """What live attempts use, as their workers have last said. It is not recorded: a restart forgets it."""
         self.reconnecting: dict[JobId, int] = {}
         """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
+        self.renewed: dict[str, int] = {}
+        """Startd -> when it last renewed the leases of its claims, seconds since 1970. Neither is this."""
         self._significant = tuple(significant)
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -170,19 +162,38 @@ class Queue:
 
     def _now(self, job: JobId, submitted: Ad) -> Ad:
         ad: Ad = {**submitted, **self.jobs[job].changed}
+        if (factory := self.clusters[job.cluster].factory) is not None:
+            ad |= factory.attributes
         if (usage := self.measured.get(job)) is not None:
             ad |= in_use(usage)
         if (tries := self.reconnecting.get(job)) is not None:
             ad["JobCurrentReconnectAttempt"] = tries
+        claim = self.claims.get(self.jobs[job].job.claim)
+        if claim is not None and (renewed := self.renewed.get(claim.granted.startd)) is not None:
+            ad["LastJobLeaseRenewal"] = max(renewed, cast("int", ad["LastJobLeaseRenewal"]))
         return ad
+
+    def factory(self, number: int) -> Factory | None:
+        """What makes the jobs of a cluster, if there are some to be made."""
+        return self.clusters[number].factory if number in self.unmade else None
 
     def owner(self, job: JobId) -> str:
         """Whose job it is."""
         return self.clusters[job.cluster].submitted.owner
 
     def submitter(self, job: JobId) -> str:
-        """Who is charged for the job: the owner, until accounting groups exist."""
-        return self.owner(job)
+        """Who is charged for the job: the owner, or the owner within an accounting group."""
+        cluster = self.clusters[job.cluster]
+        charged = cluster.charged
+        return charged if isinstance(charged, str) else charged(cluster.submitted.rows[job.proc])
+
+    def jobs_of(self, owner: str) -> int:
+        """How many jobs somebody has in the queue, whoever is charged for them."""
+        return self._owned[owner]
+
+    def limited(self, job: JobId) -> bool:
+        """Whether a job says that it uses something of which the pool has only so many."""
+        return self.clusters[job.cluster].limited
 
     def autocluster(self, job: JobId) -> int:
         """The autocluster of a job in the queue."""
@@ -206,8 +217,10 @@ class Queue:
         value = cluster.submitted.rows[job.proc][cluster.submitted.columns.index("JobUniverse")]
         return value if isinstance(value, int) else universes.VANILLA
 
-    def attended(self, submitter: str) -> int:
-        """How many of a submitter's jobs run on the machine of their schedd."""
+    def attended(self, submitter: str = "") -> int:
+        """How many of a submitter's jobs, or of all, run on the machine of their schedd."""
+        if not submitter:
+            return sum(self._attended.values())
         return sum(self._attended[submitter, universe] for universe in universes.AT_HOME)
 
     def totals(self) -> Ad:
@@ -260,11 +273,14 @@ class Queue:
         match event:
             case ClusterSubmitted():
                 return self._submitted(stream, event, at)
+            case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
+                return self._factory(event)
             case ClaimGranted():
-                self.claims[event.claim] = Claim(event, at)
+                self._claimed(event, at)
                 return [Change(stream, _encode((event, at)))]
             case ClaimEnded():
-                self.claims.pop(event.claim, None)
+                if (ended := self.claims.pop(event.claim, None)) is not None:
+                    self.limits.count(ended.granted.submitter, ended.granted.limits, -1)
                 return [Change(stream, None)]
             case (
                 JobAssigned()
@@ -280,40 +296,57 @@ class Queue:
                 | JobReleased()
                 | JobRemoved()
                 | JobDeferred()
+                | JobTold()
             ):
                 return self._job(stream, event, at)
             case _:
                 raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
 
+    def _claimed(self, event: ClaimGranted, at: int) -> None:
+        self.claims[event.claim] = Claim(event, at)
+        self.limits.count(event.submitter, event.limits, 1)
+
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
-        self.admit(event, at, left=0)
+        self.admit(event, at)
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
     def admit(
-        self, event: ClusterSubmitted, at: int, left: int, known: Mapping[JobId, Entry] = _NOTHING
+        self,
+        event: ClusterSubmitted,
+        at: int,
+        *,
+        gone: Gone | None = None,
+        known: Mapping[JobId, Entry] = _NOTHING,
+        factory: Factory | None = None,
     ) -> None:
         """
-        Take a submission in; the jobs with a bit in `left` have left the queue already, those in `known` have a past.
+        Take a submission in; the jobs in `gone` have left the queue already, those in `known` have a past.
         """
-        autoclusters = Autoclusters(event.ad, event.columns, self._significant)
-        cluster = Cluster(
-            event,
-            at,
-            autoclusters,
-            fold_base(event),
-            left,
-            universe=_universe(event),
-            periodic=job_policy.periodic(event.ad) | job_policy.periodic(event.columns),
-            at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
-            timed=deferral.timed(event.ad) or deferral.timed(event.columns),
-        )
+        cluster = cluster_of(event, at, gone or Gone(), factory, self._significant)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
-        for proc in range(cluster.size):
-            if not left >> proc & 1:
-                job = JobId(event.cluster, proc)
-                entry = self.jobs[job] = known.get(job, FRESH)
-                self._enter(job, entry.job)
+        if cluster.factory is not None and cluster.factory.unmade:
+            self.unmade.add(event.cluster)
+        for job in cluster.jobs():
+            entry = self.jobs[job] = known.get(job, FRESH)
+            self._enter(job, entry.job)
+
+    def _factory(self, event: FactoryEvent) -> list[Change]:
+        cluster = self.clusters.get(event.cluster)
+        if cluster is None or cluster.factory is None:
+            raise Unfit(
+                f"{type(event).__name__} of cluster {event.cluster}, which has no factory in the queue"
+            )
+        before = cluster.factory
+        cluster.factory = evolve_factory(before, event)
+        if not cluster.factory.unmade:
+            self.unmade.discard(event.cluster)
+        for proc in range(before.made, cluster.factory.made):
+            job = JobId(event.cluster, proc)
+            self.jobs[job] = FRESH
+            self._enter(job, FRESH.job)
+        stream = factory_stream(event.cluster)
+        return self._forget(event.cluster) if cluster.empty else [Change(stream, _encode(cluster.factory))]
 
     def _job(
         self,
@@ -342,17 +375,26 @@ class Queue:
 
     def _left(self, job: JobId) -> list[Change]:
         cluster = self.clusters[job.cluster]
-        cluster.left |= 1 << job.proc
-        stream = f"cluster/{job.cluster}"
+        cluster.gone.add(job.proc)
         if cluster.empty:
-            del self.clusters[job.cluster]
-            return [Change(stream, None), Change(f"{stream}#left", None)]
-        return [Change(f"{stream}#left", cluster.left.to_bytes(cluster.size // 8 + 1, "little"))]
+            return self._forget(job.cluster)
+        end, row = cluster.gone.row(job.proc)
+        return [Change(f"cluster/{job.cluster}{_LEFT}{end}", row)]
+
+    def _forget(self, number: int) -> list[Change]:
+        """A cluster of which no job is in the queue, nor will be."""
+        cluster, stream = self.clusters.pop(number), f"cluster/{number}"
+        rows = [Change(stream, None), *(Change(f"{stream}{_LEFT}{end}", None) for end in cluster.gone.rows)]
+        return rows if cluster.factory is None else [*rows, Change(factory_stream(number), None)]
 
     def _enter(self, job: JobId, state: Job) -> None:
         submitter = self.submitter(job)
+        self._owned[owner := self.owner(job)] += 1
+        self.owners[submitter] = owner
         tally = self.tally.setdefault(submitter, {})
         tally[state.status] = tally.get(state.status, 0) + 1
+        if state.status in _WAITING:
+            self.clusters[job.cluster].waiting += 1
         if state.runnable and state.cooling:
             self.cooling.add(job)
         elif state.runnable:
@@ -368,7 +410,10 @@ class Queue:
     def _leave(self, job: JobId, state: Job) -> None:
         submitter = self.submitter(job)
         self._attend(job, state, -1)
+        self._owned[self.owner(job)] -= 1
         self.tally[submitter][state.status] -= 1
+        if state.status in _WAITING:
+            self.clusters[job.cluster].waiting -= 1
         if job in self.cooling:
             self.cooling.discard(job)
         elif self.deferred.pop(job, None) is False:
@@ -385,9 +430,7 @@ class Queue:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
 
     def cooled(self, job: JobId) -> None:
-        """
-        The job has waited long enough after its failures.
-        """
+        """The job has waited long enough after its failures."""
         if job in self.cooling:
             self.cooling.discard(job)
             self._ready(job)
@@ -415,30 +458,27 @@ class Queue:
 
     def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
         """Take the working set over; the order of its rows does not matter."""
-        kinds: dict[str, list[tuple[str, bytes]]] = {
-            "claim": [],
-            "cluster": [],
-            "job": [],
-            "left": [],
-            NEWEST: [],
-        }
+        kinds = defaultdict[str, list[tuple[str, bytes]]](list)
         for stream, state in rows:
-            kind = "left" if stream.endswith("#left") else stream.partition("/")[0]
+            kind = "left" if _LEFT in stream else stream.partition("/")[0]
             kinds[kind].append((stream, state))
-        lefts = {
-            stream.removesuffix("#left"): int.from_bytes(state, "little") for stream, state in kinds["left"]
-        }
+        gone: dict[str, Gone] = {}
+        for stream, state in kinds["left"]:
+            cluster, _, end = stream.partition(_LEFT)
+            gone.setdefault(cluster, Gone()).read(end, state)
+        factories = {stream.partition("/")[2]: _decode_factory(state) for stream, state in kinds["factory"]}
         for _, state in kinds[NEWEST]:
             self.newest_cluster = msgspec.msgpack.decode(state, type=int)
         for stream, state in kinds["claim"]:
             granted, at = _recorded(state)
             assert isinstance(granted, ClaimGranted), stream
-            self.claims[granted.claim] = Claim(granted, at)
+            self._claimed(granted, at)
         known = {job_of_stream(stream): _decode_entry(state) for stream, state in kinds["job"]}
         for stream, state in kinds["cluster"]:
             event, at = _recorded(state)
             assert isinstance(event, ClusterSubmitted), stream
-            self.admit(event, at, lefts.get(stream, 0), known)
+            factory, left = factories.get(str(event.cluster)), gone.get(stream)
+            self.admit(event, at, gone=left, known=known, factory=factory)
         if stray := next((job for job in known if job not in self.jobs), None):
             raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
 
@@ -453,7 +493,7 @@ class Queue:
         for number in in_clusters:
             cluster = self.clusters.get(number)
             if cluster is not None:
-                listed.update(JobId(number, p) for p in range(cluster.size) if not cluster.left >> p & 1)
+                listed.update(cluster.jobs())
         if of_owners:
             listed.update(job for job in self.jobs if self.owner(job) in of_owners)
         yield from sorted(job for job in listed if job in self.jobs)

@@ -7,10 +7,13 @@ from functools import cache
 from typing import Final, Literal
 
 from kettle.jobs import apply, fold_base
+from kettle.schedd.domain import factory
+from kettle.schedd.domain.factory import Factory
+from kettle.schedd.domain.gone import Gone
 from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.queue import FRESH, JOB_EVENTS, Entry, Queue, Unfit, job_of_stream
 from kettle.wire import events, frames
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobEvent
+from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, FactoryEvent, JobEvent
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -37,7 +40,8 @@ class Replay:
         self._schedd = schedd
         self._significant = tuple(significant)
         self._clusters: dict[int, tuple[ClusterSubmitted, int]] = {}
-        self._left: dict[int, int] = {}
+        self._left: dict[int, Gone] = {}
+        self._factories: dict[int, Factory] = {}
         self._claims: dict[str, tuple[ClaimGranted, int]] = {}
         self._live: dict[str, _Story] = {}
         self._removed: set[str] = set()
@@ -83,8 +87,17 @@ class Replay:
             self._claims.pop(event.claim, None)
         elif isinstance(event, ClusterSubmitted):
             self._clusters[event.cluster] = (event, at)
-            self._left[event.cluster] = 0
+            self._left[event.cluster] = Gone()
             self._newest = max(self._newest, event.cluster)
+            if event.late:
+                self._factories[event.cluster] = factory.begun(event)
+        elif isinstance(event, FactoryEvent):
+            if event.cluster not in self._factories:
+                raise Unfit(
+                    f"{type(event).__name__} of cluster {event.cluster}, which has no factory in the queue"
+                )
+            self._factories[event.cluster] = factory.evolve(self._factories[event.cluster], event)
+            self._forget_empty(event.cluster)
         else:
             raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
 
@@ -93,10 +106,15 @@ class Replay:
         left = self._left.get(job.cluster)
         if left is None:
             raise Unfit(f"job {job} left a cluster that is not in the queue")
-        left |= 1 << job.proc
-        self._left[job.cluster] = left
-        if left.bit_count() == len(self._clusters[job.cluster][0].rows):
-            del self._clusters[job.cluster], self._left[job.cluster]
+        left.add(job.proc)
+        self._forget_empty(job.cluster)
+
+    def _forget_empty(self, cluster: int) -> None:
+        made = self._factories.get(cluster)
+        size = len(self._clusters[cluster][0].rows) if made is None else made.size
+        if len(self._left[cluster]) == size:
+            del self._clusters[cluster], self._left[cluster]
+            self._factories.pop(cluster, None)
 
     def queue(self) -> Queue:
         """The queue as of the last event."""
@@ -106,7 +124,8 @@ class Replay:
             queue.apply(f"claim/{granted.claim}", granted, at)
         known = dict(self._entries())
         for number, (submitted, at) in self._clusters.items():
-            queue.admit(submitted, at, self._left[number], known)
+            gone, made = self._left[number], self._factories.get(number)
+            queue.admit(submitted, at, gone=gone, known=known, factory=made)
         return queue
 
     def _entries(self) -> Iterator[tuple[JobId, Entry]]:

@@ -2,13 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from kettle.classad import ClassAdError, parse
+from kettle.jobs.concurrency import LimitsError, limits_of
+from kettle.schedd.domain.concurrency import ATTRIBUTE
+from kettle.schedd.domain.factory import asked
 from kettle.schedd.domain.universes import CARRIED_OUT
 from kettle.wire.ads import Ad, Expr, Scalar
 
@@ -32,27 +35,41 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         raise Unacceptable("the submission has no jobs: the queue statement yields no items")
     if len(rows) > limit:
         raise Unacceptable(
-            f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once"
+            f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once; "
+            "submit them as several clusters, or with max_idle, which lets more in, little by little"
         )
     if any(len(row) != len(columns) for row in rows):
         raise Unacceptable(
             f"a row of the submission does not have {len(columns)} values, one for each column"
         )
-    if len({name.lower() for name in columns}) != len(columns):
+    if len(set(columns)) != len(columns):
         raise Unacceptable("a column stands twice in the submission")
     if (size := len(_encode(ad)) + max(len(_encode(row)) for row in rows)) > JOB_BYTES:
         raise Unacceptable(
             f"the ad of a job would take {size:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
-    _names((*ad, *columns))
+    spelled = _names((*ad, *columns))
     _expressions(ad.values())
+    _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+    for place in (i for i, name in enumerate(columns) if name.lower() == ATTRIBUTE):
+        _limits(row[place] for row in rows)
     for row in rows:
         _expressions(row)
+    _pace(ad, columns)
     if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
         raise Unacceptable("the submission names no executable (attribute Cmd)")
-    _universes([ad["JobUniverse"]] if "JobUniverse" in ad else [])
-    if "JobUniverse" in columns:
-        _universes(row[columns.index("JobUniverse")] for row in rows)
+    universe = spelled.get("jobuniverse", "")
+    _universes([ad[universe]] if universe in ad else [])
+    if universe in columns:
+        _universes(row[columns.index(universe)] for row in rows)
+
+
+def _pace(ad: Ad, columns: list[str]) -> None:
+    if asked(columns):
+        raise Unacceptable("max_materialize and max_idle are the same for all jobs of a submission")
+    for name, value in ad.items():
+        if asked([name]) and (type(value) is not int or value < 1):
+            raise Unacceptable(f"{name} is a number of jobs, at least 1")
 
 
 def _universes(values: Iterable[Scalar]) -> None:
@@ -62,12 +79,26 @@ def _universes(values: Iterable[Scalar]) -> None:
         )
 
 
-def _names(names: Iterable[str]) -> None:
+def _limits(values: Iterable[Scalar]) -> None:
+    """What is no expression; the negotiator sees to those."""
+    try:
+        for text in {value for value in values if isinstance(value, str)}:
+            limits_of(text)
+    except LimitsError as error:
+        raise Unacceptable(f"ConcurrencyLimits: {error}") from error
+
+
+def _names(names: Sequence[str]) -> dict[str, str]:
+    """How each attribute is spelled, by its lower-case name."""
+    spelled = {name.lower(): name for name in names}
     for name in names:
         if not _NAME.match(name):
             raise Unacceptable(f"'{name}' is not the name of an attribute")
         if name.lower() in SET_BY_SCHEDD:
             raise Unacceptable(f"the attribute {name} is set by the schedd, not by a submission")
+        if (other := spelled[name.lower()]) != name:
+            raise Unacceptable(f"the attribute {name} is there as {other}, too, which is the same name")
+    return spelled
 
 
 def _expressions(values: Iterable[Scalar]) -> None:

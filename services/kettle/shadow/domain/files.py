@@ -1,11 +1,14 @@
 """Which files a job takes along and where its results go, by HTCondor's rules."""
 
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Final
 
 import msgspec
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, evaluate_attribute
+from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, number_of, place, refuse
+from kettle.transfer.exclude import ATTRIBUTE, Exclusions, exclusions
 from kettle.transfer.manifest import (
     ManifestError,
     is_url,
@@ -17,6 +20,7 @@ from kettle.transfer.manifest import (
     remaps,
 )
 from kettle.wire.ads import Ad
+from kettle.wire.work import OutputFile
 
 NULL: Final = "/dev/null"
 STDOUT: Final = "_condor_stdout"
@@ -55,6 +59,7 @@ def check_inputs(ad: Ad) -> None:
         if is_url(item):
             name_of_url(item)
     job_plugins(text(ad, "TransferPlugins"))
+    excluded(ad)
 
 
 def check_outputs(ad: Ad) -> None:
@@ -63,6 +68,11 @@ def check_outputs(ad: Ad) -> None:
     for item in items(text(ad, "TransferOutput")):
         if leaves(item):
             raise ManifestError(f"the output file {item} leads out of the sandbox")
+    if checkpoints := text(ad, "CheckpointDestination"):
+        try:
+            refuse(checkpoints)
+        except CheckpointError as error:
+            raise ManifestError(str(error)) from error
 
 
 def inputs(ad: Ad) -> list[Wanted]:
@@ -92,6 +102,11 @@ def inputs(ad: Ad) -> list[Wanted]:
 
 def _listed(ad: Ad) -> list[str]:
     return [*items(text(ad, "TransferInput")), *items(text(ad, "PublicInputFiles"))]
+
+
+def excluded(ad: Ad) -> Exclusions:
+    """What is not moved with the directory in which it lies.  Raises ManifestError."""
+    return exclusions(text(ad, ATTRIBUTE))
 
 
 def limit(ad: Ad, name: str, most: int) -> int:
@@ -130,6 +145,22 @@ def stranger(ad: Ad, account: str) -> str:
     if owner == account:
         return ""
     return f"the job belongs to {owner or 'nobody'}, and its files can be reached as {account} only"
+
+
+def check_checkpoint(ad: Ad, files: Iterable[OutputFile]) -> None:
+    """
+    Refuse to keep a checkpoint at a URL that is not where this job's checkpoints go: what we keep, we remove there later.
+
+    Raises ValueError.
+    """
+    ours = {file.name: file.data for file in files if file.name.startswith(f"{DIRECTORY}/")}
+    if not ours:
+        return
+    numbers = [number for name in ours if (number := number_of(name)) is not None]
+    wanted, job = text(ad, "CheckpointDestination"), text(ad, "GlobalJobId")
+    right = {place(wanted, job, number).encode() for number in numbers if wanted and job}
+    if len(ours) != len(numbers) + 1 or len(numbers) != 1 or ours.get(WHERE) not in right:
+        raise ValueError("the worker names a checkpoint that is not where the job's checkpoints go")
 
 
 def destination(ad: Ad, name: str) -> PurePosixPath | None:

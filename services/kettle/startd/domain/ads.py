@@ -55,7 +55,9 @@ def slot_ad(machine: Machine, slot: Slot, *, now: float) -> Ad:
         "State": state,
         "Activity": activity,
         "EnteredCurrentState": int(machine.changed),
-        "EnteredCurrentActivity": int(machine.changed),
+        "EnteredCurrentActivity": int(
+            backfill.since if (backfill := machine.backfill.get(slot.number)) is not None else machine.changed
+        ),
         "CurrentRank": 0.0,
         **_totals("TotalSlot", slot.total),
         **{f"TotalSlotAvailable{tag}": _pieces(tag, ids) for tag, ids in slot.devices.items()},
@@ -74,6 +76,8 @@ def unclaimed_state(machine: Machine, slot: Slot) -> tuple[State, Activity]:
     """
     if machine.draining and machine.shut:
         return "Drained", "Retiring" if machine.shared else "Idle"
+    if (backfill := machine.backfill.get(slot.number)) is not None:
+        return "Backfill", backfill.activity
     return "Owner" if slot.number in machine.owned else "Unclaimed", "Idle"
 
 
@@ -118,6 +122,7 @@ def claim_ad(machine: Machine, claim: Claim, *, now: float) -> Ad:
         "ClientMachine": claim.schedd,
         **(_running(attempt) if attempt is not None else {}),
         **_preempted(machine.waits_for(claim)),
+        **({"UserPreemption": True} if facts.user_preemption and not claim.local else {}),
     }
     return _weighed(facts, claim.resources, ad)
 

@@ -77,7 +77,7 @@ def _make_room(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now
     slot, current = machine.facts.slot(command.slot), preempting.occupant(machine, command.slot)
     if current is None or (slot is not None and machine.proves_match(slot, command.capability)):
         return []
-    return preempting.outrank(machine, current, command, key, now)
+    return preempting.outrank(machine, [current, *preempting.others(machine, command)], command, key, now)
 
 
 def _grant(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> Claim | str:
@@ -112,8 +112,8 @@ def _admit(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) ->
             submitter=command.submitter,
             slot=machine.free_number(),
             resources=size,
-            lease=command.lease,
-            deadline=now.clock + command.lease,
+            lease=machine.lease(command.lease),
+            deadline=now.clock + machine.lease(command.lease),
             made=now.time,
             changed=now.time,
             parent=slot.number,
@@ -174,7 +174,8 @@ def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[
     if command.deadline is not None:
         # Nobody can ask for more than the lease from now on, however wrong his idea of this clock is.
         for lease in {claim.lease for claim in ours}:
-            deadline = min(command.deadline, now.clock + lease)
+            wanted = command.deadline if command.at is None else command.at + lease
+            deadline = min(wanted, now.clock + lease)
             renewed = [
                 claim.key.claim
                 for claim in ours
@@ -228,11 +229,11 @@ def expire(machine: Machine, now: Now) -> list[Change]:
     return [*withdrawn, *(change for claim in late for change in end_claim(claim, stop, now))]
 
 
-def shut_down(machine: Machine, now: Now) -> list[Change]:
+def shut_down(machine: Machine, now: Now, *, hard: bool) -> list[Change]:
     """
-    End everything: the startd is being stopped.
+    End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended.
     """
-    stop = Stop(SHUTDOWN, "the startd is shutting down")
+    stop = Stop(SHUTDOWN, "the startd is shutting down", hard=hard)
     waiting: list[Change] = [Gone(claim.key.claim) for claim in machine.waiting.values()]
     return [
         *waiting,

@@ -4,7 +4,7 @@ The machine: what it is, and the fold of everything that happened to its claims.
 
 import hmac
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -32,6 +32,22 @@ _LONGEST_LEASE: Final = 2.0**31
 """Seconds: beyond it is no lease, but a mistake."""
 
 
+class Backfill(msgspec.Struct, frozen=True):
+    """
+    What a slot does for its owner while it does nothing for the pool.
+    """
+
+    activity: Literal["Idle", "Busy", "Killing"]
+    since: float
+    """Seconds since the epoch."""
+    due: float = 0.0
+    """When it is, or was, started, seconds since boot."""
+    failed: int = 0
+    """How often it has ended soon, one time after the other."""
+    beside: frozenset[str] = frozenset()
+    """Claims that had parts of the slot before it was started."""
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """
     What does not change while the startd lives.
@@ -53,8 +69,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     carving: Carving = Carving()
     policy: Policy = Policy()
     """What the owner of the machine allows the pool's jobs."""
+    user_preemption: bool = False
+    """Claims make room for those of submitters whom the negotiator prefers."""
     local_policy: Policy = Policy()
     """What local jobs are subject to; how many there are is for their schedd to say."""
+    max_lease: float = _LONGEST_LEASE
+    """Seconds that a job may run without word from its schedd."""
     weight: str = "Cpus"
     """The SLOT_WEIGHT expression."""
     attributes: Ad = {}
@@ -108,6 +128,8 @@ class Machine:
         """Numbers of the slots that the machine's owner has for himself (IS_OWNER)."""
         self.changed = float(facts.started)
         """When draining or the owner's presence began or ended, seconds since the epoch."""
+        self.backfill: dict[int, Backfill] = {}
+        """By number of the slot; no claim, and not in the journal."""
         self.conditions: Ad = {}
         """How busy the machine is and how long nobody has touched it, as measured last."""
         self.trouble = ""
@@ -171,6 +193,12 @@ class Machine:
         if not 0 < lease < _LONGEST_LEASE:  # nor is it one that is no number
             return f"a lease of {lease} seconds is none that a claim can have"
         return ""
+
+    def lease(self, wanted: float) -> float:
+        """
+        The lease of a claim for which somebody wants so many seconds: what runs unattended here its owner bounds.
+        """
+        return min(wanted, self.facts.max_lease)
 
     def policy_of(self, claim: Claim) -> Policy:
         """

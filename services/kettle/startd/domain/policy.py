@@ -41,6 +41,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "MaxJobRetirementTime": "0",
     "MachineMaxVacateTime": "600",
     "CLAIM_WORKLIFE": "1200",
+    "START_BACKFILL": "false",
+    "EVICT_BACKFILL": "false",
 }
 """All expressions of a policy, and what each is if nobody says otherwise: HTCondor's defaults."""
 

@@ -18,19 +18,19 @@ from hashlib import sha256
 import msgspec
 
 from kettle.classad import ClassAd, rank
-from kettle.startd.domain.ads import claim_ad, question
-from kettle.startd.domain.assigning import misfit, suits
+from kettle.startd.domain.ads import claim_ad, question, slot_ad
+from kettle.startd.domain.assigning import misfit, suitable, suits
 from kettle.startd.domain.attempts import stop_attempt
 from kettle.startd.domain.changes import Change, Closing, Gone, Reopened, Waiting
 from kettle.startd.domain.claim import Claim, Now, Stop
 from kettle.startd.domain.folding import inherited
 from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.resources import Resources
+from kettle.startd.domain.resources import Resources, requested, sizes
 from kettle.startd.domain.states import retire
 from kettle.wire.commands.startd import ClaimKey, RequestClaims
 
-COALESCED, PREEMPTING_RANK = 1015, 1018
-"""VacateReasonCode StartdCoalesce and StartdPreemptingClaimRank."""
+COALESCED, PREEMPTING_RANK, PREEMPTING_USER = 1015, 1018, 1019
+"""VacateReasonCode StartdCoalesce, StartdPreemptingClaimRank and StartdPreemptingClaimUserPrio."""
 
 
 def capability(machine: Machine, claim: Claim) -> str:
@@ -42,9 +42,9 @@ def capability(machine: Machine, claim: Claim) -> str:
 
 def preemptible(machine: Machine) -> list[Claim]:
     """
-    Claims that could make room: none, if RANK likes all jobs alike.
+    Claims that could make room: none, if RANK likes all jobs alike, and priorities do not count here.
     """
-    if not machine.facts.policy.ranks or machine.shut:
+    if not (machine.facts.policy.ranks or machine.facts.user_preemption) or machine.shut:
         return []
     return [claim for claim in machine.shared if not claim.ending]
 
@@ -56,23 +56,55 @@ def occupant(machine: Machine, slot: str) -> Claim | None:
     return next((claim for claim in machine.shared if machine.facts.name_of(claim) == slot), None)
 
 
+def others(machine: Machine, command: RequestClaims) -> list[Claim]:
+    """
+    The other claims that are to make room; what one had that is gone meanwhile is free.
+    """
+    found = [occupant(machine, each.slot) for each in command.also]
+    return [claim for claim in found if claim is not None]
+
+
 def outrank(
-    machine: Machine, current: Claim, command: RequestClaims, key: ClaimKey, now: Now
+    machine: Machine, currents: list[Claim], command: RequestClaims, key: ClaimKey, now: Now
 ) -> list[Change] | str:
     """
-    Have a claim make room for one that the machine likes better, or say why not; its job has its retirement time.
+    Have claims make room for one that the machine likes better, or say why not; their jobs have their retirement time.
+
+    For one that it likes as much, where priorities count: the match says that the negotiator wants it so.
     """
-    right = capability(machine, current)
-    if not hmac.compare_digest(command.capability.encode(), right.encode()):
-        return "the match is out of date"
-    heir = _heir(machine, [current], command, key, now)
+    told = {each.slot: each.capability for each in command.also} | {command.slot: command.capability}
+    for claim in currents:
+        right = capability(machine, claim)
+        if not hmac.compare_digest(told[machine.facts.name_of(claim)].encode(), right.encode()):
+            return "the match is out of date"
+    if why := _no_parts_of_one(currents):
+        return why
+    heir = _heir(machine, currents, command, key, now, with_free=True)
     if isinstance(heir, str):
         return heir
-    if heir.rank <= current.rank:
-        return f"RANK of the machine is {heir.rank:g} for the job, and {current.rank:g} for the one that has the slot"
-    reason = f"RANK of the machine is {heir.rank:g} for another job, and {current.rank:g} for this one"
-    stop = Stop(PREEMPTING_RANK, reason)
-    return [Waiting(heir), *retire(current, stop, question(machine, current, now), now)]
+    changes: list[Change] = [Waiting(heir)]
+    for claim in currents:
+        by_user = machine.facts.user_preemption and heir.rank == claim.rank
+        if heir.rank <= claim.rank and not by_user:
+            return f"RANK of the machine is {heir.rank:g} for the job, and {claim.rank:g} for the one that has the slot"
+        reason = f"RANK of the machine is {heir.rank:g} for another job, and {claim.rank:g} for this one"
+        stop = Stop(PREEMPTING_RANK, reason)
+        if by_user:
+            stop = Stop(PREEMPTING_USER, f"{heir.submitter} has a better priority in the pool")
+        changes += retire(claim, stop, question(machine, claim, now), now)
+    return changes
+
+
+def _no_parts_of_one(currents: list[Claim]) -> str:
+    """
+    Why what claims have cannot become one slot; empty: it can.
+    """
+    apart = len({claim.parent for claim in currents}) > 1 or len({id(claim) for claim in currents}) < len(
+        currents
+    )
+    if apart or (len(currents) > 1 and currents[0].whole):
+        return "the claims that are to make room are not parts of one partitionable slot"
+    return ""
 
 
 def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> list[Change] | str:
@@ -84,8 +116,8 @@ def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> l
         return "a claim that is to make room is not there any more"
     if any(claim.local for claim in currents):
         return "what runs where it was submitted has no slot that another job could have"
-    if len({claim.parent for claim in currents}) > 1 or (len(currents) > 1 and currents[0].whole):
-        return "the claims that are to make room are not parts of one partitionable slot"
+    if why := _no_parts_of_one(currents):
+        return why
     heir = _heir(machine, currents, command, key, now)
     if isinstance(heir, str):
         return heir
@@ -103,10 +135,18 @@ def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> l
 
 
 def _heir(
-    machine: Machine, currents: list[Claim], command: RequestClaims, key: ClaimKey, now: Now
+    machine: Machine,
+    currents: list[Claim],
+    command: RequestClaims,
+    key: ClaimKey,
+    now: Now,
+    *,
+    with_free: bool = False,
 ) -> Claim | str:
     """
     The claim that will have what these claims have when they are gone, or why there is none.
+
+    `with_free`: what lacks it has now, of what is free of their slot.
     """
     if shut := machine.turns_away(currents[0].parent, command.lease):
         return shut
@@ -120,22 +160,51 @@ def _heir(
         submitter=command.submitter,
         slot=first.slot,
         resources=nothing,
-        lease=command.lease,
-        deadline=now.clock + command.lease,
+        lease=machine.lease(command.lease),
+        deadline=now.clock + machine.lease(command.lease),
         made=now.time,
         changed=now.time,
         parent=first.parent,
         whole=first.whole,
         after=[claim.key.claim for claim in currents],
     )
+    job = ClassAd.from_wire(command.job)
     given = reduce(inherited, currents, heir)
     ad = claim_ad(machine, given, now=now.time)
+    too_small = misfit(given, machine.facts.carving, command.job, lambda: ad, now.context)
+    if too_small and with_free and not first.whole:
+        heir = _with_more(machine, heir, given, job, now)
+        given = reduce(inherited, currents, heir)
+        ad = claim_ad(machine, given, now=now.time)
     if why := misfit(given, machine.facts.carving, command.job, lambda: ad, now.context):
         return why
-    slot, job = ClassAd.from_wire(ad), ClassAd.from_wire(command.job)
+    slot = ClassAd.from_wire(ad)
     if not suits(slot, job, given, now.context):
         return "START of the machine or Requirements of the job is not true for the slot"
     return msgspec.structs.replace(heir, rank=rank(slot, job, now.context))
+
+
+def _with_more(machine: Machine, heir: Claim, given: Claim, job: ClassAd, now: Now) -> Claim:
+    """
+    The waiting claim, with what is free of the slot and lacks in what it will be given; as it was, if that is not enough.
+    """
+    slot = next((slot for slot in machine.facts.slots if slot.number == heir.parent), None)
+    if slot is None:
+        return heir
+    ad = ClassAd.from_wire(slot_ad(machine, slot, now=now.time))
+    request = requested(job, ad, slot.total.custom, now.context)
+    if request is None:
+        return heir
+    free, fitting = machine.free(slot), suitable(machine, slot, job, ad, now.context)
+    room = msgspec.structs.replace(free, custom={tag: len(ids) for tag, ids in fitting.items()})
+    for size in sizes(request, job, ad, machine.facts.carving, now.context):
+        lacking = (size - given.resources).within(size)
+        if lacking.fits(room):
+            devices = {tag: ids[: lacking.custom.get(tag, 0)] for tag, ids in fitting.items()}
+            return msgspec.structs.replace(
+                heir, resources=lacking, devices={tag: ids for tag, ids in devices.items() if ids}
+            )
+    return heir
 
 
 def withdraw(machine: Machine, heir: Claim, now: Now) -> list[Change]:
@@ -148,6 +217,8 @@ def withdraw(machine: Machine, heir: Claim, now: Now) -> list[Change]:
         *(
             Reopened(claim.key.claim, now.time)
             for claim in currents
-            if not claim.preempting and claim.then is not None and claim.then.code == PREEMPTING_RANK
+            if not claim.preempting
+            and claim.then is not None
+            and claim.then.code in {PREEMPTING_RANK, PREEMPTING_USER}
         ),
     ]

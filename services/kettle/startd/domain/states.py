@@ -12,6 +12,7 @@ The states of a slot and what leads from one to the next, as HTCondor draws them
 
 The state of a claimed slot is not stored beside its claim: it follows from it.  A claim that ends with its attempt is
 retiring until the attempt is told to stop.  There is no Matched: a match is advice to a schedd, and no slot waits for it.
+Backfill is no state of a claim either (see `backfill`).
 A Cleaning slot has a job that is being ended by its submit side, or has ended, and whose starter is not done.
 
 Pure: `step` says what changes now; time comes in, and the policy is asked.
@@ -23,7 +24,7 @@ from kettle.startd.domain.changes import Change, Closing, Continued, Gone, Stopp
 from kettle.startd.domain.claim import Claim, Now, Stop
 from kettle.startd.domain.policy import Asked
 
-State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained"]
+State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained", "Backfill"]
 Activity = Literal["Idle", "Busy", "Suspended", "Retiring", "Cleaning", "Vacating", "Killing"]
 
 PREEMPTED: Final = 1011

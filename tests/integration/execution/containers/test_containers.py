@@ -3,75 +3,25 @@ Jobs in containers: what they see, and that everything which holds for a plain j
 """
 
 import os
+import re
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kettle.startd import landlord
-from kettle.startd.settings import StartdSettings
-from kettle.testing.images import busybox_root, docker_archive, missing, oci_layout, tar_of
+from kettle.testing.images import busybox_root, docker_archive, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle.wire.ads import Expr, Scalar
 from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle.wire.work import Exited, Failed, Started
+from kettle.wire.work import Continued, Exited, Failed, Started, Suspended
 
-ONE = pytest.mark.parametrize("runtime", ["bubblewrap"], indirect=True)
-"""For what is decided before a runtime is: images are the same for all of them."""
-
-RUNTIMES = {"bubblewrap": ("bwrap", "bubblewrap"), "runc": ("runc", "runc"), "crun": ("crun", "crun")}
-
-
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    name = str(request.param)
-    if why := missing(*RUNTIMES[name]):
-        pytest.skip(why)
-    if name != "bubblewrap" and os.geteuid() != 0:
-        pytest.skip(f"{name} takes a startd that is root")
-    return name
-
-
-@pytest.fixture
-def settings(settings: StartdSettings, runtime: str, directory: Path) -> StartdSettings:
-    (directory / "node").touch()
-    return msgspec.structs.replace(
-        settings,
-        container_runtimes=(runtime,),
-        container_images_mib=64,
-        machine_resources={"gpus": ["GPU-a"]},
-        container_devices=[str(directory / "node")],
-    )
-
-
-@pytest.fixture
-def image(directory: Path) -> Path:
-    """
-    A root file system on the worker, readable for all.
-    """
-    return busybox_root(directory / "image")
-
-
-@pytest.fixture
-async def submitter(pool: WorkerPool) -> AsyncGenerator[SubmitSide]:
-    async with pool.startd() as startd:
-        yield pool.submitter
-        await startd.drain()
-    assert [] == list(pool.execute.glob("dir_*"))
-
-
-def inside(image: Path | str, text: str, **attributes: Scalar) -> Ad:
-    """
-    A line of shell in a container with an image of the worker.
-    """
-    wanted: Ad = {"WantContainer": True, "ContainerImage": str(image), "TransferContainer": False}
-    return {**script(text), **wanted, **attributes}
+from .wanted import ONE, PLAIN, inside
 
 
 async def test_a_job_sees_its_image_and_its_sandbox(submitter: SubmitSide, image: Path) -> None:
@@ -130,6 +80,27 @@ async def test_a_job_that_ignores_the_soft_signal_is_killed(submitter: SubmitSid
     assert 1004 == failed.code
 
 
+async def test_a_job_stands_still_and_goes_on(submitter: SubmitSide, pool: WorkerPool, image: Path) -> None:
+    """
+    When its machine's policy says so: its processes are found, whoever made the container.
+    """
+    await submitter.run(
+        inside(image, "true")
+    )  # the image is there: what stands still before it runs is not told
+    text = "while [ ! -e go ]; do sleep 0.05; done; exit 5"
+    activation = await submitter.start(inside(image, text, Pause=True))
+    report = await submitter.hear(activation, lambda report: isinstance(report.body, Suspended))
+    assert isinstance(report.body, Suspended)
+    assert report.body.processes >= 1
+    (sandbox,) = pool.execute.glob("dir_*")
+    (sandbox / "go").touch()
+    await submitter.hear(activation, lambda report: isinstance(report.body, Continued), wait=20)
+
+    exited = await submitter.final(activation)
+    assert isinstance(exited, Exited)
+    assert 5 == exited.exit_code
+
+
 async def test_a_job_that_runs_too_long_is_held(submitter: SubmitSide, image: Path) -> None:
     """
     Its own wall-clock limit counts inside, too: hold code 47.
@@ -171,19 +142,33 @@ async def test_usage_is_the_jobs_own(submitter: SubmitSide, image: Path) -> None
     assert heavy.usage.user_cpu > 0.05
 
 
-async def test_no_process_outlives_its_job(pool: WorkerPool, image: Path) -> None:
+async def test_no_process_outlives_its_job(
+    pool: WorkerPool, image: Path, options: dict[str, list[str]]
+) -> None:
     """
     An orphan in a session of its own is gone when the report comes, and so is everything that the container was made of.
     """
-    mounts = Path("/proc/self/mountinfo").read_text()
+    before = mounts_of(pool, options)
     async with pool.startd() as startd:
-        await pool.submitter.run(inside(image, "(setsid sleep 9876 >/dev/null 2>&1 &); sleep 0.2"))
+        await pool.submitter.run(inside(image, f"(setsid sleep {pool.nap} >/dev/null 2>&1 &); sleep 0.2"))
 
-        assert [] == pool.processes("sleep\x009876")
+        assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
-    assert mounts == Path("/proc/self/mountinfo").read_text()
-    assert [] == [path for path in pool.execute.iterdir() if path.name != "images"]
+    assert before == mounts_of(pool, options)
+    assert [] == [path for path in pool.sandboxes if path.name != "images"]
+
+
+def mounts_of(pool: WorkerPool, options: dict[str, list[str]]) -> list[str]:
+    """
+    What is mounted by this pool or by the engine of these tests; other tests mount things at the same time.
+    """
+    said = " ".join(word for words in options.values() for word in words)
+    ours = [str(pool.home), *re.findall(r"kettle-engine-[^/\s]+", said)]
+    assert len(ours) > len(options), f"no directory of an engine in {said}"
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    daemons = "/exec/netns/default "  # dockerd keeps the host's network there from its first container on
+    return [line for line in lines if any(place in line for place in ours) and daemons not in line]
 
 
 async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: Path) -> None:
@@ -191,9 +176,9 @@ async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: P
     The startd ends what runs in the container and removes what there was of it.
     """
     async with pool.startd() as startd:
-        activation = await pool.submitter.start(inside(image, "exec sleep 9875"))
+        activation = await pool.submitter.start(inside(image, f"exec sleep {pool.nap}"))
         await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
-        (job,) = pool.processes("sleep\x009875")
+        job = await pool.sleeper()
         starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
 
         os.kill(starter, signal.SIGKILL)
@@ -201,7 +186,7 @@ async def test_after_a_killed_starter_nothing_is_left(pool: WorkerPool, image: P
         failed = await pool.submitter.final(activation)
         assert isinstance(failed, Failed)
         assert (False, 1007) == (failed.hold, failed.code)
-        assert [] == pool.processes("sleep\x009875")
+        assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
 
@@ -213,16 +198,16 @@ async def test_a_killed_starter_without_a_startd_is_cleaned_up_by_the_next(
     A startd that starts finds the container of a starter that died meanwhile.
     """
     async with pool.startd():
-        activation = await pool.submitter.start(inside(image, "exec sleep 9874"))
+        activation = await pool.submitter.start(inside(image, f"exec sleep {pool.nap}"))
         await pool.submitter.hear(activation, lambda report: isinstance(report.body, Started))
-        (job,) = pool.processes("sleep\x009874")
+        job = await pool.sleeper()
         starter = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(starter, signal.SIGKILL)
 
     async with pool.startd() as startd:
         failed = await pool.submitter.final(activation)
         assert isinstance(failed, Failed)
-        assert [] == pool.processes("sleep\x009874")
+        assert [] == pool.sleeping()
         assert [] == list(pool.execute.glob("dir_*"))
         await startd.drain()
 
@@ -268,7 +253,7 @@ async def test_images_of_layers(submitter: SubmitSide, directory: Path, kind: st
         path.write_bytes(tar_of(made))
     else:
         path = made
-    wanted = inside(path, "true", Cmd="", Arguments="'cat /etc/image; echo $COLOR $PATH'")
+    wanted = inside(path, "true", Cmd="", Arguments="'cat /etc/image; echo $COLOR ${PATH%%:*}'")
 
     exited = await submitter.run(wanted)
 
@@ -300,7 +285,7 @@ async def test_a_job_chooses_where_its_sandbox_is_and_its_network(submitter: Sub
     """
     ad = inside(
         image,
-        "pwd; ls /etc; tail -n +3 /proc/net/dev; touch /opt/own/x && echo writable",
+        "pwd; ls -d /etc/image /etc/work; tail -n +3 /proc/net/dev; touch /opt/own/x && echo writable",
         ContainerTargetDir="/etc/work",
         MountUnderScratch="/opt/own",
         DockerNetworkType="none",
@@ -308,9 +293,26 @@ async def test_a_job_chooses_where_its_sandbox_is_and_its_network(submitter: Sub
     exited = await submitter.run(ad)
 
     lines = (output(exited) or b"").decode().splitlines()
-    assert ["/etc/work", "image", "work"] == lines[:3]
+    assert ["/etc/work", "/etc/image", "/etc/work"] == lines[:3]
     assert ["lo"] == [line.split(":")[0].strip() for line in lines[3:-1]]
     assert "writable" == lines[-1]
+
+
+async def test_a_job_without_a_network_talks_with_its_starter(submitter: SubmitSide, image: Path) -> None:
+    """
+    Given a container with network none, when a program in it calls the chirp proxy where `.chirp.config` says, then it is
+    answered: it is on the loopback device of the container.
+    """
+    text = (
+        "set -- $(cat .chirp.config); mkfifo p; nc $1 $2 < p > said & exec 3> p; "
+        "printf 'cookie %s\\nset_job_attr_delayed ChirpStage 5\\n' $3 >&3; "
+        "until [ $(wc -l < said) = 2 ]; do :; done; cat said; tail -n +3 /proc/net/dev | cut -d: -f1"
+    )
+    exited = await submitter.run(inside(image, text, DockerNetworkType="none", TransferOutput=""))
+
+    assert isinstance(exited, Exited), exited
+    assert ["0", "0", "lo"] == (output(exited) or b"").decode().split()
+    assert {"ChirpStage": "5"} == exited.told
 
 
 @ONE
@@ -320,8 +322,12 @@ async def test_a_job_chooses_where_its_sandbox_is_and_its_network(submitter: Sub
         ({"ContainerImage": "/no/such/image"}, 35, "No such file"),
         ({"ContainerImage": "{image}/etc/image"}, 35, "no image"),
         ({"ContainerImage": "{image}/usr/empty"}, 35, "is empty"),
-        ({"ContainerImage": "docker://ubuntu", "ContainerImageSource": "docker"}, 35, "takes docker, podman"),
-        ({"ContainerImage": "x.sif"}, 35, "takes apptainer"),
+        (
+            {"ContainerImage": "docker://ubuntu", "ContainerImageSource": "docker"},
+            35,
+            "takes podman or docker",
+        ),
+        ({"ContainerImage": "x.sif"}, 35, "No such file"),
         ({"ContainerTargetDir": "/proc/x"}, 35, "absolute path inside the container"),
         ({"DockerNetworkType": "bridge"}, 35, "host and none"),
         ({"Cmd": "/bin/absent"}, 6, "/bin/absent in the container: No such file"),
@@ -343,6 +349,24 @@ async def test_what_cannot_be_had_holds_the_job(
     assert isinstance(failed, Failed), failed
     assert (True, code) == (failed.hold, failed.code), failed
     assert words in failed.reason
+
+
+@PLAIN
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
+async def test_an_unpacked_image_is_for_those_who_have_it(
+    submitter: SubmitSide, pool: WorkerPool, directory: Path
+) -> None:
+    """
+    Another job that knows where it is unpacked does not get there, and the one whose image it is runs in it.
+    """
+    archive = directory / "mine.tar"
+    archive.write_bytes(tar_of(busybox_root(directory / "root")))
+    assert b"busybox\n" == output(await submitter.run(inside(archive, "cat /etc/image")))
+    (unpacked,) = (pool.execute / "images").glob("*/root/etc/image")
+
+    exited = await submitter.run(script(f"cat {unpacked} || echo closed"))
+
+    assert b"closed\n" == output(exited)
 
 
 @ONE

@@ -1,0 +1,64 @@
+"""
+What people ask of the accountant, and what administrators have it do.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+
+from kettle.bus.ports import Bus
+from kettle.client.asking import Rep, Req, Waiting, ask
+from kettle.client.pool_file import PoolFile
+from kettle.wire.commands import negotiator
+from kettle.wire.commands.negotiator import (
+    Administered,
+    DeletePrincipal,
+    Priorities,
+    QueryPriorities,
+    ResetUsage,
+    SetPrincipal,
+)
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.events.principal import Setting
+
+
+class Accountant:
+    """
+    Priorities, factors and usage of submitters. Only administrators may change any: others are refused, `denied`.
+    """
+
+    def __init__(
+        self, bus: Bus, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
+    ) -> None:
+        self._bus = bus
+        self._pool = pool
+        self._patience = patience
+        self._waiting = waiting
+
+    async def priorities(self, names: Iterable[str] = ()) -> Priorities:
+        """
+        How these submitters stand, or all who are known; the best first.
+        """
+        return await self._ask(negotiator.QUERY_PRIORITIES, QueryPriorities(names=list(names)))
+
+    async def set(self, name: str, setting: Setting, value: float) -> Administered:
+        """
+        Set priority, factor, accumulated usage (seconds), times, floor or ceiling of a submitter.
+        """
+        request = SetPrincipal(id=uuid.uuid4().hex, name=name, setting=setting, value=value)
+        return await self._ask(negotiator.SET_PRINCIPAL, request)
+
+    async def reset_usage(self, name: str | None) -> Administered:
+        """
+        Set the accumulated usage of a submitter, or of everybody (None), to nothing.
+        """
+        return await self._ask(negotiator.RESET_USAGE, ResetUsage(id=uuid.uuid4().hex, name=name))
+
+    async def delete(self, name: str) -> Administered:
+        """
+        Forget a submitter.
+        """
+        return await self._ask(negotiator.DELETE_PRINCIPAL, DeletePrincipal(id=uuid.uuid4().hex, name=name))
+
+    async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
+        name = self._pool.negotiator
+        return await ask(self._bus, endpoint, name, request, patience=self._patience, waiting=self._waiting())

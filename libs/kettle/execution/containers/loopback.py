@@ -1,0 +1,74 @@
+"""
+A way into a container that has a network of its own: a socket that listens on its loopback device, and is ours.
+"""
+
+import fcntl
+import os
+import socket
+import sys
+from contextlib import ExitStack
+from typing import Final
+
+from kettle.execution.attempt import Account
+from kettle.execution.beside import become_account
+from kettle.execution.containers.entering import GET_USERNS, NET, USER, identity, join_namespace, opened
+
+_HOST: Final = "127.0.0.1"
+_PATIENCE_S: Final = 10.0
+
+
+def loopback_listener(pid: int, account: Account | None, backlog: int) -> socket.socket:
+    """
+    A socket that listens, at any port, on the loopback device of the network of a process of the job's container.
+
+    A fork of ours joins the network and makes it: a process cannot come back from a user namespace.
+
+    Raises:
+        OSError: there is no way in.
+    """
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            ours.close()
+            _join(pid, account)
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+                made.bind((_HOST, 0))
+                made.listen(backlog)
+                socket.send_fds(theirs, [b"+"], [made.fileno()])
+            status = 0
+        except BaseException as error:  # noqa: BLE001 - the runner of this process: it says why and ends it
+            sys.excepthook(type(error), error, error.__traceback__)
+        finally:
+            os._exit(status)
+    theirs.close()
+    with ours:
+        try:
+            ours.settimeout(_PATIENCE_S)
+            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+        except TimeoutError:
+            os.kill(child, 9)
+            raise
+        finally:
+            os.waitpid(child, 0)
+    if not fds:
+        raise OSError("the network of the container cannot be joined")
+    os.set_inheritable(fds[0], False)
+    return socket.socket(fileno=fds[0])
+
+
+def _join(pid: int, account: Account | None) -> None:
+    """
+    See `entering`: a user namespace of its own is the account's.
+    """
+    with ExitStack() as closing:
+        network = opened(f"/proc/{pid}/ns/net", closing)
+        if identity(network) == identity(opened("/proc/self/ns/net", closing)):
+            raise ProcessLookupError("the process has no network of its own")
+        owner = fcntl.ioctl(network, GET_USERNS)
+        closing.callback(os.close, owner)
+        if identity(owner) != identity(opened("/proc/self/ns/user", closing)):
+            become_account(account)
+            join_namespace(owner, USER)
+        join_namespace(network, NET)

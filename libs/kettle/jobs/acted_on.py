@@ -1,0 +1,35 @@
+"""
+Names in ads that some part of the system reads or writes; no running job sets them. `telling.py` has families of names too.
+"""
+
+from typing import Final
+
+ACTED_ON: Final = frozenset({
+    "account", "activity", "allocated", "arch", "authorization", "available", "busy", "by", "capability", "child",
+    "childactivity", "childname", "childremoteuser", "childstate", "classadlifetime", "cleaning", "clientmachine",
+    "clockday", "clockmin", "cluster", "cmd", "code", "condorloadavg", "consoleidle", "coresize", "cpus",
+    "currentrank", "daemonstarttime", "date", "detectedcpus", "detectedmemory", "devicename", "devicepcibusid",
+    "disk", "diskusage", "drainingrequestid", "drainreason", "driverversion", "dslotid", "dynamic", "dynamicslot",
+    "emailattributes", "enteredcurrentactivity", "enteredcurrentstate", "err", "etag", "executablesize", "fd",
+    "filesystemdomain", "fnx", "fp", "from", "globalmemorymb", "gpus", "groupquota", "groupresourcesallocated",
+    "groupresourcesinuse", "hasbubblewrap", "hascontainer", "hascrun", "hasdocker", "hasdockerengine",
+    "hasdockerurl", "hasfiletransfer", "hasfiletransferpluginmethods", "hasjobdeferral", "hasjobtransferplugins",
+    "hasperfileencryption", "haspodman", "hasrunc", "hassandboximage", "hasselfcheckpointtransfers", "hassif",
+    "held", "htcondor", "id", "idle", "in", "inputbytesfetched", "inputbytesfromstore", "inputcachebytes",
+    "inputcachefiles", "inputcachehits", "inputfilesfetched", "it", "item", "iwd", "job", "jobbatchid",
+    "jobbatchname", "jobdescription", "jobmaxretries", "jobmaxvacatetime", "jobsidle", "jobsrunning", "jobstart",
+    "jobsubmitmethod", "jobsuccessexitcode", "keyboardidle", "last", "lastheardfrom", "lastnegotiationcycle",
+    "leavejobinqueue", "loadavg", "local", "localfilename", "machine", "machinemaxvacatetime",
+    "maxjobretirementtime", "maxtransferinputmb", "maxtransferoutputmb", "memory", "memoryusage", "model",
+    "mountunderscratch", "multiplefilesupport", "mycurrenttime", "name", "nan", "niceuser", "numclaims",
+    "numdynamicslots", "numrestarts", "numusers", "offline", "opsys", "opsysandver", "opsyslongname",
+    "opsysmajorver", "opsysname", "opsysshortname", "out", "outputdestination", "parentslotid", "partitionable",
+    "partitionableslot", "plugintype", "publicinputfiles", "range", "residentsetsize", "resource", "resources",
+    "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "start", "startdaemon", "startdname", "state",
+    "static", "status", "stream", "subcode", "subject", "sum", "supportedmethods", "tag", "to", "total",
+    "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
+    "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
+    "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
+    "withinresourcelimits",
+})  # fmt: skip
+"""In lower case. Some are only words of the code: a job does without them."""

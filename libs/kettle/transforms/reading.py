@@ -1,0 +1,165 @@
+"""
+From text to statements: everything that can be known without an ad is checked here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kettle.classad import ClassAdParseError
+from kettle.classad import parse as parse_expression
+from kettle.submit.errors import PlacelessError
+from kettle.transforms.transform import PATTERNED, Statement, Transform
+
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
+_TAGGED: Final = re.compile(r"([A-Za-z0-9_.]+)(?:\s+([A-Za-z0-9_.]+))?\s*@=\s*(\S+)\s*")
+_KEYWORD: Final = re.compile(r"([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALUED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*[=,]?\s*(.*)", re.DOTALL)
+_PAIR: Final = re.compile(r"(/(?:[^/\\]|\\.)*/i?|[^\s,=]+)(?:\s*[=,]?\s*(\S+))?\s*")
+_CONDITIONAL: Final = frozenset({"if", "elif", "else", "endif"})
+_EXPRESSIONS: Final = frozenset({"set", "evalset", "default"})
+
+
+class TransformError(ValueError):
+    """
+    A transform that makes no sense: where, and one sentence.
+    """
+
+
+def parse(text: str, *, source: str, protected: Iterable[str] = ()) -> Transform:
+    """
+    Read a transform. `source` is how errors call it; it may not touch the attributes in `protected`.
+
+    Raises:
+        TransformError: a line makes no sense.
+    """
+    guarded = frozenset(name.lower() for name in protected)
+    statements: list[Statement] = []
+    depth: list[int] = []
+    for line, (word, rest) in _statements(text, source):
+        try:
+            statement = _statement(word, rest, line)
+            _guard(statement, guarded)
+        except PlacelessError as error:
+            raise TransformError(f"{source}, line {line}: {error}") from error
+        if word == "if":
+            depth.append(line)
+        elif word in _CONDITIONAL and not depth:
+            raise TransformError(f"{source}, line {line}: {word} without an if before it")
+        elif word == "endif":
+            depth.pop()
+        statements.append(statement)
+    if depth:
+        raise TransformError(f"{source}, line {depth[-1]}: this if has no endif")
+    return Transform(source, tuple(statements), guarded)
+
+
+def _statements(text: str, source: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    """
+    Each statement as keyword and rest, with its line; an assignment has the keyword `=`.
+    """
+    lines = enumerate(text.splitlines(), start=1)
+    for line, raw in lines:
+        joined = raw.strip()
+        if not joined or joined.startswith("#"):
+            continue
+        while joined.endswith("\\"):
+            joined = joined[:-1] + next(lines, (0, ""))[1].strip()
+        if tagged := _TAGGED.fullmatch(joined):
+            body = _until(f"@{tagged[3]}", lines)
+            if body is None:
+                raise TransformError(
+                    f"{source}, line {line}: the value has no end: expected a line @{tagged[3]}"
+                )
+            yield (
+                line,
+                (tagged[1].lower(), f"{tagged[2]} {body}") if tagged[2] else ("=", f"{tagged[1]}={body}"),
+            )
+        elif _ASSIGNMENT.fullmatch(joined):
+            yield line, ("=", joined)
+        elif keyword := _KEYWORD.fullmatch(joined):
+            yield line, (keyword[1].lower(), (keyword[2] or "").strip())
+        else:
+            raise TransformError(f"{source}, line {line}: '{joined[:60]}' is no statement of a transform")
+
+
+def _until(end: str, lines: Iterator[tuple[int, str]]) -> str | None:
+    body: list[str] = []
+    for _, raw in lines:
+        if raw.strip() == end:
+            return "\n".join(body)
+        body.append(raw)
+    return None
+
+
+def _statement(word: str, rest: str, line: int) -> Statement:
+    match word:
+        case "=":
+            name, _, text = rest.partition("=")
+            return Statement(line, "=", name.strip(), text.strip())
+        case "name":
+            return Statement(line, word, "", rest)
+        case "requirements":
+            _check(rest)
+            return Statement(line, word, "", rest)
+        case "set" | "evalset" | "default" | "evalmacro":
+            return _valued(word, rest, line)
+        case "copy" | "rename" | "delete":
+            return _named(word, rest, line)
+        case _ if word in _CONDITIONAL:
+            return Statement(line, word, "", rest)
+        case "universe" | "transform" | "include":
+            raise PlacelessError(f"{word.upper()} has no place in a transform of the queue")
+        case _:
+            raise PlacelessError(f"there is no statement {word.upper()}")
+
+
+def _valued(word: str, rest: str, line: int) -> Statement:
+    found = _VALUED.fullmatch(rest)
+    if found is None or not found[2].strip():
+        raise PlacelessError(f"{word.upper()} takes a name and an expression")
+    if word in _EXPRESSIONS and not _ATTRIBUTE.fullmatch(found[1]):
+        raise PlacelessError(f"'{found[1]}' is not the name of an attribute")
+    _check(found[2])
+    return Statement(line, word, found[1], found[2].strip())
+
+
+def _check(text: str) -> None:
+    """
+    An expression without macros either can be read or never can.
+    """
+    if "$(" in text or re.search(r"\$[A-Z_]+\(", text):
+        return
+    try:
+        parse_expression(text)
+    except ClassAdParseError as error:
+        raise PlacelessError(f"'{text}' is not an expression: {error.sentence}") from error
+
+
+def _named(word: str, rest: str, line: int) -> Statement:
+    found = _PAIR.fullmatch(rest)
+    if found is None or bool(found[2]) != (word != "delete"):
+        many = "a name" if word == "delete" else "two names"
+        raise PlacelessError(
+            f"{word.upper()} takes {many}, the first of which may be a pattern between slashes"
+        )
+    old, new = found[1], found[2] or ""
+    if old.startswith("/"):
+        try:
+            re.compile(old.removesuffix("i")[1:-1])
+        except re.error as error:
+            raise PlacelessError(f"'{old}' is no regular expression: {error}") from error
+        return Statement(line, PATTERNED[word], old.removesuffix("i")[1:-1], new)
+    for name in (old, new) if new else (old,):
+        if not _ATTRIBUTE.fullmatch(name):
+            raise PlacelessError(f"'{name}' is not the name of an attribute")
+    return Statement(line, word, old, new)
+
+
+def _guard(statement: Statement, guarded: frozenset[str]) -> None:
+    for name in statement.changes:
+        if name.lower() in guarded:
+            raise PlacelessError(
+                f"the attribute {name} says whose the job is, or which: no transform may change it"
+            )

@@ -1,0 +1,49 @@
+"""
+What a starter asks of the submit side, for its job's programs or for itself: one question and one answer, whatever it is.
+
+A starter has no way to the bus: its startd carries the question to the shadow of the job, and the answer back.
+"""
+
+import msgspec
+
+from kettle.wire.commands.chirp import Chirped, Wish
+from kettle.wire.commands.startd import ClaimKey
+from kettle.wire.jobs import JobId
+
+
+class SignUrls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sign_urls"):
+    """Have addresses of a job's objects signed with its owner's key; `upload`: to write them, not to read them."""
+
+    urls: list[str]
+    upload: bool = False
+
+
+class SignedUrls(msgspec.Struct, frozen=True, omit_defaults=True, tag="signed_urls"):
+    """In the order of the request; none, and a `reason`, if the job's own lists or keys do not give them."""
+
+    urls: list[str]
+    reason: str = ""
+    errno: int = 0
+
+
+Question = Wish | SignUrls
+Answer = Chirped | SignedUrls
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A startd passes on what is asked for an attempt."""
+
+    key: ClaimKey
+    job: JobId
+    attempt: int
+    question: Question
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What the shadow says to it."""
+
+    answer: Answer
+
+
+ENDPOINTS: tuple[()] = ()
+"""It is asked of shadows (`kettle.wire.commands.shadow`)."""

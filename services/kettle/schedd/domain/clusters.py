@@ -1,0 +1,100 @@
+"""One submission in the queue: what was submitted, which of its jobs exist, and which have left."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from kettle.jobs import Status, fold_base
+from kettle.schedd.domain import charging, concurrency, deferral, job_policy, universes
+from kettle.schedd.domain.autocluster import Autoclusters
+from kettle.schedd.domain.factory import Factory, begun
+from kettle.schedd.domain.gone import Gone
+from kettle.schedd.domain.table import Table
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.events import ClusterSubmitted
+from kettle.wire.jobs import JobId
+
+
+class Cluster(msgspec.Struct):
+    """A submission, and which of its jobs have left the queue."""
+
+    submitted: ClusterSubmitted
+    at: int
+    autoclusters: Autoclusters
+    base: Callable[[int], Ad]
+    """By number of the job, what the fold of its events needs of its ad."""
+    gone: Gone
+    factory: Factory | None = None
+    """How far its jobs are made; None: they all were at once."""
+    waiting: int = 0
+    """How many of a factory's jobs are idle or held."""
+    universe: int | None = None
+    """JobUniverse of all its jobs; None: they differ in it."""
+    periodic: frozenset[Status] = frozenset()
+    """The statuses in which its jobs are looked at now and then for a policy of their own."""
+    at_exit: bool = False
+    """Whether they have one that is looked at when they exit."""
+    charged: str | Callable[[list[Scalar]], str] = ""
+    """Who is charged for all of its jobs, or for one by its row."""
+    timed: bool = False
+    """Whether its jobs start at a time of their own."""
+    limited: bool = False
+    """Whether one of them says that it uses something of which the pool has only so many."""
+
+    @property
+    def size(self) -> int:
+        """How many jobs it has, those included that are not made yet."""
+        return len(self.submitted.rows) if self.factory is None else self.factory.size
+
+    @property
+    def made(self) -> int:
+        """The jobs before this number are in the queue, or were."""
+        return len(self.submitted.rows) if self.factory is None else self.factory.made
+
+    @property
+    def present(self) -> int:
+        """How many jobs are in the queue."""
+        return self.made - len(self.gone)
+
+    @property
+    def empty(self) -> bool:
+        """Whether all jobs have left, and none is to come."""
+        return len(self.gone) == self.size
+
+    def procs(self) -> Iterator[int]:
+        """The numbers of the jobs in the queue."""
+        return self.gone.among(self.made)
+
+    def jobs(self) -> Iterator[JobId]:
+        """The jobs in the queue."""
+        return (JobId(self.submitted.cluster, proc) for proc in self.procs())
+
+
+def cluster_of(
+    event: ClusterSubmitted, at: int, gone: Gone, factory: Factory | None, significant: Iterable[str]
+) -> Cluster:
+    """A submission as the queue keeps it; `factory`: how far it is, if it has one that has begun."""
+    if event.late:
+        factory = factory or begun(event)
+        event = msgspec.structs.replace(event, rows=Table(event.rows).as_list())
+    return Cluster(
+        event,
+        at,
+        Autoclusters(event.ad, event.columns, significant),
+        fold_base(event),
+        gone,
+        factory,
+        universe=_universe(event),
+        periodic=job_policy.periodic(event.ad) | job_policy.periodic(event.columns),
+        at_exit=job_policy.at_exit(event.ad) or job_policy.at_exit(event.columns),
+        charged=charging.charged(event.ad, event.columns, event.owner),
+        timed=deferral.timed(event.ad) or deferral.timed(event.columns),
+        limited=concurrency.said(event.ad) or concurrency.said(event.columns),
+    )
+
+
+def _universe(event: ClusterSubmitted) -> int | None:
+    if "JobUniverse" in event.columns:
+        return None
+    value = event.ad.get("JobUniverse", universes.VANILLA)
+    return value if isinstance(value, int) else universes.VANILLA

@@ -1,0 +1,44 @@
+"""
+How often claims are renewed: those with a short lease more often than the others.
+"""
+
+from collections.abc import Mapping
+
+
+class Paces:
+    """
+    Of all startds, in seconds: `interval` for those whose claims have the usual `lease`, and in proportion for shorter ones.
+    """
+
+    def __init__(self, *, interval: float, lease: float) -> None:
+        self._interval = interval
+        self._lease = lease
+        self._all_due = 0.0
+        self._due: dict[str, float] = {}
+        """When startds with short leases are asked before the others."""
+
+    def due(self, shortest: Mapping[str, float], now: float) -> set[str]:
+        """
+        Who is asked now, of the startds with their shortest leases; who is asked now is not asked again before its time.
+        """
+        quick = {
+            startd: self._interval * lease / self._lease
+            for startd, lease in shortest.items()
+            if lease < self._lease
+        }
+        everybody = now >= self._all_due
+        asked = (
+            set(shortest) if everybody else {startd for startd in quick if now >= self._due.get(startd, 0.0)}
+        )
+        if everybody:
+            self._all_due = now + self._interval
+        self._due = {
+            startd: now + pace if startd in asked else self._due[startd] for startd, pace in quick.items()
+        }
+        return asked
+
+    def pause(self, now: float) -> float:
+        """
+        Until somebody is due.
+        """
+        return max(0.0, min((self._all_due, *self._due.values())) - now)

@@ -1,0 +1,56 @@
+"""
+How a stream is read as long as nothing goes wrong.
+"""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from kettle.bus.connection import Connection
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import StreamSpec
+from kettle.bus.reader import Reader, Source
+from kettle.embedded import EmbeddedNats
+from kettle.testing.embedded import EVERYTHING
+from kettle.wire.identity import daemon
+from kettle.wire.subjects import Subjects
+
+SUBJECTS = Subjects("test")
+STREAM, EVENTS = SUBJECTS.event_stream("schedd.a"), SUBJECTS.events("schedd.a")
+MESSAGES, BATCH = 1_000, 64
+
+
+@pytest.mark.parametrize("durable", ["d", ""])
+async def test_all_is_read_by_one_consumer(directory: Path, durable: str) -> None:
+    """
+    A pull that has brought what it was to bring is no reason to make the consumer anew: that takes as long as hundreds of
+    messages.
+    """
+    async with EmbeddedNats(
+        directory / "nats", credentials=directory / "keys", permissions=EVERYTHING
+    ) as nats:
+        credentials = str(nats.credentials("test"))
+        async with (
+            NatsBus.connect(
+                nats.url, subjects=SUBJECTS, identity=daemon("test"), credentials=credentials
+            ) as bus,
+            Connection.open(
+                nats.url, identity=daemon("test"), credentials=credentials, name="reader", patience=10.0
+            ) as connection,
+        ):
+            await bus.ensure_stream(StreamSpec(name=STREAM, subjects=[EVENTS]))
+            await asyncio.gather(*(bus.append(EVENTS, b"%d" % number) for number in range(MESSAGES)))
+            reader = Reader(connection, Source(stream=STREAM, subject=EVENTS, batch=BATCH, durable=durable))
+            seen: list[int] = []
+            async with asyncio.timeout(60), aclosing(reader.batches()) as batches:
+                async for deliveries in batches:
+                    seen += [delivery.sequence for delivery in deliveries]
+                    if deliveries and durable:
+                        await reader.ack(deliveries[-1])
+                    if len(seen) >= MESSAGES:
+                        break
+
+    assert list(range(1, MESSAGES + 1)) == seen
+    assert 1 == reader.consumers

@@ -1,0 +1,71 @@
+"""
+What jobs that wait cost the schedd: its memory with 1,000,000 in one cluster, and with 100,000 in ten and in a thousand.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.client import select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+JOB: Final = (
+    "executable = /bin/true\ntransfer_executable = false\nrequirements = false\narguments = $(Process)\n"
+)
+CASES: Final = {
+    "1000000_in_1": (1_000_000, 1, "max_idle = 1000\n"),
+    "100000_in_10": (100_000, 10, ""),
+    "100000_in_1000": (100_000, 1000, ""),
+}
+"""Jobs, clusters, and what else the description says."""
+
+
+def resident_mib(pool: ThrowawayPool) -> dict[str, float]:
+    """The schedd's memory now, and the most that it ever was, MiB."""
+    lines = Path(f"/proc/{pool.pid('schedd')}/status").read_text().splitlines()
+    found = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith("Vm")}
+    return {"rss_mib": round(found["VmRSS"], 1), "peak_mib": round(found["VmHWM"], 1)}
+
+
+async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[str, Any]:
+    """Submit, see the memory; then have another schedd take over, and see its memory."""
+    async with throwaway_pool(directory, cpus=1) as pool:
+        empty = resident_mib(pool)["rss_mib"]
+        began = time.perf_counter()
+        newest = 0
+        for _ in range(clusters):
+            newest = (await pool.client.submit(f"{JOB}{pace}queue {jobs // clusters}\n")).cluster
+        submitted = time.perf_counter() - began
+        report: dict[str, Any] = {
+            "empty_mib": empty,
+            "submitted_s": round(submitted, 2),
+            **resident_mib(pool),
+        }
+        pid = pool.kill("schedd")
+        began = time.perf_counter()
+        await pool.restarted("schedd", after=pid)
+        await pool.client.jobs(select(newest), projection=["ClusterId"], limit=1)
+        report["restarted_s"] = round(time.perf_counter() - began, 2)
+        report["restarted"] = resident_mib(pool)
+        return report
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", choices=CASES, help="only this; may be repeated")
+    chosen = parser.parse_args().case or list(CASES)
+    report: dict[str, Any] = {}
+    for name in chosen:
+        with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
+            report[name] = asyncio.run(measure(Path(directory), *CASES[name]))
+    print(json.dumps(report, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,69 @@
+"""
+Jobs whose program a signal ends.
+"""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.events import JobCompleted
+from kettle.wire.jobs import JobId
+
+WITHIN_S = 60.0
+PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(
+        PATTERN != "core" or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0,
+        reason="the kernel of this machine does not write core files where the program is",
+    ),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    async with throwaway_pool(tmp_path_factory.mktemp("cores"), cpus=2, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+@pytest.mark.parametrize(
+    ("more", "comes"),
+    [("core_size = -1\n", True), ("core_size = -1\ntransfer_output_files = made\n", True), ("", False)],
+)
+async def test_a_core_file_comes_back_to_who_wants_it(
+    pool: ThrowawayPool, tmp_path: Path, more: str, comes: bool
+) -> None:
+    """
+    With the job's number in its name, beside other results; event, ad and log say where it is. Who says nothing gets none.
+    """
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\necho it > made\nkill -SEGV $$\n")
+    script.chmod(0o755)
+    description = f"executable = job.sh\nlog = log\n{more}queue\n"
+    cluster = (await pool.client.submit(description, cwd=tmp_path)).cluster
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(cluster))
+    said = [each.event for each in await pool.client.events(JobId(cluster, 0))]
+    (completed,) = (each for each in said if isinstance(each, JobCompleted))
+    core = tmp_path / f"core.{cluster}.0"
+
+    assert (11, comes, str(core) if comes else "") == (
+        completed.exit_signal,
+        completed.dumped,
+        completed.core,
+    )
+    assert comes == core.exists()
+    assert not comes or core.read_bytes().startswith(b"\x7fELF")
+    assert "it\n" == (tmp_path / "made").read_text()
+    line = f"\t(1) Corefile in: {core}\n" if comes else "\t(0) No core file\n"
+    async with asyncio.timeout(WITHIN_S):
+        while not (log := tmp_path / "log").exists() or line not in log.read_text():
+            await asyncio.sleep(0.05)

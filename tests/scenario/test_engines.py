@@ -1,0 +1,154 @@
+"""
+A person's jobs in containers of docker and podman, with images of a registry, in a whole pool.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.container_engines import engine
+from kettle.testing.images import busybox_root, missing, tar_of
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.testing.registry import ACCOUNT, PROGRAM, Registry, registry
+from kettle.wire.ads import Ad
+
+WITHIN_S = 120.0
+ENGINES = {"podman": ("podman", "podman"), "docker": ("dockerd", "docker.io")}
+JOB = "executable = /bin/sh\ntransfer_executable = false\noutput = out\n"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def name(request: pytest.FixtureRequest) -> str:
+    if reason := missing(*ENGINES[request.param]):
+        pytest.skip(reason)
+    if os.geteuid() != 0:
+        pytest.skip("the images of these tests are for a startd that is root")
+    if not shutil.which(PROGRAM):
+        pytest.skip(f"no registry of images (Debian package {PROGRAM})")
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    with registry(tmp_path_factory.mktemp("registry")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(
+    name: str, images: Registry, tmp_path_factory: pytest.TempPathFactory, template: Path
+) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("engines")
+    environ = {**os.environ, "CONTAINERS_REGISTRIES_CONF": str(images.logins.parent / "registries.conf")}
+    with engine(name) as options:
+        settings: dict[str, dict[str, Any]] = {
+            "startd": {
+                "container_runtimes": [name],
+                "container_engine_options": {name: options},
+                "container_auth_file": str(images.logins),
+            }
+        }
+        async with throwaway_pool(
+            directory, cpus=2, template=template, settings=settings, environ=environ
+        ) as running:
+            yield running
+        assert [] == running.left
+
+
+async def held(pool: ThrowawayPool, cluster: int) -> Ad:
+    """
+    The job's ad when it is held.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            (ad,) = await pool.client.jobs(select(cluster))
+            if ad["JobStatus"] == 5:
+                return ad
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["universe = docker\ndocker_image = {}\n", "container_image = docker://{}\n"]
+)
+async def test_an_image_of_a_registry(
+    pool: ThrowawayPool, images: Registry, tmp_path: Path, wanted: str
+) -> None:
+    """
+    It is pulled with the login of the machine's owner; its variables and its search path are the job's; files come back.
+    """
+    root = busybox_root(tmp_path / "root")
+    image = images.push("group/box:1", root, config={"Env": ["COLOUR=green", "PATH=/bin"], "User": "1234"})
+    submitted = await pool.client.submit(
+        wanted.format(image)
+        + JOB
+        + "arguments = \"-c 'cat /etc/image; echo $COLOUR; pwd > made'\"\nqueue 2\n",
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        progress = await pool.client.wait(select(submitted.cluster))
+
+    assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
+    assert "busybox\ngreen\n" == (tmp_path / "out").read_text()
+    assert "/srv\n" == (tmp_path / "made").read_text()
+
+
+async def test_what_the_registry_has_not_holds_the_job(
+    pool: ThrowawayPool, images: Registry, tmp_path: Path
+) -> None:
+    """
+    Hold code 35 with the name of the image, and no word of how the machine logs in.
+    """
+    submitted = await pool.client.submit(
+        f'universe = docker\ndocker_image = {images.host}/group/none:1\n{JOB}arguments = "-c true"\nqueue\n',
+        cwd=tmp_path,
+    )
+    ad = await held(pool, submitted.cluster)
+
+    assert 35 == ad["HoldReasonCode"]
+    assert f"has no image {images.host}/group/none:1" in str(ad["HoldReason"])
+    assert ACCOUNT.partition(":")[2] not in str(ad)
+    await pool.client.remove(select(submitted.cluster))
+
+
+async def test_a_registry_that_is_away_holds_nobody(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The job is tried again, and says meanwhile why it could not start.
+    """
+    submitted = await pool.client.submit(
+        f'universe = docker\ndocker_image = 127.0.0.1:9/a:1\n{JOB}arguments = "-c true"\nlog = log\nqueue\n',
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            (ad,) = await pool.client.jobs(select(submitted.cluster))
+            assert 5 != ad["JobStatus"], ad
+            if "cannot be pulled" in str(ad.get("VacateReason", "")):
+                break
+            await asyncio.sleep(0.05)
+
+    assert 1021 == ad["VacateReasonCode"]
+    await pool.client.remove(select(submitted.cluster))
+
+
+async def test_an_archive_comes_along(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    What is sent as a file runs as an image of the engine too.
+    """
+    (tmp_path / "box.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
+    submitted = await pool.client.submit(
+        f"universe = container\ncontainer_image = box.tar\n{JOB}arguments = \"-c 'cat /etc/image'\"\nqueue\n",
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(submitted.cluster))
+
+    assert "busybox\n" == (tmp_path / "out").read_text()

@@ -1,0 +1,186 @@
+"""What `kettle why` says of a job in each state, and what to do next."""
+
+import io
+from typing import Any
+
+import pytest
+
+from kettle.cli.commands import why
+from kettle.cli.reasons import Answer, answer
+from kettle.cli.screen import Screen
+from kettle.client import JobId, WhyReport
+from kettle.wire.ads import Ad, Scalar
+from kettle.wire.commands.negotiator import Analysis, Present, Remedy, Tried, Verdict
+from kettle.wire.commands.schedd import Explanation
+from kettle.wire.events import Match, Rejection, Withheld
+
+JOB = JobId(12, 3)
+
+
+def report(
+    status: str,
+    verdict: Verdict | None = None,
+    *,
+    reason: str = "",
+    autocluster: int | None = 1,
+    **ad: Scalar,
+) -> WhyReport:
+    said: Ad = {"EnteredCurrentStatus": 40.0, "RequestMemory": 4096, **ad}
+    explained = Explanation(
+        job=JOB, status=status, reason=reason, submitter="ada", autocluster=autocluster, ad=said
+    )
+    return WhyReport(job=JOB, explanation=explained, verdict=verdict)
+
+
+def said(told: WhyReport) -> str:
+    return " ".join(answer(told, now=100.0).sentences)
+
+
+def rejected(cause: str, **more: Any) -> Rejection:
+    fields: dict[str, Any] = {
+        "count": 7,
+        "asked": 9,
+        "given": 2,
+        "slots": 40,
+        "able": 5,
+        "reason": "x",
+        **more,
+    }
+    return Rejection(submitter="ada", schedd="ap", autocluster=1, cause=cause, **fields)
+
+
+def waiting(rejection: Rejection | None = None, analysis: Analysis | None = None) -> WhyReport:
+    return report("idle", Verdict(cycle=8, at=90.0, rejection=rejection, analysis=analysis))
+
+
+ABLE = Analysis(
+    slots=40, able=5, clauses=[Tried(side="job", text="TARGET.Arch", asked=40, passes=5, only=35)]
+)
+NONE = Analysis(
+    slots=40,
+    able=0,
+    clauses=[
+        Tried(side="job", text="TARGET.Memory >= RequestMemory", asked=40, passes=0, only=27),
+        Tried(side="slot", text="TARGET.Nice", asked=13, passes=13),
+    ],
+    remedies=[Remedy(attribute="RequestMemory", asked=4096, most=3072, slots=2, least=2150, least_slots=27)],
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (report("held", HoldReasonCode=34, reason="too much memory."), ["too much memory (code 34)", "ask for more", "kettle release 12.3"]),
+        (report("held", HoldReasonCode=99, reason="x"), ["mend the cause", "kettle rm 12.3"]),
+        (report("running", RemoteHost="s@m"), ["is being started on s@m, for 1 min 0 s now", "tried again, or held"]),
+        (report("running", RemoteHost="s@m", JobCurrentStartExecutingDate=50), ["runs on s@m", "kettle tail 12.3"]),
+        (report("running", RemoteHost="s@m", JobStatus=7), ["is suspended by the policy of s@m"]),
+        (report("completed"), ["is completed.", "LeaveJobInQueue", "kettle rm 12.3"]),
+        (report("removed", reason="by ada."), ["is removed: by ada.", "kettle rm 12.3"]),
+        (report("idle", autocluster=None, reason="it starts at its DeferralTime, 160, in 60 s"), ["The schedd says: it starts at its DeferralTime, 160, in 60 s."]),
+        (report("idle", JobUniverse=12, reason="no startd there takes local jobs"), ["no startd there takes local jobs."]),
+        (report("idle", Verdict(cycle=None, at=0.0), JobUniverse=7), ["without negotiation: it is about to start"]),
+        (report("idle", Verdict(cycle=None, at=0.0), reason="s@m refused jobs like it 3 s ago: START is false"), ["s@m refused jobs like it 3 s ago: START is false.", "No negotiation has looked"]),
+        (report("idle", Verdict(cycle=8, at=90.0, matches=[Match(submitter="ada", schedd="ap", autocluster=1, slot="s", startd="m", count=2)])), ["gave 2 places to jobs like this one"]),
+        (report("idle"), ["is not known"]),
+    ],
+)  # fmt: skip
+def test_every_state_has_its_answer(told: WhyReport, words: list[str]) -> None:
+    """
+    What it is, since when, and what to do.
+    """
+    text = said(told)
+    assert [] == [word for word in words if word not in text], text
+
+
+@pytest.mark.parametrize(
+    ("rejection", "words"),
+    [
+        (rejected("busy"), "those that could run it are taken"),
+        (rejected("share", used=4.0, share=3.5), "has its share of the pool (ada has 4 of 3.5 in slot weights)"),
+        (rejected("ceiling", used=2.0), "kettle userprio --setceiling ada VALUE"),
+        (rejected("quota", used=3.0, share=3.0), "quota lets it have (ada has 3 of 3"),
+        (rejected("concurrency", limits=["matlab"]), "A concurrency limit is reached: matlab"),
+        (rejected("busy", withheld=[Withheld(rule="requirements", slots=6)]), "6 slots of others would suit, which do not make room: preemption_requirements of the pool is not true"),
+    ],
+)  # fmt: skip
+def test_each_reason_of_the_record_has_its_sentence(rejection: Rejection, words: str) -> None:
+    """
+    With the present state beside it, and without.
+    """
+    for analysis in (ABLE, None):
+        text = said(waiting(rejection, analysis))
+        assert words in text
+        assert "5 of 40 slots could run it; of 9 like it 2 got one in that cycle." in text
+
+
+def test_the_nearest_change_is_named_with_numbers() -> None:
+    """
+    How many of how many slots, for how much instead of how much, and how to write it.
+    """
+    text = said(waiting(rejected("no_match", able=0), NONE))
+    assert (
+        "It can run on none of 40 slots: all are refused by the clause TARGET.Memory >= RequestMemory of the job."
+        in text
+    )
+    assert (
+        "2 of 40 slots would match if it asked for 3 GiB of memory instead of 4 GiB, 27 if it asked for 2.1 GiB."
+        in text
+    )
+    assert "kettle rm 12.3, and submit it again with request_memory = 3072 or less" in text
+
+
+def test_what_there_is_instead_and_what_lacks_together_is_named() -> None:
+    """
+    For clauses of which no amount is a matter.
+    """
+    present = [Present(attribute="Arch", values=[('"arm64"', 3), ("undefined", 1)], others=2)]
+    clause = Tried(side="job", text='TARGET.Arch == "x"', asked=6, passes=0, only=6, present=present)
+    text = said(waiting(None, Analysis(slots=6, able=0, clauses=[clause])))
+    assert (
+        '6 slots more would match without the clause TARGET.Arch == "x"; there Arch is "arm64" in 3, undefined in 1 and something else in 2.'
+        in text
+    )
+    both = Analysis(slots=6, able=0, clauses=[], together=["A", "B"], together_slots=4)
+    assert "No single change is enough: 4 slots would match without A and B together." in said(
+        waiting(None, both)
+    )
+
+
+@pytest.mark.parametrize(
+    ("analysis", "words"),
+    [
+        (Analysis(slots=3, able=0, clauses=[], fault="RequestCpus is no amount"), "It can match no slot, whatever there is: RequestCpus is no amount."),
+        (Analysis(slots=0, able=0, clauses=[]), "There is no slot in the pool"),
+        (Analysis(slots=3, able=0, clauses=[]), "no clause refuses all of them, but together they do"),
+    ],
+)  # fmt: skip
+def test_what_nothing_can_run_is_said_to(analysis: Analysis, words: str) -> None:
+    """
+    Whose fault it is.
+    """
+    assert words in said(waiting(None, analysis))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(told: Answer, out: io.StringIO) -> str:
+    why.show(told, Screen(out=out, environ={"TERM": "xterm"}))
+    return out.getvalue()
+
+
+def test_the_table_has_colours_on_a_terminal_only() -> None:
+    """
+    Every clause with how many slots pass it alone and how many refuse for it alone, then all together.
+    """
+    told = answer(waiting(rejected("no_match", able=0), NONE), now=100.0)
+    plain, coloured = shown(told, io.StringIO()), shown(told, Terminal())
+    assert "   0 of 40         27  the job's   TARGET.Memory >= RequestMemory\n" in plain
+    assert (
+        "  13 of 13          -  the slot's  TARGET.Nice\n0 of 40 slots pass all of them together.\n" in plain
+    )
+    assert "\x1b[" not in plain
+    assert "\x1b[1;31m" in coloured
