@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import Checkpointed, parse
+from kettle.userlog import Checkpointed, Terminated
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
     Event,
@@ -28,6 +28,7 @@ from kettle.wire.events import (
 from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
+from .job_log import logged
 
 WITHIN_S = 60.0
 T = TypeVar("T", bound=Event)
@@ -135,11 +136,8 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
     completed = await happened(pool, job, JobCompleted)
     done = await ended(pool, job)
     events = [event.event for event in await pool.client.events(job)]
-    logged = parse("")
-    while not any(event.number == 5 for event in logged):
-        await asyncio.sleep(0.05)
-        logged = parse((evidence.work / "log").read_text())
-    numbers = [event.number for event in logged if event.number not in {6, 40}]
+    lines = await logged(evidence.work / "log", Terminated)
+    numbers = [event.number for event in lines if event.number not in {6, 40}]
 
     assert (1, 1, 1, 0) == (first.attempt, first.number, ad["NumCkpts"], ad["CheckpointNumber"])
     assert (1, 1014) == (vacated.attempt, vacated.code)
@@ -153,7 +151,7 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
     assert [(1, 1), (2, 1)] == [(e.attempt, e.number) for e in events if isinstance(e, JobCheckpointed)]
     assert (2, 1, 2) == (done["NumCkpts"], done["CheckpointNumber"], done["NumJobStarts"])
     assert [0, 1, 3, 4, 1, 3, 5] == numbers
-    assert all(event.sent > 3_000_000 for event in logged if isinstance(event, Checkpointed))
+    assert all(event.sent > 3_000_000 for event in lines if isinstance(event, Checkpointed))
     assert [2, 2] == [sum(isinstance(event, kind) for event in events) for kind in (JobAssigned, JobStarted)]
     assert not [path for path in (pool.home / "state" / "spool").rglob("*") if path.is_file()]
 

@@ -18,6 +18,8 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobCompleted, JobTold
 from kettle.wire.jobs import JobId
 
+from .job_log import written
+
 WITHIN_S = 60.0
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 PEER = find_spec("htcondor2")
@@ -164,9 +166,7 @@ async def test_the_program_in_the_sandbox_works(pool: ThrowawayPool, tmp_path: P
     assert {"Stage": "third", "ChirpSeen": True} == {
         k: v for each in told for k, v in each.attributes.items()
     }
-    async with asyncio.timeout(WITHIN_S):
-        while not (path := tmp_path / "log").exists() or " all is done\n..." not in (log := path.read_text()):
-            await asyncio.sleep(0.05)
+    log = await written(tmp_path / "log", " all is done\n...")
     assert 1 == sum(line.startswith("008 (") for line in log.splitlines())
 
 

@@ -15,6 +15,8 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobCompleted
 from kettle.wire.jobs import JobId
 
+from .job_log import written
+
 WITHIN_S = 60.0
 PATTERN = Path("/proc/sys/kernel/core_pattern").read_text().strip()
 
@@ -64,6 +66,4 @@ async def test_a_core_file_comes_back_to_who_wants_it(
     assert not comes or core.read_bytes().startswith(b"\x7fELF")
     assert "it\n" == (tmp_path / "made").read_text()
     line = f"\t(1) Corefile in: {core}\n" if comes else "\t(0) No core file\n"
-    async with asyncio.timeout(WITHIN_S):
-        while not (log := tmp_path / "log").exists() or line not in log.read_text():
-            await asyncio.sleep(0.05)
+    await written(tmp_path / "log", line)

@@ -15,6 +15,8 @@ from kettle.client import CommandRefusedError, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.commands.schedd import FactoryOutcome
 
+from .job_log import written
+
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "schedd": {
@@ -55,16 +57,6 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
     ) as running:
         yield running
     assert [] == running.left
-
-
-async def written(path: Path, what: str, *, times: int) -> str:
-    """
-    What is in a file, as soon as that is in it so many times: whoever writes the log follows what happens.
-    """
-    async with asyncio.timeout(WITHIN_S):
-        while not path.exists() or path.read_text().count(what) < times:
-            await asyncio.sleep(0.05)
-    return path.read_text()
 
 
 async def test_all_jobs_run_and_no_more_than_a_few_are_there(pool: ThrowawayPool, tmp_path: Path) -> None:

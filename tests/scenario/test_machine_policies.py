@@ -17,7 +17,7 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended, parse
+from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import (
     Event,
@@ -31,6 +31,7 @@ from kettle.wire.events import (
 )
 
 from .evidence import Evidence
+from .job_log import logged
 
 WITHIN_S: Final = 60.0
 OWNERS: Final[dict[str, dict[str, Any]]] = {
@@ -99,18 +100,6 @@ async def slot(client: Client, enough: Callable[[Ad], bool]) -> Ad:
             await asyncio.sleep(0.05)
 
 
-async def logged(path: Path, enough: Callable[[list[Any]], bool]) -> list[Any]:
-    """
-    The events in a job event log, when there are enough of them.
-    """
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            events = parse(path.read_text()) if path.exists() else []
-            if enough(events):
-                return events
-            await asyncio.sleep(0.05)
-
-
 async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
     """
     What the command comes to, and what it says.
@@ -152,7 +141,7 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
         assert longest >= stood * 0.9
         assert since <= suspended.at + 0.5
     assert (1, 0) == (completed.attempt, completed.exit_code)
-    events = await logged(evidence.work / "log", lambda found: any(isinstance(e, Terminated) for e in found))
+    events = await logged(evidence.work / "log", Terminated)
     assert [Suspended, Unsuspended] == [
         type(event) for event in events if isinstance(event, Suspended | Unsuspended)
     ]
@@ -173,7 +162,7 @@ async def test_a_job_that_is_suspended_can_be_removed(pool: ThrowawayPool, evide
 
     await pool.client.remove(select(job_id(job)))
 
-    events = await logged(evidence.work / "log", lambda found: any(isinstance(e, Aborted) for e in found))
+    events = await logged(evidence.work / "log", Aborted)
     assert [1023] == [event.code for event in events if isinstance(event, Evicted)]
     assert heard.read_text() == "heard\n"
 
@@ -196,7 +185,7 @@ async def test_a_preempted_job_that_does_not_go_is_killed(pool: ThrowawayPool, e
     assert 1.4 <= at - float(heard.read_text()) <= 10
     _, completed = await happened(pool.client, job, JobCompleted)
     assert (2, 0) == (completed.attempt, completed.exit_code)
-    events = await logged(evidence.work / "log", lambda found: any(isinstance(e, Terminated) for e in found))
+    events = await logged(evidence.work / "log", Terminated)
     assert [1011] == [event.code for event in events if isinstance(event, Evicted)]
 
 
@@ -215,7 +204,7 @@ async def test_an_owner_can_hold_what_he_does_not_want(pool: ThrowawayPool, evid
 
     (ad,) = await pool.client.jobs(select(job_id(job)))
     assert (21, 77, f"not on my machine, {ad['Owner']}") == (held.code, held.subcode, held.reason)
-    events = await logged(evidence.work / "log", lambda found: any(isinstance(e, Held) for e in found))
+    events = await logged(evidence.work / "log", Held)
     assert [(21, 77)] == [(e.code, e.subcode) for e in events if isinstance(e, Held)]
     await pool.client.remove(select(job_id(job)))
 

@@ -3,7 +3,7 @@ What becomes of jobs by their own policies and by the site's, in a real pool.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +13,11 @@ import pytest_asyncio
 
 from kettle.client import Client, job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import Evicted, Held, Terminated, parse
+from kettle.userlog import Evicted, Held, Terminated
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
+
+from .job_log import logged
 
 WITHIN_S = 60.0
 SLEEP = "executable = /bin/sleep\narguments = 600\n"
@@ -74,18 +76,6 @@ async def queued(client: Client, job: str) -> Ad:
     return ad
 
 
-async def logged(path: Path, enough: Callable[[list[Any]], bool]) -> list[Any]:
-    """
-    The events in a job event log, when there are enough of them.
-    """
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            events = parse(path.read_text()) if path.exists() else []
-            if enough(events):
-                return events
-            await asyncio.sleep(0.05)
-
-
 async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
@@ -110,7 +100,7 @@ async def test_a_running_job_is_held_by_its_policy_and_released_by_it(
     assert again.attempt == 2
     ad = await queued(pool.client, job)
     assert ("start 1", 3, 7) == (ad["VacateReason"], ad["VacateReasonCode"], ad["VacateReasonSubCode"])
-    events = await logged(tmp_path / "log", lambda found: any(isinstance(each, Held) for each in found))
+    events = await logged(tmp_path / "log", Held)
     assert [(3, 7, "start 1")] == [(e.code, e.subcode, e.reason) for e in events if isinstance(e, Held)]
     assert [(3, 7)] == [(e.code, e.subcode) for e in events if isinstance(e, Evicted)]
     await pool.client.remove(select(job_id(job)))
@@ -202,7 +192,7 @@ async def test_a_failed_job_is_tried_again(pool: ThrowawayPool, tmp_path: Path) 
     job = await submit(pool, "executable = fail.sh\nlog = log\nmax_retries = 2\n", tmp_path)
     completed = await happened(pool.client, job, JobCompleted)
     assert (3, 3) == (completed.attempt, completed.exit_code)
-    events = await logged(tmp_path / "log", lambda found: any(isinstance(each, Terminated) for each in found))
+    events = await logged(tmp_path / "log", Terminated)
     requeued = [each for each in events if isinstance(each, Evicted)]
     assert [(1005, 3), (1005, 3)] == [
         (each.code, each.requeued and each.requeued.exit_code) for each in requeued

@@ -9,32 +9,23 @@ from pathlib import Path
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import parse
+from kettle.userlog import Terminated
 from kettle.wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
 from kettle.wire.jobs import JobId
 
 from .evidence import Evidence, flaws
+from .job_log import logged
 
 WITHIN_S = 90.0
 LONG_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 20.0}}
 SHORT_LEASE = {"master": {"not_responding_timeout": 120.0}, "schedd": {"lease": 6.0}}
 
 
-def logged(path: Path) -> list[int]:
+async def numbers_in(path: Path) -> list[int]:
     """
-    The numbers of the events in a job event log, from the first start on and without 006.
+    The events in the log of a job that has ended, from the first start on and without 006.
     """
-    numbers = [event.number for event in parse(path.read_text())]
-    return [number for number in numbers if number not in {0, 6}]
-
-
-async def job_ends_in_log(path: Path) -> list[int]:
-    """
-    The same, when the log says that the job has ended.
-    """
-    while 5 not in (numbers := logged(path)):
-        await asyncio.sleep(0.05)
-    return numbers
+    return [event.number for event in await logged(path, Terminated) if event.number not in {0, 6}]
 
 
 def recorded(told: list[Event], *kinds: type[Event]) -> list[str]:
@@ -69,7 +60,7 @@ async def test_a_machine_that_comes_back_within_the_lease_finishes_its_job(
         (back,) = await pool.client.jobs(select(job))
         await pool.client.wait(select(job))
         told = [event.event for event in await pool.client.events(job)]
-        numbers = await job_ends_in_log(evidence.work / "job.log")
+        numbers = await numbers_in(evidence.work / "job.log")
         while not (done := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
         audit = await pool.log_check()
@@ -108,7 +99,7 @@ async def test_a_machine_that_stays_away_loses_its_job(
         pool.kill("startd", signal.SIGCONT)
         await pool.client.wait(select(job))
         told = await pool.client.events(job)
-        numbers = await job_ends_in_log(evidence.work / "job.log")
+        numbers = await numbers_in(evidence.work / "job.log")
         audit = await pool.log_check()
 
     assert (1, 1008, 1) == (idle["JobStatus"], idle["VacateReasonCode"], idle["NumVacates"])

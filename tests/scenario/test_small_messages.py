@@ -17,6 +17,7 @@ from kettle.testing.pool import throwaway_pool
 from kettle.userlog import Submitted, Terminated, parse
 
 from .evidence import Evidence
+from .job_log import written
 
 pytestmark = pytest.mark.scenario
 WITHIN_S = 60.0
@@ -60,15 +61,9 @@ async def test_a_submission_of_three_megabytes(
                 await asyncio.sleep(0.1)
                 history = await pool.client.history(select(submitted.cluster))
             assert all(len(str(ad["Environment"])) > TEXT for ad in history)
-            while text_of(log).count("\n...\n") < 3 * JOBS:
-                await asyncio.sleep(0.1)
-        events = list(parse(text_of(log)))
+        events = parse(await written(log, "\n...\n", times=3 * JOBS))
         assert JOBS == sum(isinstance(event, Submitted) for event in events)
         assert JOBS == sum(isinstance(event, Terminated) for event in events)
         audit = await pool.log_check()
         assert audit.clean, audit.said
     assert [] == pool.left
-
-
-def text_of(log: Path) -> str:
-    return log.read_text() if log.exists() else ""

@@ -14,8 +14,11 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.client.progress import Status
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import ImageSize, Terminated, parse
+from kettle.userlog import Executing, ImageSize, Submitted, Terminated
+from kettle.userlog.events import LogEvent
 from kettle.wire.events import JobAssigned
+
+from .job_log import logged
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -77,14 +80,11 @@ async def assigned(client: Client, cluster: int, *, times: int = 1) -> list[JobA
     raise AssertionError(f"the job was not assigned {times} times")
 
 
-async def logged(path: Path) -> list[str]:
+async def kinds_in(path: Path) -> list[type[LogEvent]]:
     """
-    The kinds of the events in a job event log, but for measurements, when there is one that ends the job.
+    The kinds of the events in the log of a job that has ended, but for measurements.
     """
-    async with asyncio.timeout(WITHIN_S):
-        while not (path.exists() and any(isinstance(event, Terminated) for event in parse(path.read_text()))):
-            await asyncio.sleep(0.05)
-    return [type(event).__name__ for event in parse(path.read_text()) if not isinstance(event, ImageSize)]
+    return [type(event) for event in await logged(path, Terminated) if not isinstance(event, ImageSize)]
 
 
 async def test_a_local_job_runs_where_no_machine_takes_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_local_job_runs_where_no_machine_takes_jobs(pool: ThrowawayPool,
     assert 7 == state.exit_code
     assert "one two" == (tmp_path / "copy").read_text() == (tmp_path / "out").read_text()
     assert "local" == (await assigned(pool.client, cluster))[0].slot.partition("_")[0]
-    assert ["Submitted", "Executing", "Terminated"] == await logged(tmp_path / "log")
+    assert [Submitted, Executing, Terminated] == await kinds_in(tmp_path / "log")
 
 
 async def test_no_more_local_jobs_run_than_the_site_allows(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ async def test_a_local_job_outlives_its_schedd_and_its_shadow(pool: ThrowawayPoo
     async with asyncio.timeout(WITHIN_S):
         state = (await pool.client.wait(select(cluster))).jobs[job_id(f"{cluster}.0")]
     assert 5 == state.exit_code
-    assert ["Submitted", "Executing", "Terminated"] == await logged(tmp_path / "log")
+    assert [Submitted, Executing, Terminated] == await kinds_in(tmp_path / "log")
 
 
 async def test_draining_is_for_the_pools_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.testing.file_servers import FileServer, cutter, no_xrootd, s3, webdav, xrootd
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.userlog import Executing, FileTransfer, parse
+from kettle.userlog import Executing, FileTransfer, Terminated
 from kettle.wire.ads import Ad
+
+from .job_log import logged, written
 
 WITHIN_S = 60.0
 LARGE = bytes(range(256)) * (16 << 10)
@@ -116,11 +118,8 @@ async def test_the_log_tells_of_transfers(
         f'transfer_output_files = in.dat, result\ntransfer_output_remaps = "in.dat = {server.url("logged")}"\n',
         4,
     )
-    async with asyncio.timeout(WITHIN_S):
-        while not (log := tmp_path / "log").exists() or "\n005 (" not in (text := log.read_text()):
-            await asyncio.sleep(0.05)
 
-    events = parse(text)
+    events = await logged(tmp_path / "log", Terminated)
     moved = [event for event in events if isinstance(event, FileTransfer)]
     assert [0, 40, 40, 40, 1, 40, 40, 40, 5] == [event.number for event in events]
     assert [1, 2, 3, 4, 5, 6] == [event.kind for event in moved]
@@ -255,10 +254,8 @@ async def test_the_key_stays_on_the_submit_side(
     )
 
     assert "none" == (tmp_path / "out").read_text().splitlines()[-1]
-    async with asyncio.timeout(WITHIN_S):
-        while not (log := tmp_path / "log").exists() or "\n005 (" not in log.read_text():
-            await asyncio.sleep(0.05)
-    assert "the-secret" not in (tmp_path / "out").read_text() + log.read_text()
+    log = await written(tmp_path / "log", "\n005 (")
+    assert "the-secret" not in (tmp_path / "out").read_text() + log
     logs = [path for path in pool.home.rglob("*") if path.is_file() and path.suffix in {".log", ""}]
     assert not [
         path for path in logs if b"the-secret" in path.read_bytes() or b"X-Amz-Signature" in path.read_bytes()

@@ -28,6 +28,8 @@ SILENCE_S: Final = 2.5 * HEARTBEAT_S
 """Without a sign of life for so long, the consumer is taken for lost."""
 ORPHAN_S: Final = 60.0
 """After so long without its reader the server forgets a consumer that has no durable name."""
+UNMADE_S: Final = 0.5
+"""The longest wait before a missing stream is looked for again: who reads is often started before who makes it."""
 ACK_WAIT_S: Final = 24 * 3600.0
 """Never reached: redelivery is the reader's own business, see above."""
 
@@ -107,14 +109,16 @@ class Reader:
         """
         Messages as they come; an empty list when a consumer was made and with each sign of life. Ends by being closed.
         """
-        backoff = Backoff(0.05, 5.0)
+        backoff, unmade = Backoff(0.05, 5.0), Backoff(0.05, UNMADE_S)
         self._connection.watch(lost=self._doubt)
         try:
             while True:
+                pause = backoff
                 try:
                     await self._begin()
                     self.consumers += 1
                     backoff.reset()
+                    unmade.reset()
                     yield []
                     while True:
                         yield await self._next()
@@ -123,9 +127,10 @@ class Reader:
                 except NotFoundError:
                     if self._missing is not None:
                         await self._missing()
+                    pause = unmade
                 finally:
                     await self._end()
-                await backoff.wait()
+                await pause.wait()
         finally:
             self._connection.unwatch(self._doubt)
 

@@ -32,6 +32,8 @@ AT_ONCE: Final = 4
 """Answers that are put together at the same time: each may hold as much as was asked for."""
 PART_BYTES: Final = 4 * 1024 * 1024
 DEADLINE_S: Final = 10.0
+PAUSE_S: Final = 0.5
+"""The longest wait before an owner who is not there is asked again: who reads is often started before who owns."""
 
 _logger = logging.getLogger(__name__)
 
@@ -96,7 +98,7 @@ async def head_frame(bus: Bus, shard: str) -> int:
 
 
 async def _asked(bus: Bus, shard: str, request: ReadFrames) -> Frames:
-    backoff = Backoff()
+    backoff = Backoff(longest=PAUSE_S)
     while True:
         try:
             return await bus.call(READ_FRAMES, shard, request, deadline=DEADLINE_S)
