@@ -200,3 +200,26 @@ async def test_claims_on_static_slots_and_devices_survive_a_startd(
     assert (OLD, "Static") == (ads["slot1"]["AssignedGPUs"], ads["slot1"]["SlotType"])
     (met / "go").touch()
     await ended(pool.client, submitted.cluster)
+
+
+async def test_no_core_is_idle_in_a_slot_that_was_carved_for_a_larger_job(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    After a job with three cores come three with one: they run together, each waits until it has seen the others.
+    """
+    met = evidence.directory
+    script(
+        evidence.work,
+        f"#!/bin/sh\n: >{met}/$1; shift\nfor other; do while ! [ -e {met}/$other ]; do sleep 0.05; done; done\n",
+    )
+    job = "executable = job.sh\narguments = {}\nrequest_cpus = {}\nqueue {}\n"
+    large = await pool.client.submit(job.format("large go", 3, 1), cwd=evidence.work)
+    async with asyncio.timeout(WITHIN_S):
+        while not (met / "large").exists():
+            await asyncio.sleep(0.05)
+    small = await pool.client.submit(job.format("$(Process) 0 1 2", 1, 3), cwd=evidence.work)
+    (met / "go").touch()
+
+    await ended(pool.client, large.cluster)
+    await ended(pool.client, small.cluster)

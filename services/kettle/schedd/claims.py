@@ -9,20 +9,19 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
-from kettle.classad import ClassAd, matches
 from kettle.schedd.answers import Swap, Undecided
-from kettle.schedd.domain import policy
 from kettle.schedd.domain.claim import Leases, Terms
 from kettle.schedd.domain.concurrency import LimitsInUse
 from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
 from kettle.schedd.domain.pace import Paces
 from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.domain.succession import Succession
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.limits import Limits
 from kettle.schedd.refusals import Refusals
@@ -52,8 +51,6 @@ _ROOM_S: Final = 1.0
 """Between two looks whether a slot is free whose job has to make room for a better one."""
 _LONGEST_ANSWER: Final = 30.0
 """Seconds for a startd to answer a renewal."""
-_MANY: Final = 64
-"""Autoclusters that are put in order for each claim that becomes free."""
 
 
 class Claims:
@@ -91,8 +88,7 @@ class Claims:
         self.refusals = Refusals()
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches came."""
-        self._fits: dict[str, dict[int, bool]] = {}
-        """Claim -> autocluster -> whether its jobs may run there."""
+        self._succession = Succession(ledger.queue, self._terms)
         self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
@@ -318,23 +314,13 @@ class Claims:
         if time.time() - held.at / 1e6 > self._settings.claim_worklife:
             self.end(claim, "the claim has served its time, and others shall have their turn")
             return None
-        for job, autocluster in self._next_best(held.granted):
-            if self._fit(claim, autocluster, job):
+        match self._succession.next(claim):
+            case JobId() as job:
                 self._ledger.record(self._assigned(job, held.granted))
                 return job
-        self.end(claim, "no more jobs for the claim")
-        return None
-
-    def _next_best(self, granted: ClaimGranted) -> Iterator[tuple[JobId, int]]:
-        """
-        Jobs for a claim, best first; of very many autoclusters its own comes first, because looking at all takes long.
-        """
-        if len(self._queue.demand.get(granted.submitter, ())) > _MANY:
-            own = self._queue.next_job(granted.submitter, granted.autocluster)
-            if own is not None:
-                yield own, granted.autocluster
-        for _, job, autocluster, _ in self._queue.requests(granted.submitter):
-            yield job, autocluster
+            case reason:
+                self.end(claim, reason)
+                return None
 
     def _assigned(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
         command = Assign(claim=granted.claim, slot=granted.slot, startd=granted.startd)
@@ -353,19 +339,6 @@ class Claims:
         await self._ledger.record([])
         self._shadows.hand_over(job)
 
-    def _fit(self, claim: str, autocluster: int, job: JobId) -> bool:
-        granted = self._queue.claims[claim].granted
-        if autocluster == granted.autocluster:
-            return True
-        if granted.limits or self._queue.limited(job):
-            return False  # what each may use of a limit, the negotiator says
-        fits = self._fits.setdefault(claim, {})
-        if autocluster not in fits:
-            ad, slot = self._queue.ad(job), ClassAd.from_wire(granted.slot_ad)
-            same = self._terms.of(ad) == granted.lease
-            fits[autocluster] = same and matches(ClassAd.from_wire(ad), slot, policy.at(time.time()))
-        return fits[autocluster]
-
     # -- ending -------------------------------------------------------------------------------------------------------
 
     def end(self, claim: str, reason: str, *, release: bool = True) -> None:
@@ -374,7 +347,7 @@ class Claims:
         if held is None:
             return
         recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
-        self._fits.pop(claim, None)
+        self._succession.forget(claim)
         if release:
             self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
 
