@@ -7,8 +7,7 @@ of its memory, does not get it. Then the claim ends, so that all of the slot is 
 carves it anew, a moment later.
 """
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -38,9 +37,11 @@ class Fit(Enum):
 class Succession:
     """The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends."""
 
-    def __init__(self, queue: Queue, terms: Terms) -> None:
+    def __init__(self, queue: Queue, terms: Terms, clock: Callable[[], float]) -> None:
         self._queue = queue
         self._terms = terms
+        self._clock = clock
+        """Seconds since 1970."""
         self._fits: dict[str, dict[int, Fit]] = {}
         """Claim -> autocluster -> how it fits."""
 
@@ -82,7 +83,7 @@ class Succession:
             ad = self._queue.ad(job)
             same = self._terms.of(ad) == granted.lease
             slot = ClassAd.from_wire(granted.slot_ad)
-            fits[autocluster] = fit(ClassAd.from_wire(ad), slot, time.time()) if same else Fit.NONE
+            fits[autocluster] = fit(ClassAd.from_wire(ad), slot, self._clock()) if same else Fit.NONE
         return fits[autocluster]
 
 
