@@ -25,12 +25,16 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 APPEND: Final = Path(__file__).with_name("append.py")
 CLASSADS: Final = Path(__file__).with_name("classads.py")
+CYCLE: Final = Path(__file__).with_name("cycle.py")
 EVENTLOG: Final = Path(__file__).with_name("eventlog.py")
 QUEUED: Final = Path(__file__).with_name("queued.py")
 TRANSFER: Final = Path(__file__).with_name("transfer.py")
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory")
-OPTIONAL: Final = ("transfer", "queued")
-"""Parts that run only when they are asked for: they write some GiB, and fill queues with a million jobs."""
+OPTIONAL: Final = ("transfer", "queued", "cycle")
+"""
+Parts that run only when they are asked for: they write some GiB, fill queues with a million jobs, and pools with 100,000
+machines.
+"""
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -202,6 +206,9 @@ async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any
     if "queued" in parts:
         say("memory of a schedd by what waits in its queue")
         report["queued"] = await measured(QUEUED)
+    if "cycle" in parts:
+        say("negotiation cycles through the real service")
+        report["cycle"] = await measured(CYCLE)
     report["calibration_after"] = calibrate()
     return report
 
