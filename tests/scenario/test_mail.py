@@ -42,20 +42,23 @@ class MailServer:
             await writer.wait_closed()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def reserved_port() -> socket.socket:
+    """
+    A port that refuses connections, and that nobody else can have meanwhile.
+    """
+    port = socket.socket()
+    port.bind(("127.0.0.1", 0))
+    return port
 
 
 async def test_mail_waits_for_its_server_and_jobs_do_not(tmp_path: Path, template: Path) -> None:
     """
     Jobs end while there is no mail server; their mails outlive the shadow, and arrive once when there is one.
     """
-    port, server = free_port(), MailServer()
+    port, server = reserved_port(), MailServer()
     settings: dict[str, dict[str, str | float]] = {
         "shadow": {
-            "mail_server": f"127.0.0.1:{port}",
+            "mail_server": f"127.0.0.1:{port.getsockname()[1]}",
             "mail_domain": "example.org",
             "mail_retry": 0.5,
             "retry": 0.1,
@@ -86,7 +89,7 @@ queue
         while len(list(waiting.glob("*.eml"))) < 2:
             await asyncio.sleep(0.05)
         await pool.restarted("shadow", after=pool.kill("shadow"))
-        async with await asyncio.start_server(server.talk, "127.0.0.1", port):
+        async with await asyncio.start_server(server.talk, sock=port):
             mail = await server.mails.get()
             while list(waiting.glob("*.eml")):
                 await asyncio.sleep(0.05)

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from kettle.embedded.ports import free_ports
 from kettle.transfer.signing import Key, Place, signed
 
 _WITHIN_S: Final = 30.0
@@ -157,7 +158,7 @@ def s3(place: Path) -> Generator[Bucket]:
     """
     moto, with an empty bucket.
     """
-    port = free_port()
+    (port,) = free_ports(1)
     with _server([*_script("moto_server"), "-H", "127.0.0.1", "-p", str(port)], port):
         yield Bucket(port, place)
 
@@ -167,7 +168,7 @@ def webdav(place: Path) -> Generator[Directory]:
     """
     wsgidav, with an empty directory.
     """
-    port, directory = free_port(), place / "dav"
+    (port,), directory = free_ports(1), place / "dav"
     directory.mkdir()
     where = ["--host", "127.0.0.1", "--port", str(port), "--root", str(directory)]
     with _server([*_script("wsgidav"), "--no-config", "--auth", "anonymous", *where], port):
@@ -196,7 +197,7 @@ def xrootd() -> Generator[tuple[Directory, Directory]]:
     An origin with an empty directory, and a cache before it, which shows the same files.
     """
     with tempfile.TemporaryDirectory(prefix="kettle-xrootd-") as name:
-        place, origin, cache = Path(name), free_port(), free_port()
+        place, (origin, cache) = Path(name), free_ports(2)
         data = place / "data"
         for part in ("data", "kept", "origin", "cache"):
             (place / part).mkdir()
@@ -303,16 +304,6 @@ async def cutter(port: int, most: int) -> AsyncGenerator[Cutter]:
         yield standing
     finally:
         standing.close()
-
-
-def free_port() -> int:
-    """
-    A port that nobody has at this moment.
-    """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _script(name: str) -> list[str]:

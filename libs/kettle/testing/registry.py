@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import platform
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.embedded.ports import free_ports
 from kettle.testing.images import tar_of
 
 PROGRAM: Final = "docker-registry"
@@ -85,9 +85,7 @@ def registry(place: Path) -> Generator[Registry]:
     """
     A registry with its files in `place`, for the context.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        host = f"127.0.0.1:{free.getsockname()[1]}"
+    host = f"127.0.0.1:{free_ports(1)[0]}"
     (place / "accounts").write_text(_HASHED)
     (place / "config.yml").write_text(
         f"version: 0.1\nlog: {{level: warn}}\nhttp: {{addr: {host}}}\n"

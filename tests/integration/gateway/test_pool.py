@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import sys
 import urllib.request
 from collections.abc import AsyncGenerator
@@ -19,6 +18,7 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 
 from kettle.client import select
+from kettle.embedded.ports import free_ports
 from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
@@ -52,12 +52,6 @@ async def example(
         await process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def fetch(url: str) -> str:
     with urllib.request.urlopen(url, timeout=5) as answer:
         return str(answer.read().decode())
@@ -81,7 +75,7 @@ async def test_what_happens_is_seen_by_everybody(tmp_path: Path, template: Path)
     Three jobs run: the command, a program with a NATS client and one that feeds Prometheus tell the same story.
     """
     assert 30 >= len((EXAMPLES / "watch_events.py").read_text().splitlines())
-    port, pages = free_port(), free_port()
+    port, pages = free_ports(2)
     settings: dict[str, dict[str, Any]] = {"gateway": {"http_port": pages, "discovery_interval": 0.1}}
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         user = pool.client.pool.user

@@ -5,7 +5,6 @@ Mails that cannot be made or sent: they stop neither other mails nor the shadow.
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.embedded.ports import free_ports
 from kettle.shadow import mailing, wiring
 from kettle.shadow.mailing import Outbox, Postman
 from kettle.shadow.mails import Mail
@@ -53,18 +53,12 @@ class MailServer:
             await writer.wait_closed()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> ShadowSettings:
     return ShadowSettings(
         pool="test",
         home=str(tmp_path),
-        mail_server=f"127.0.0.1:{free_port()}",
+        mail_server=f"127.0.0.1:{free_ports(1)[0]}",
         mail_domain="example.org",
         mail_retry=0.05,
     )
