@@ -67,6 +67,14 @@ async def test_a_job_that_is_late_is_held(pool: ThrowawayPool, tmp_path: Path) -
     assert (20, True) == (held.code, "missed" in held.reason)
 
 
+def waits_again(said: list[Event]) -> bool:
+    """
+    Whether a job has run, left its machine, and been told when to run next.
+    """
+    kinds = [type(each) for each in said]
+    return JobStarted in kinds and JobVacated in kinds[kinds.index(JobStarted) : -1]
+
+
 async def test_a_job_of_the_calendar_runs_again(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     It runs at a full minute, and when its policy keeps it in the queue, it waits for the next one.
@@ -77,11 +85,8 @@ async def test_a_job_of_the_calendar_runs_again(pool: ThrowawayPool, tmp_path: P
         cwd=tmp_path,
     )
     async with asyncio.timeout(WITHIN_S):
-        while not any(isinstance(each, JobVacated) for each in await events_of(pool, submitted.cluster)):
-            await asyncio.sleep(0.5)
-        while isinstance((await events_of(pool, submitted.cluster))[-1], JobVacated):
+        while not waits_again(said := await events_of(pool, submitted.cluster)):
             await asyncio.sleep(0.1)
-    said = await events_of(pool, submitted.cluster)
     deferred = [each.until for each in said if isinstance(each, JobDeferred)]
     (started,) = (each.at for each in said if isinstance(each, JobStarted))
     assert [60] == [later - earlier for earlier, later in zip(deferred[-2:], deferred[-1:], strict=False)]

@@ -7,7 +7,6 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -136,10 +135,9 @@ async def test_a_job_is_suspended_and_goes_on(pool: ThrowawayPool, evidence: Evi
     assert stood >= 1
     for path in (ticks, heir):
         moments = [float(line) for line in path.read_text().splitlines()]
-        gaps = [(b - a, a) for a, b in pairwise(moments)]
-        longest, since = max(gaps)
-        assert longest >= stood * 0.9
-        assert since <= suspended.at + 0.5
+        assert moments[0] < suspended.at
+        assert moments[-1] > continued.at
+        assert [] == [each for each in moments if suspended.at + 0.5 < each < continued.at - 0.1]
     assert (1, 0) == (completed.attempt, completed.exit_code)
     events = await logged(evidence.work / "log", Terminated)
     assert [Suspended, Unsuspended] == [

@@ -32,8 +32,8 @@ USAGE = Usage(wall=2.0, user_cpu=0.5, system_cpu=0.25)
 AT = 1_790_000_000_000_000
 
 
-def settings(backend: Backend) -> AccountingSettings:
-    return backend.settings(AccountingSettings, shard_poll=0.1, patience=3.0)
+def settings(backend: Backend, *, patience: float = 30.0) -> AccountingSettings:
+    return backend.settings(AccountingSettings, shard_poll=0.1, patience=patience)
 
 
 def submitted(cluster: int, owner: str = "alice", count: int = 1) -> tuple[str, ClusterSubmitted]:
@@ -63,7 +63,7 @@ async def run_job(owner: Owner, job: str, *, at: int = 0, tries: int = 1) -> int
 async def history(bus: NatsBus, at_least: tuple[str, int] | None = None, **select: object) -> list[str]:
     position = None if at_least is None else Position(*at_least)
     request = QueryHistory(at_least=position, **select)  # type: ignore[arg-type]
-    answer = await bus.call(QUERY_HISTORY, "accounting", request)
+    answer = await bus.call(QUERY_HISTORY, "accounting", request, deadline=40.0)
     return [f"{ad['ClusterId']}.{ad['ProcId']}" for ad in answer.jobs]
 
 
@@ -112,7 +112,7 @@ async def test_history_and_usage(backend: Backend) -> None:
 
 async def test_what_is_not_there_yet(backend: Backend) -> None:
     """A query for what has not been recorded waits for a while and is then refused."""
-    async with hosted("accounting", settings(backend), serve), backend.bus() as bus:
+    async with hosted("accounting", settings(backend, patience=0.5), serve), backend.bus() as bus:
         with pytest.raises(RefusedError, match=r"seen frame 0 of schedd\.ap and not yet 5") as refused:
             await history(bus, ("schedd.ap", 5))
         assert "behind" == refused.value.code
