@@ -22,8 +22,9 @@ from kettle.transfer.signing import Key, place, signed
 
 SMALL = 48
 LARGE = int(os.environ.get("KETTLE_TEST_TRANSFER_MIB", "128"))
-BOUND_KIB = 16 << 10
-"""How much more the larger file may take; the programs of XRootD use some buffers more the longer they run."""
+BOUND_KIB = {"root": 40 << 10, "cache": 40 << 10}
+"""How much more the larger file may take; `xrdcp` has four buffers of 8 MiB, of which a short transfer may not need all."""
+OWN_BOUND_KIB = 16 << 10
 
 _RUN = """
 import sys, resource, msgspec
@@ -115,4 +116,4 @@ def test_memory_does_not_grow_with_the_file(urls: dict[str, str], tmp_path: Path
         back.unlink()
 
     for small, large in peaks.values():
-        assert large - small < BOUND_KIB
+        assert large - small < BOUND_KIB.get(method, OWN_BOUND_KIB)
