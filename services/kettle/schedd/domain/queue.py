@@ -6,14 +6,13 @@ working set changed, so that start-up reads those rows instead of history; finis
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, cast, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from typing import Final, get_args
 
 import msgspec
 
 from kettle.jobs import apply as apply_to_ad
-from kettle.jobs import in_use, job_ad
-from kettle.jobs.ad import job_ads
 from kettle.schedd.domain import universes
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.clusters import Cluster, cluster_of
@@ -23,6 +22,7 @@ from kettle.schedd.domain.factory import evolve as evolve_factory
 from kettle.schedd.domain.gone import Gone
 from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.runnable import Order, Runnable
+from kettle.schedd.domain.views import View
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
     ClaimEnded,
@@ -150,28 +150,8 @@ class Queue:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ad(self, job: JobId) -> Ad:
-        """The whole ad of a job in the queue."""
-        cluster = self.clusters[job.cluster]
-        return self._now(job, job_ad(cluster.submitted, cluster.at, job.proc, schedd=self.schedd))
-
-    def ads_of(self, number: int) -> Callable[[JobId], Ad]:
-        """The ads of one cluster's jobs in the queue: what they have in common is worked out once."""
-        cluster = self.clusters[number]
-        made = job_ads(cluster.submitted, cluster.at)
-        return lambda job: self._now(job, made(job.proc, self.schedd))
-
-    def _now(self, job: JobId, submitted: Ad) -> Ad:
-        ad: Ad = {**submitted, **self.jobs[job].changed}
-        if (factory := self.clusters[job.cluster].factory) is not None:
-            ad |= factory.attributes
-        if (usage := self.measured.get(job)) is not None:
-            ad |= in_use(usage)
-        if (tries := self.reconnecting.get(job)) is not None:
-            ad["JobCurrentReconnectAttempt"] = tries
-        claim = self.claims.get(self.jobs[job].job.claim)
-        if claim is not None and (renewed := self.renewed.get(claim.granted.startd)) is not None:
-            ad["LastJobLeaseRenewal"] = max(renewed, cast("int", ad["LastJobLeaseRenewal"]))
-        return ad
+        """The whole ad of a job in the queue; who looks at many of them takes a `View`."""
+        return View(self).ad(job)
 
     def factory(self, number: int) -> Factory | None:
         """What makes the jobs of a cluster, if there are some to be made."""
@@ -490,10 +470,11 @@ class Queue:
         if not (listed or in_clusters or of_owners):
             yield from sorted(self.jobs)
             return
-        for number in in_clusters:
-            cluster = self.clusters.get(number)
-            if cluster is not None:
-                listed.update(cluster.jobs())
-        if of_owners:
-            listed.update(job for job in self.jobs if self.owner(job) in of_owners)
-        yield from sorted(job for job in listed if job in self.jobs)
+        whole = {
+            number
+            for number, cluster in self.clusters.items()
+            if number in in_clusters or cluster.submitted.owner in of_owners
+        }
+        in_whole = (job for number in sorted(whole) for job in self.clusters[number].jobs())
+        apart = (job for job in listed if job.cluster not in whole and job in self.jobs)
+        yield from merge(in_whole, sorted(apart))
