@@ -8,7 +8,7 @@ An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `
 import math
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, assert_never, cast
+from typing import Final, assert_never, cast, get_args
 
 from kettle.jobs.codes import counted
 from kettle.jobs.measures import measures
@@ -118,6 +118,10 @@ itself has set some: then NumChirpUpdates says so.
 """
 
 
+_Wanted = JobHeld | JobReleased | JobRemoved | JobDeferred
+_WANTED: Final = frozenset(get_args(_Wanted))
+
+
 def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
     """
     Change the ad in place as an event recorded at `at_us` changes it.
@@ -125,6 +129,9 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
     A hold or removal is the job's status at once, although its attempt may live on until it is vacated.
     """
     now = at_us // 1_000_000
+    if type(event) in _WANTED:  # of a struct, to find that it is none of eight others takes long
+        _acted(ad, cast("_Wanted", event), now)
+        return
     match event:
         case JobAssigned():
             _assigned(ad, event, now)
@@ -145,7 +152,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _acted(ad, event, now)
 
 
-def _acted(ad: Ad, event: JobHeld | JobReleased | JobRemoved | JobDeferred, now: int) -> None:
+def _acted(ad: Ad, event: _Wanted, now: int) -> None:
     """
     What somebody, or a policy, or the calendar wanted.
     """

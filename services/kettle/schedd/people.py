@@ -13,7 +13,7 @@ from kettle.bus.ports import RefusedError
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
-from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, decide
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
@@ -54,7 +54,7 @@ LONGEST_ID: Final = 64
 _MOST_ADMITTED: Final = 32
 """Submissions that may wait for a look at them, each of which may be large."""
 _ADMITTED_MS: Final = 1_000
-SLICE: Final = 500
+SLICE: Final = 200
 """Jobs that are looked at before somebody else gets a turn."""
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
@@ -212,33 +212,43 @@ class People:
             for number in list(self._factories.selected(request.select, condition(request.select.constraint)))
         ]
         selected = await selected_jobs(self._queue, request.select)
+        wanted = _COMMANDS[request.action](said, person)
         changes: list[tuple[str, Event]] = []
         for at, job in enumerate(selected):
             if at and at % SLICE == 0:
-                self._ledger.record(changes)
+                await self._record_some(changes)
                 changes = []
-                await asyncio.sleep(0)
-            if job in self._queue.jobs:
-                events, result = self._act_on(job, request, person, said)
+            if (entry := self._queue.jobs.get(job)) is not None:
+                events, result = self._act_on(job, entry.job, wanted, person)
                 changes += [(job_stream(job), event) for event in events]
-                outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
-        found = {outcome.job for outcome in outcomes}
-        outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
+                outcomes.append(JobOutcome(job, result, entry.job.status))
+        if request.select.jobs:
+            found = {outcome.job for outcome in outcomes}
+            outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
         frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
-            if outcome.outcome == "done" and outcome.job in self._queue.jobs:
+            entry = self._queue.jobs.get(outcome.job)
+            if outcome.outcome == "done" and entry is not None and entry.job.claim:
                 self._shadows.stop(outcome.job)
         return reply(frame)
 
-    def _act_on(self, job: JobId, request: Act, person: str, reason: str) -> tuple[list[Event], Outcome]:
+    async def _record_some(self, changes: list[tuple[str, Event]]) -> None:
+        """Let others have a turn, and their commands a place: what is to be committed must not become too much."""
+        recorded = self._ledger.record(changes)
+        if self._ledger.shard.backlog > self._settings.max_backlog // 2:
+            await recorded
+        else:
+            await asyncio.sleep(0)
+
+    def _act_on(self, job: JobId, state: Job, wanted: Command, person: str) -> tuple[list[Event], Outcome]:
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return [], "denied"
         try:
-            events = decide(self._queue.jobs[job].job, _COMMANDS[request.action](reason, person))
+            events = decide(state, wanted)
         except Refused:
             return [], "bad_status"
         return [*events], "done" if events else "already_done"

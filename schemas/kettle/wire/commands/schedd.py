@@ -77,7 +77,7 @@ class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied"]
 
 
-class JobOutcome(msgspec.Struct, frozen=True, array_like=True):
+class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an action did to one job."""
 
     job: JobId
