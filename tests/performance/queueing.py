@@ -193,6 +193,7 @@ async def query(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace)
         "jobs": arguments.queued,
         "three_attributes_of_all": await of_command(pool, rounds, *three),
         "three_attributes_of_all_json": await of_command(pool, rounds, *three, "--json"),
+        "totals": await of_command(pool, 2 * rounds, "q", "--all", "--totals"),
         "one_job": await of_command(pool, 2 * rounds, "q", f"{newest}.77"),
         "table_of_all": await of_command(pool, 1, "q", "--all"),
     }

@@ -15,9 +15,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole, too_large
+from kettle.bus.chunks import Depot, Limits, Whole, too_large
 from kettle.bus.connection import Connection
 from kettle.bus.driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
+from kettle.bus.parts import PLACE, Parcel
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
 from kettle.wire.endpoint import Refusal
 from kettle.wire.identity import Identity

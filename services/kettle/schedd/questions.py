@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
-from kettle.bus.chunks import LARGEST
+from kettle.bus.parts import LARGEST
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
 from kettle.jobs import Status

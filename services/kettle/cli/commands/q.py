@@ -2,11 +2,13 @@
 `kettle q`: the queue.
 """
 
+from __future__ import annotations
+
 import argparse
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from kettle.cli.jobs import (
     HELD_TITLES,
@@ -20,10 +22,13 @@ from kettle.cli.jobs import (
 )
 from kettle.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
 from kettle.cli.screen import Cell, Screen, plain
-from kettle.client import Client
+from kettle.client.brief import query_jobs
 from kettle.client.progress import status_of
 from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.commands.schedd import JobAds, Unmade
+from kettle.wire.commands.schedd import JobAds, QueryJobs, Select, Unmade
+
+if TYPE_CHECKING:
+    from kettle.client import Client, PoolFile
 
 HELP: Final = """\
 The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that have ended are in kettle history.
@@ -64,27 +69,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
     whole = arguments.long or (screen.as_json and not chosen)
-    select = selection(arguments)
-    if arguments.held:
-        held = "JobStatus == 5"
-        constraint = f"({select.constraint}) && {held}" if select.constraint else held
-        select = type(select)(
-            jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
-        )
-
-    async def ask(pool: Client) -> JobAds:
-        mine = select
-        if (
-            not (arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint)
-            and pool.pool.user
-        ):
-            mine = type(select)(owners=[pool.pool.user], constraint=select.constraint)
-        if arguments.totals:
-            return await pool.totals(mine)
-        projection = [] if whole else chosen or list(QUEUE_ATTRIBUTES)
-        return await pool.queue(mine, projection=projection, limit=arguments.limit)
-
-    found = with_pool(arguments, ask)
+    found = _found(arguments, [] if whole else chosen or list(QUEUE_ATTRIBUTES))
     if arguments.totals:
         _show_totals(found, screen)
     elif screen.as_json:
@@ -97,6 +82,37 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         _show(found, screen, held=arguments.held)
     return 0
+
+
+def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
+    """
+    What the schedd answers: asked in the short way, else in the long one.
+    """
+    select = selection(arguments)
+    if arguments.held:
+        held = "JobStatus == 5"
+        constraint = f"({select.constraint}) && {held}" if select.constraint else held
+        select = Select(
+            jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
+        )
+    anybody = arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint
+
+    def mine(pool: PoolFile) -> Select:
+        if anybody or not pool.user:
+            return select
+        return Select(owners=[pool.user], constraint=select.constraint)
+
+    def wanted(pool: PoolFile) -> QueryJobs:
+        limit = arguments.limit
+        return QueryJobs(select=mine(pool), projection=projection, limit=limit, totals=arguments.totals)
+
+    async def ask(pool: Client) -> JobAds:
+        if arguments.totals:
+            return await pool.totals(mine(pool.pool))
+        return await pool.queue(mine(pool.pool), projection=projection, limit=arguments.limit)
+
+    found = query_jobs(wanted, home=arguments.home, name=arguments.name, patience=arguments.patience)
+    return with_pool(arguments, ask) if found is None else found
 
 
 def _show_totals(found: JobAds, screen: Screen) -> None:
