@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -218,8 +218,9 @@ def _signed(credentials: str, nonce: str) -> tuple[str, str]:
     """Public key and signature by the seed that the file holds."""
     import base64
 
-    import nkeys  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+    import nkeys as untyped  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
+    nkeys: Any = untyped
     try:
         pair = nkeys.from_seed(bytearray(Path(credentials).read_bytes().strip()))
     except nkeys.NkeysError as error:

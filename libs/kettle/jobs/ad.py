@@ -387,4 +387,7 @@ def _add(ad: Ad, name: str, amount: float) -> None:
     plain = (
         type(value) is int or type(value) is float
     )  # ten times for each job: a look at the union takes longer
-    ad[name] = (cast("float", value) if plain else _number(ad, name)) + amount
+    if plain:
+        ad[name] = cast("float", value) + amount
+    else:
+        ad[name] = amount if value is None else _number(ad, name) + amount
