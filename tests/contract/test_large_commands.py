@@ -10,10 +10,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kettle.bus.chunks import LARGEST, Limits
+from kettle.bus.chunks import Limits
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
+from kettle.bus.parts import LARGEST
 from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits

@@ -28,8 +28,9 @@ CLASSADS: Final = Path(__file__).with_name("classads.py")
 CYCLE: Final = Path(__file__).with_name("cycle.py")
 EVENTLOG: Final = Path(__file__).with_name("eventlog.py")
 QUEUED: Final = Path(__file__).with_name("queued.py")
+QUEUEING: Final = Path(__file__).with_name("queueing.py")
 TRANSFER: Final = Path(__file__).with_name("transfer.py")
-PARTS: Final = ("classads", "append", "event_log", "jobs", "memory")
+PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing")
 OPTIONAL: Final = ("transfer", "queued", "cycle")
 """
 Parts that run only when they are asked for: they write some GiB, fill queues with a million jobs, and pools with 100,000
@@ -200,6 +201,10 @@ async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any
         say("memory")
         async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
             report["memory"] = await memory(pool, arguments.running)
+    if "queueing" in parts:
+        say("the queue: submissions, questions, holding all of it")
+        quick = ["--queued=10000", "--rounds=3"] if arguments.quick else []
+        report["queueing"] = await measured(QUEUEING, *quick)
     if "transfer" in parts:
         say("files: through the object store, with one job, shared by many")
         report["transfer"] = await measured(TRANSFER, *transfer_options(arguments))

@@ -12,37 +12,13 @@ A place is part of a command's subject, and so is who asks: nobody adds to anoth
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from kettle.bus.ports import BusError, RefusedError, Served
-
-LARGEST: Final = 64 * 1024 * 1024
-"""The most bytes of one request or reply."""
-PART: Final = 1024 * 1024
-"""Bytes of a part, where the server takes as much: on a slow line a larger one would not arrive within a deadline."""
-HEADERS: Final = 4096
-"""Bytes of a message that are kept for its headers."""
-
-SIZE: Final = "Kettle-Size"
-"""Header: how many bytes the whole has which this announces (a request) or begins (a reply)."""
-PLACE: Final = "Kettle-Place"
-"""Header: the place where the other parts go, or are, and the number of the whole there."""
-PART_OF: Final = "Kettle-Part"
-"""Header: number of the whole, and offset of the part that this message brings."""
-FETCH: Final = "Kettle-Fetch"
-"""Header: number of the whole, and offset of the part that is wanted."""
-
-
-class Parcel(msgspec.Struct, frozen=True):
-    """
-    One message: a request or a reply, or a part of one.
-    """
-
-    data: bytes
-    headers: Mapping[str, str] = {}
+from kettle.bus.parts import FETCH, LARGEST, PART, PART_OF, PLACE, SIZE, Parcel, whole_number
+from kettle.bus.ports import RefusedError, Served
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -54,62 +30,6 @@ class Whole(msgspec.Struct, frozen=True):
     data: bytes
     number: str = ""
     """If it came in parts: what `Depot.answered` is to forget."""
-
-
-Carry = Callable[[str, bytes, Mapping[str, str]], Awaitable[Parcel]]
-"""Takes a message to a place (or to the name of a service) and brings the answer; raises what it refuses."""
-
-
-async def exchange(carry: Carry, name: str, data: bytes, headers: Mapping[str, str], *, limit: int) -> bytes:
-    """
-    Ask the service `name` and return its whole answer; no message has more than `limit` bytes.
-    """
-    if len(data) <= limit:
-        reply = await carry(name, data, headers)
-    else:
-        reply = await _send(carry, name, data, headers, min(limit, PART))
-    if SIZE not in reply.headers:
-        return reply.data
-    return await _fetch(carry, reply)
-
-
-async def _send(carry: Carry, name: str, data: bytes, headers: Mapping[str, str], part: int) -> Parcel:
-    if len(data) > LARGEST:
-        raise RefusedError(
-            "too_large", f"a request of {len(data):,} bytes; the bus carries at most {LARGEST:,}"
-        )
-    reply = await carry(name, b"", {**headers, SIZE: str(len(data))})
-    place, number = _place(reply)
-    for offset in range(0, len(data), part):
-        reply = await carry(place, data[offset : offset + part], {**headers, PART_OF: f"{number} {offset}"})
-    return reply
-
-
-async def _fetch(carry: Carry, first: Parcel) -> bytes:
-    size = _number(first.headers[SIZE])
-    if size > LARGEST:
-        raise BusError(f"an answer of {size:,} bytes was announced; the bus carries at most {LARGEST:,}")
-    place, number = _place(first)
-    whole = bytearray(first.data)
-    while len(whole) < size:
-        part = (await carry(place, b"", {FETCH: f"{number} {len(whole)}"})).data
-        if not part or len(whole) + len(part) > size:
-            raise BusError("the parts of an answer do not fit together")
-        whole += part
-    return bytes(whole)
-
-
-def _place(reply: Parcel) -> tuple[str, str]:
-    place, _, number = reply.headers.get(PLACE, "").partition(" ")
-    if not place or not number:
-        raise BusError("a service answered that does not take messages in parts")
-    return place, number
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise RefusedError("malformed", f"{text[:40]!r} is no number of bytes")
-    return int(text)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +109,7 @@ class Depot:
             raise RefusedError("malformed", "this is the place for parts of messages, and it is none")
         if SIZE not in headers:
             return Whole(served, parcel.data)
-        size = _number(headers[SIZE])
+        size = whole_number(headers[SIZE])
         if size > served.largest:
             raise too_large(served, size)
         number, held = self._keep(caller, size)
@@ -251,7 +171,7 @@ class Depot:
         held = self._held.get(number)
         if held is None or held.caller != caller or held.complete:
             raise RefusedError("unavailable", "the rest of this message was given up; repeat the command")
-        return number, _number(offset)
+        return number, whole_number(offset)
 
     def _keep(self, caller: str, size: int) -> tuple[str, _Held]:
         limits = self._limits

@@ -14,8 +14,8 @@ from urllib.parse import ParseResult
 from weakref import WeakKeyDictionary
 
 from kettle.bus.backoff import Backoff
-from kettle.bus.chunks import HEADERS
 from kettle.bus.driver import Client, Msg, Server, Srv, Subscription, TcpTransport, errors
+from kettle.bus.parts import HEADERS
 from kettle.bus.ports import (
     BusError,
     BusUnavailableError,

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from kettle.bus.chunks import Depot, Limits, Parcel, Whole, exchange
+from kettle.bus.chunks import Depot, Limits, Whole
 from kettle.bus.memory_server import MemoryServer, matches
+from kettle.bus.parts import Parcel, exchange
 from kettle.bus.ports import (
     Batch,
     BucketSpec,

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kettle.bus.chunks import Parcel
 from kettle.bus.known import Known
+from kettle.bus.parts import Parcel
 from kettle.bus.ports import (
     BucketSpec,
     BusUnavailableError,

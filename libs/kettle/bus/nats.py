@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.backoff import Backoff
-from kettle.bus.chunks import Limits, Parcel, exchange
+from kettle.bus.chunks import Limits
 from kettle.bus.connection import Connection
 from kettle.bus.driver import Msg
 from kettle.bus.entries import watch
@@ -23,6 +23,7 @@ from kettle.bus.jetstream import (
     stream_config,
     ttl_header,
 )
+from kettle.bus.parts import Parcel, exchange
 from kettle.bus.ports import (
     Batch,
     BucketSpec,

@@ -6,18 +6,20 @@ a place of their own (see `kettle.bus.chunks`), which is opened when there is a 
 """
 
 import asyncio
+import gc
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.bus.chunks import PLACE, Depot, Limits, Parcel, Whole, too_large
+from kettle.bus.chunks import Depot, Limits, Whole, too_large
 from kettle.bus.connection import Connection
 from kettle.bus.driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
+from kettle.bus.parts import PLACE, Parcel
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
 from kettle.wire.endpoint import Refusal
 from kettle.wire.identity import Identity
@@ -27,6 +29,9 @@ CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""
 IN_HAND_BYTES: Final = 256 * 1024 * 1024
 """Bytes of them; the same."""
+
+COLLECTED: Final = 256 * 1024
+"""Bytes of a request from which on it is read without the collector."""
 
 ASIDE: Final = 512
 """How many of them may be of endpoints that are for anybody."""
@@ -167,7 +172,8 @@ class Service:
         endpoint = whole.served.endpoint
         with self._around(endpoint.verb, headers) if self._around else nullcontext():
             try:
-                request = endpoint.decode_request(whole.data)
+                with _uncollected(len(whole.data)):
+                    request = endpoint.decode_request(whole.data)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 raise RefusedError("malformed", f"{endpoint.role}.{endpoint.verb}: {error}") from error
             return _encode(await whole.served.handler(request, caller))
@@ -194,6 +200,21 @@ class Service:
         subject = self._subjects.command(role, self._depot.place, "*", "*")
         await self._connection.client.subscribe(subject, cb=arrived)  # pyright: ignore[reportUnknownMemberType]
         await self._connection.settle()
+
+
+@contextmanager
+def _uncollected(size: int) -> Generator[None]:
+    """
+    While very much is read that is all kept, the collector would look at it again and again and find nothing.
+    """
+    if size < COLLECTED or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _caller(subject: str) -> Identity:

@@ -2,27 +2,27 @@
 The thin client: what a person's program needs to run jobs in a pool, and no more.
 
 `Client` is for programs with an event loop, `SyncClient` for the others; both find the pool by themselves
-(`KETTLE_NATS_URL`, else `$KETTLE_HOME/pool.json`, which `kettle up` writes).  Importing this is cheap: the bus's
-driver is loaded when a connection is made, the submit language when a description is read, and no database's or web
-server's driver ever.
+(`KETTLE_NATS_URL`, else `$KETTLE_HOME/pool.json`, which `kettle up` writes).  Importing this is cheap: each name
+is loaded when it is wanted, the bus's driver when a connection is made, the submit language when a description is read,
+and no database's or web server's driver ever.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from kettle.client.client import Client, WhyReport
-from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
-from kettle.client.pool_file import PoolFile, home_directory
-from kettle.client.preparing import prepare
-from kettle.client.progress import JobState, Progress
-from kettle.client.published import Published, Wanted
-from kettle.client.selecting import job_id, select
-from kettle.client.sync import SyncClient
-from kettle.client.watching import JobEvent
-from kettle.wire.commands.schedd import Select
-from kettle.wire.jobs import JobId
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from kettle.client.client import Client, WhyReport
+    from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+    from kettle.client.pool_file import PoolFile, home_directory
+    from kettle.client.preparing import prepare
+    from kettle.client.progress import JobState, Progress
+    from kettle.client.published import Published, Wanted
+    from kettle.client.selecting import job_id, select
+    from kettle.client.sync import SyncClient
+    from kettle.client.watching import JobEvent
     from kettle.submit import Submission, SubmitError
+    from kettle.wire.commands.schedd import Select
+    from kettle.wire.jobs import JobId
 
 __all__ = [
     "Client",
@@ -49,12 +49,36 @@ __all__ = [
 ]
 
 
+_AT: Final = {
+    "Client": "kettle.client.client",
+    "ClientError": "kettle.client.errors",
+    "CommandRefusedError": "kettle.client.errors",
+    "JobEvent": "kettle.client.watching",
+    "JobId": "kettle.wire.jobs",
+    "JobState": "kettle.client.progress",
+    "PoolFile": "kettle.client.pool_file",
+    "PoolNotFoundError": "kettle.client.errors",
+    "PoolUnreachableError": "kettle.client.errors",
+    "Progress": "kettle.client.progress",
+    "Published": "kettle.client.published",
+    "Select": "kettle.wire.commands.schedd",
+    "Submission": "kettle.submit",
+    "SubmitError": "kettle.submit",
+    "SyncClient": "kettle.client.sync",
+    "Wanted": "kettle.client.published",
+    "WhyReport": "kettle.client.client",
+    "home_directory": "kettle.client.pool_file",
+    "job_id": "kettle.client.selecting",
+    "prepare": "kettle.client.preparing",
+    "select": "kettle.client.selecting",
+}
+
+
 def __getattr__(name: str) -> Any:
     """
-    The two names of the submit language, which takes longer to load than all the rest.
+    Each name is loaded when somebody wants it: a command that asks one question needs few of them.
     """
-    if name in {"Submission", "SubmitError"}:
-        from kettle import submit
-
-        return getattr(submit, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _AT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_AT[name]), name)
+    return value

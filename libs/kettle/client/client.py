@@ -38,6 +38,7 @@ from kettle.wire.commands.schedd import (
     Edited,
     Explain,
     Explanation,
+    JobAds,
     JobEvents,
     QueryEvents,
     QueryJobs,
@@ -238,28 +239,45 @@ class Client:
         """
         The ads of jobs in the queue, in its order; what this client wrote before is visible in them.
         """
+        return (await self.queue(select, projection=projection, limit=limit)).jobs
+
+    async def queue(
+        self, select: Select | None = None, *, projection: Sequence[str] = (), limit: int = 0
+    ) -> JobAds:
+        """
+        The same, with how far those clusters of the selection are whose jobs come into the queue little by little.
+        """
         select = select or Select()
         try:
             return await self._query(select, projection, limit)
         except CommandRefusedError as error:
             if error.code != _TOO_LARGE:
                 raise
-        ids = [id_of(ad) for ad in await self._query(select, ("ClusterId", "ProcId"), limit)]
-        return await self._in_parts(ids, select.constraint, projection)
+        found = await self._query(select, ("ClusterId", "ProcId"), limit)
+        ads = await self._in_parts([id_of(ad) for ad in found.jobs], select.constraint, projection)
+        return msgspec.structs.replace(found, jobs=ads)
+
+    async def totals(self, select: Select | None = None) -> JobAds:
+        """
+        The same without any ads, but with how many jobs there are of each status.
+        """
+        return await self._query(select or Select(), (), 0, totals=True)
 
     async def unmade(self, select: Select) -> list[Unmade]:
         """How far those clusters of a selection are whose jobs come into the queue little by little."""
-        query = QueryJobs(select=select, projection=["ClusterId"], limit=1)
-        return (await self._ask_schedd(schedd.QUERY_JOBS, query)).unmade
+        return (await self.totals(select)).unmade
 
-    async def _query(self, select: Select, projection: Sequence[str], limit: int) -> list[Ad]:
+    async def _query(
+        self, select: Select, projection: Sequence[str], limit: int, *, totals: bool = False
+    ) -> JobAds:
         request = QueryJobs(
             select=select,
             projection=list(projection),
             limit=limit,
             at_least=self._written.frame if self._written else 0,
+            totals=totals,
         )
-        return (await self._ask_schedd(schedd.QUERY_JOBS, request)).jobs
+        return await self._ask_schedd(schedd.QUERY_JOBS, request)
 
     async def _in_parts(self, ids: list[JobId], constraint: str, projection: Sequence[str]) -> list[Ad]:
         """
@@ -271,7 +289,7 @@ class Client:
             if not part:
                 continue  # an empty list of jobs would mean all of them
             try:
-                found += await self._query(Select(jobs=part, constraint=constraint), projection, 0)
+                found += (await self._query(Select(jobs=part, constraint=constraint), projection, 0)).jobs
             except CommandRefusedError as error:
                 if error.code != _TOO_LARGE or len(part) == 1:
                     raise

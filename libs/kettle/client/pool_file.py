@@ -4,7 +4,6 @@ Where the pool is: `pool.json` in the pool's directory, written by `kettle up` f
 
 import getpass
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -42,7 +41,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
         Write the file into a pool's directory, whole or not at all, readable by its owner only.
         """
         path = home / FILE
-        stage = home / f".{FILE}.{secrets.token_hex(4)}"
+        stage = home / f".{FILE}.{os.urandom(4).hex()}"
         fd = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(fd, "wb") as file:

@@ -94,7 +94,7 @@ class Log(Protocol):
         ...
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a shard's working set: a live stream, its version and its state."""
 
     stream: str

@@ -1,19 +1,18 @@
 """
-The job ad: made from the submission, changed by each event of the job.
+The job ad: changed by each event of the job.  `kettle.jobs.submitted` makes it.
 
 Pure.  Times in ads are whole seconds since the epoch, as HTCondor's tools expect them; durations are reals.
 An ad made by `job_ad` spells the attributes that `apply` knows in one way, so `apply` finds them without folding case.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, assert_never, cast
+from typing import Final, assert_never, cast, get_args
 
 from kettle.jobs.codes import counted
 from kettle.jobs.measures import measures
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.events.cluster import ClusterSubmitted
+from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.events.job import (
     JobAssigned,
     JobCheckpointed,
@@ -33,9 +32,6 @@ from kettle.wire.events.job import (
     Usage,
 )
 
-CLUSTER_MACRO: Final = "$(ClusterId)"
-"""A submitter does not know the cluster's number yet; the schedd's answer stands in its place."""
-
 
 class Status(IntEnum):
     """HTCondor's JobStatus."""
@@ -48,7 +44,7 @@ class Status(IntEnum):
     SUSPENDED = 7
 
 
-_ALWAYS: Final[Mapping[str, Scalar]] = {
+ALWAYS: Final[Mapping[str, Scalar]] = {
     "MyType": "Job",
     "CommittedSlotTime": 0,
     "CommittedSuspensionTime": 0,
@@ -77,7 +73,7 @@ _ALWAYS: Final[Mapping[str, Scalar]] = {
 }
 """Only what is recorded later may change these: what a submitter says about them does not count."""
 
-_UNLESS_SAID: Final[Mapping[str, Scalar]] = {
+UNLESS_SAID: Final[Mapping[str, Scalar]] = {
     "JobPrio": 0,
     "JobUniverse": 5,
     "MaxHosts": 1,
@@ -104,119 +100,26 @@ _SET_LATER: Final = frozenset({
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
 
-_MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
+MEASURED: Final = ("DiskUsage", "ImageSize", "MemoryUsage", "ResidentSetSize")
 """A submitter's guess, until they are measured."""
 
-_DEFERRAL: Final = ("DeferralTime", "DeferralWindow")
+DEFERRAL: Final = ("DeferralTime", "DeferralWindow")
 """When it starts; of a job that runs by the calendar, what is recorded replaces the first."""
 
-_REFUSED: Final = frozenset(
+KEPT: Final = frozenset(
     name.lower()
-    for name in (*_ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate", "Managed")
+    for name in (*ALWAYS, *_SET_LATER, "ClusterId", "ProcId", "Owner", "GlobalJobId", "QDate", "Managed")
 )
-KEPT: Final = _REFUSED
 """In lower case, the attributes that only the queue sets."""
-LATER: Final = frozenset((*_ALWAYS, *_SET_LATER, *_MEASURED, "DeferralTime"))
+LATER: Final = frozenset((*ALWAYS, *_SET_LATER, *MEASURED, "DeferralTime"))
 """
 The attributes that `apply` may set, change or take away; it leaves all others as they were submitted, unless the job
 itself has set some: then NumChirpUpdates says so.
 """
-_SPELLING: Final = {name.lower(): name for name in (*_UNLESS_SAID, *_MEASURED, *_DEFERRAL, "User")}
 
 
-def job_ad(submitted: ClusterSubmitted, at_us: int, proc: int, *, schedd: str = "") -> Ad:
-    """
-    The ad of one job as it was submitted at `at_us`, microseconds since the epoch.
-
-    `User` is kept when it names the owner in some domain.  Raises IndexError if the cluster has no such job.
-    """
-    return job_ads(submitted, at_us)(proc, schedd)
-
-
-def job_ads(submitted: ClusterSubmitted, at_us: int) -> Callable[[int, str], Ad]:
-    """
-    The ads of a cluster's jobs, as `job_ad` says, by number of the job and name of its schedd.
-
-    What the jobs have in common is worked out once. The order of the attributes is the same as well.
-    """
-    queued_at = at_us // 1_000_000
-    cluster, owner, rows = submitted.cluster, submitted.owner, submitted.rows
-    spelled: dict[str, str] = dict(_SPELLING)
-    common: Ad = {}
-    for name, value in submitted.ad.items():
-        if (folded := name.lower()) not in _REFUSED:
-            common[spelled.setdefault(folded, name)] = _with_cluster(value, cluster)
-    own: list[tuple[int, str]] = []
-    for index, name in enumerate(submitted.columns):
-        if (folded := name.lower()) not in _REFUSED:
-            place = spelled.setdefault(folded, name)
-            common.setdefault(place, 0)  # each job has a value of its own
-            if place != "TotalSubmitProcs":  # that is counted, whatever was said
-                own.append((index, place))
-    own_user = any(name == "User" for _, name in own)
-    _settle(common, submitted, queued_at)
-
-    def made(proc: int, schedd: str) -> Ad:
-        row = rows[proc]
-        if len(row) != len(submitted.columns):
-            raise ValueError(f"job {cluster}.{proc} has not as many values as its cluster has columns")
-        ad = common.copy()
-        for index, name in own:
-            ad[name] = _with_cluster(row[index], cluster)
-        if own_user:
-            ad["User"] = _user(ad["User"], owner)
-        ad["ProcId"] = proc
-        ad["GlobalJobId"] = f"{schedd}#{cluster}.{proc}#{queued_at}"
-        return ad
-
-    return made
-
-
-def _settle(ad: Ad, submitted: ClusterSubmitted, queued_at: int) -> None:
-    """
-    Set what a submitter cannot state, and what he did not.
-    """
-    ad.update(_ALWAYS)
-    ad.update(
-        {
-            "ClusterId": submitted.cluster,
-            "ProcId": 0,
-            "Owner": submitted.owner,
-            "User": _user(ad.get("User"), submitted.owner),
-            "QDate": queued_at,
-            "GlobalJobId": "",
-            "EnteredCurrentStatus": queued_at,
-            "TotalSubmitProcs": len(submitted.rows),
-        }
-    )
-    for name, value in _UNLESS_SAID.items():
-        ad.setdefault(name, value)
-
-
-def _user(said: Scalar | None, owner: str) -> str:
-    return said if isinstance(said, str) and said.startswith(f"{owner}@") else owner
-
-
-def fold_base(submitted: ClusterSubmitted) -> Callable[[int], Ad]:
-    """
-    By number of the job in its cluster, what `apply` looks at in a job's ad before the first of its events.
-
-    A fold over millions of events has no time for the other hundred attributes of each ad.
-    """
-    cluster = submitted.cluster
-    # Of several spellings the last one counts, as in `job_ad`.
-    columns = [i for i, name in enumerate(submitted.columns) if name.lower() == "requestcpus"]
-    column = columns[-1] if columns else None
-    same = _UNLESS_SAID["RequestCpus"]
-    for name, value in submitted.ad.items():
-        if name.lower() == "requestcpus":
-            same = _with_cluster(value, cluster)
-
-    def base(proc: int) -> Ad:
-        cpus = same if column is None else _with_cluster(submitted.rows[proc][column], cluster)
-        return {"JobStatus": int(Status.IDLE), "RequestCpus": cpus}
-
-    return base
+_Wanted = JobHeld | JobReleased | JobRemoved | JobDeferred
+_WANTED: Final = frozenset(get_args(_Wanted))
 
 
 def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
@@ -226,6 +129,9 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
     A hold or removal is the job's status at once, although its attempt may live on until it is vacated.
     """
     now = at_us // 1_000_000
+    if type(event) in _WANTED:  # of a struct, to find that it is none of eight others takes long
+        _acted(ad, cast("_Wanted", event), now)
+        return
     match event:
         case JobAssigned():
             _assigned(ad, event, now)
@@ -246,7 +152,7 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _acted(ad, event, now)
 
 
-def _acted(ad: Ad, event: JobHeld | JobReleased | JobRemoved | JobDeferred, now: int) -> None:
+def _acted(ad: Ad, event: _Wanted, now: int) -> None:
     """
     What somebody, or a policy, or the calendar wanted.
     """
@@ -278,14 +184,6 @@ def ended(ad: Ad) -> bool:
     Whether the job has left the queue: it will not run again, and no attempt of it is left.
     """
     return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
-
-
-def _with_cluster(value: Scalar, cluster: int) -> Scalar:
-    if isinstance(value, str):
-        return value.replace(CLUSTER_MACRO, str(cluster)) if CLUSTER_MACRO in value else value
-    if isinstance(value, Expr) and CLUSTER_MACRO in value.expr:
-        return Expr(value.expr.replace(CLUSTER_MACRO, str(cluster)))
-    return value
 
 
 def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
@@ -489,4 +387,7 @@ def _add(ad: Ad, name: str, amount: float) -> None:
     plain = (
         type(value) is int or type(value) is float
     )  # ten times for each job: a look at the union takes longer
-    ad[name] = (cast("float", value) if plain else _number(ad, name)) + amount
+    if plain:
+        ad[name] = cast("float", value) + amount
+    else:
+        ad[name] = amount if value is None else _number(ad, name) + amount

@@ -6,6 +6,7 @@ The names of HTCondor's reason codes, and the attributes that count holds and ev
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from kettle.wire.ads.types import Expr, Scalar
@@ -47,6 +48,7 @@ NAMES: Final = _names(_HOLDS) | _names(_VACATES)
 """HoldReasonCode (below 1000) or VacateReasonCode -> its name."""
 
 
+@lru_cache(maxsize=1024)
 def counted(so_far: Scalar | None, code: int) -> Expr:
     """
     An attribute that counts by reason, after one more of this code; None: there was none yet.

@@ -14,7 +14,8 @@ from typing import Final, cast
 
 import msgspec
 
-from kettle.jobs.ad import Status, apply, ended, job_ads
+from kettle.jobs.ad import Status, apply, ended
+from kettle.jobs.submitted import job_ads
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import (
     ClusterSubmitted,

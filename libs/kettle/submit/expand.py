@@ -142,7 +142,12 @@ def _table(batches: list[_Batch]) -> Submission:
     names = dict.fromkeys(name for batch in batches for part in (batch.shared, *batch.own) for name in part)
     ad: Ad = {}
     columns: dict[str, list[Scalar]] = {}
+    own = {name for batch in batches for part in batch.own for name in part}
     for name in names:
+        shared = [default for _, default in _defaults(batches, name)]
+        if name not in own and all(_same(value, shared[0]) for value in shared):
+            ad[name] = shared[0]  # nobody has one of its own: that need not be found out job by job
+            continue
         values = [job.get(name, default) for batch, default in _defaults(batches, name) for job in batch.own]
         if all(_same(value, values[0]) for value in values):
             ad[name] = values[0]

@@ -11,7 +11,7 @@ Name = Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[^\x00]*$")]
 """What people and things are called; a database takes it as text."""
 
 
-class JobId(msgspec.Struct, frozen=True, array_like=True, order=True, forbid_unknown_fields=True):
+class JobId(msgspec.Struct, frozen=True, array_like=True, order=True, forbid_unknown_fields=True, gc=False):
     """The id of one job inside its schedd; orders as a queue does."""
 
     cluster: Number

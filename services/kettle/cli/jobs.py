@@ -3,7 +3,7 @@ Job ads as rows of a table.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -32,7 +32,7 @@ _LETTERS: Final = {
     "held": "H",
     "suspended": "S",
 }
-_TOTALS: Final = ("completed", "removed", "idle", "running", "held", "suspended")
+TOTALS: Final = ("completed", "removed", "idle", "running", "held", "suspended")
 
 
 def queue_row(ad: Ad, now: float) -> list[Cell]:
@@ -102,12 +102,12 @@ def command_line(ad: Ad) -> str:
     return f"{PurePath(str(ad.get('Cmd', ''))).name} {text or ad.get('Args', '')}".strip()
 
 
-def total_line(statuses: Sequence[str]) -> str:
+def total_line(counts: Mapping[str, int]) -> str:
     """
-    The last line of `condor_q`.
+    The last line of `condor_q`, of the number of jobs of each status.
     """
-    counts = ", ".join(f"{statuses.count(status)} {status}" for status in _TOTALS)
-    return f"Total for query: {len(statuses)} jobs; {counts}"
+    each = ", ".join(f"{counts.get(status, 0)} {status}" for status in TOTALS)
+    return f"Total for query: {sum(counts.values())} jobs; {each}"
 
 
 def number(ad: Ad, name: str) -> float:

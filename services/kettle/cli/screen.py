@@ -9,7 +9,8 @@ import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TextIO
+from functools import lru_cache
+from typing import Final, TextIO, cast
 
 import msgspec
 
@@ -22,6 +23,10 @@ STYLES: Final[Mapping[str, str]] = {
     "idle": "yellow", "running": "cyan", "held": "red", "completed": "green", "removed": "dim",
     "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold",
 }  # fmt: skip
+
+
+_SIMPLE: Final = frozenset({bool, int, str})
+"""What any writer of JSON writes in the same way."""
 
 
 class Screen:
@@ -117,19 +122,21 @@ class Screen:
         A terminal gets no more of a row than fits, everything else gets all of it; so does a terminal that gets the
         rows `whole`, because the end of them is what one asked for.
         """
-        texts = [[_text(cell) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+        columns = [_column(cells) for cells in zip(*rows, strict=True)] or [_column(()) for _ in titles]
+        widths = [max(len(title), width) for title, (_, width) in zip(titles, columns, strict=True)]
         room = 0 if whole else self.width
-        for index, line in enumerate((list(titles), *texts)):
-            cells = [
-                cell.rjust(width) if title in right else cell.ljust(width)
-                for cell, width, title in zip(line, widths, titles, strict=True)
-            ]
-            text = "  ".join(cells).rstrip()
-            if room and len(text) > room:
-                text = text[: room - 1] + "…"
-            style = "strong" if index == 0 else styles[index - 1] if styles else ""
-            self.say(self.paint(text, style))
+        # One operation per column and per row: there may be very many of them.
+        layout = "  ".join(
+            f"%{'' if title in right else '-'}{width}s" for title, width in zip(titles, widths, strict=True)
+        )
+        lines = [(layout % tuple(titles)).rstrip()]
+        lines += [(layout % cells).rstrip() for cells in zip(*(cells for cells, _ in columns), strict=True)]
+        if room:
+            lines = [f"{line[: room - 1]}…" if len(line) > room else line for line in lines]
+        if self.colour:
+            meanings = ("strong", *(styles or [""] * len(rows)))
+            lines = [self.paint(line, style) for line, style in zip(lines, meanings, strict=True)]
+        self.say("\n".join(lines))
 
     @property
     def width(self) -> int:
@@ -166,6 +173,17 @@ def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
             return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
+def _column(cells: Sequence[Cell]) -> tuple[Sequence[Cell], int]:
+    """
+    Cells that need only be made to text, and how long the longest of these is.
+    """
+    kinds = set(map(type, cells))
+    if kinds == {int}:
+        return cells, max(len(str(max(cells))), len(str(min(cells))))
+    texts = cells if kinds == {str} else [_text(cell) for cell in cells]
+    return texts, max(map(len, cast("Sequence[str]", texts)), default=0)
+
+
 def _text(cell: Cell) -> str:
     return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
 
@@ -174,6 +192,16 @@ def plain(ad: Ad) -> msgspec.Raw:
     r"""
     An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes tell it from other strings.
     """
+    # Most of what is asked for in quantity is simple, and loading the language takes longer than a short command.
+    if _SIMPLE.issuperset(map(type, ad.values())) and (order := _order(tuple(ad))):
+        return msgspec.Raw(msgspec.json.encode({name: ad[name] for name in order}))
     from kettle.classad import ClassAd, write_json
 
     return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
+
+
+@lru_cache(maxsize=64)
+def _order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as `write_json` orders them; none if two are the same name."""
+    distinct = len({name.lower() for name in names}) == len(names)
+    return tuple(sorted(names, key=lambda name: (len(name), name.lower()))) if distinct else ()

@@ -38,6 +38,10 @@ _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
+_URGENT: Final = frozenset({ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld})
+"""After these there is work that was not shown before, or less than was shown."""
+
+
 class Adverts:
     """Publishes the ads of one schedd."""
 
@@ -59,7 +63,7 @@ class Adverts:
     def note(self, event: Event) -> None:
         """Something was recorded."""
         self._stale.set()
-        if isinstance(event, ClusterSubmitted | FactoryMaterialized | JobReleased | JobVacated | JobHeld):
+        if type(event) in _URGENT:
             self._urgent.set()
 
     def urge(self) -> None:

@@ -45,7 +45,7 @@ class HomeJobs:
 
     def note(self, event: Event) -> None:
         """Something was recorded."""
-        if isinstance(event, ClaimEnded) and self._refusals:  # our startd may have room soon
+        if self._refusals and isinstance(event, ClaimEnded):  # our startd may have room soon
             soon = time.monotonic() + _FLOOR_S
             self._refusals = {key: (why, min(until, soon)) for key, (why, until) in self._refusals.items()}
         if self._queue.at_home:

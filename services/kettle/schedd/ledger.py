@@ -76,7 +76,11 @@ class Ledger:
                     self.shard.retire(change.stream)
             for listener in self._listeners:
                 listener(event)
-            if isinstance(event, JobVacated) and (job := job_of_stream(stream)) in self.queue.cooling:
+            if (
+                self.queue.cooling
+                and isinstance(event, JobVacated)
+                and (job := job_of_stream(stream)) in self.queue.cooling
+            ):
                 self.cool(job)
         return future
 

@@ -1,4 +1,4 @@
-"""What people ask of their queue."""
+"""What people have done with their jobs."""
 
 import asyncio
 import logging
@@ -10,40 +10,25 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.classad import ClassAd, ClassAdError, parse
-from kettle.eventsourcing.log import Log
-from kettle.jobs import Status
-from kettle.schedd.domain import deferral, policy
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
-from kettle.schedd.domain.job import Command, Hold, Refused, Release, Remove, decide
+from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, decide
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
-from kettle.schedd.domain.universes import at_home
 from kettle.schedd.factories import Factories
-from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.limits import Limits
-from kettle.schedd.refusals import Refusals
+from kettle.schedd.selecting import condition, selected_jobs
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
-from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import (
     Act,
     Acted,
     Action,
-    Explain,
-    Explanation,
-    JobAds,
-    JobEvents,
     JobOutcome,
     Outcome,
-    QueryEvents,
-    QueryJobs,
-    RecordedEvent,
-    Select,
     Submit,
     Submitted,
 )
@@ -69,7 +54,7 @@ LONGEST_ID: Final = 64
 _MOST_ADMITTED: Final = 32
 """Submissions that may wait for a look at them, each of which may be large."""
 _ADMITTED_MS: Final = 1_000
-SLICE: Final = 500
+SLICE: Final = 200
 """Jobs that are looked at before somebody else gets a turn."""
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
@@ -81,29 +66,25 @@ _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
 
 
 class People:
-    """Answers submit, act, query_jobs, query_events and explain."""
+    """Answers submit and act."""
 
     def __init__(
         self,
-        log: Log,
         ledger: Ledger,
         shadows: Shadows,
-        home_jobs: HomeJobs,
         factories: Factories,
+        limits: Limits,
         settings: ScheddSettings,
     ) -> None:
-        self._log = log
         self._ledger = ledger
         self._queue = ledger.queue
         self._shadows = shadows
-        self._home_jobs = home_jobs
         self._factories = factories
         self._settings = settings
         self._admission = Admission(settings.job_transforms, settings.submit_requirements)
         self._admitting: dict[str, asyncio.Future[Admitted]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="admission")
-        self._limits = Limits(ledger.queue, settings)
-        self._refusals = Refusals()
+        self._limits = limits
         self._rate = CommitRate()
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
         ledger.shard.on_commit(self._committed)
@@ -228,136 +209,49 @@ class People:
         said = f"{request.reason or f'via {_DONE_BY[request.action]}'} (by user {person})"
         factories = [
             self._factories.act(number, request, person=person, reason=said)
-            for number in list(
-                self._factories.selected(request.select, _constraint(request.select.constraint))
-            )
+            for number in list(self._factories.selected(request.select, condition(request.select.constraint)))
         ]
-        selected = await self._selected(request.select)
+        selected = await selected_jobs(self._queue, request.select)
+        wanted = _COMMANDS[request.action](said, person)
         changes: list[tuple[str, Event]] = []
         for at, job in enumerate(selected):
             if at and at % SLICE == 0:
-                self._ledger.record(changes)
+                await self._record_some(changes)
                 changes = []
-                await asyncio.sleep(0)
-            if job in self._queue.jobs:
-                events, result = self._act_on(job, request, person, said)
+            if (entry := self._queue.jobs.get(job)) is not None:
+                events, result = self._act_on(job, entry.job, wanted, person)
                 changes += [(job_stream(job), event) for event in events]
-                outcomes.append(JobOutcome(job, result, self._queue.jobs[job].job.status))
-        found = {outcome.job for outcome in outcomes}
-        outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
+                outcomes.append(JobOutcome(job, result, entry.job.status))
+        if request.select.jobs:
+            found = {outcome.job for outcome in outcomes}
+            outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
         frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         for outcome in outcomes:
-            if outcome.outcome == "done" and outcome.job in self._queue.jobs:
+            entry = self._queue.jobs.get(outcome.job)
+            if outcome.outcome == "done" and entry is not None and entry.job.claim:
                 self._shadows.stop(outcome.job)
         return reply(frame)
 
-    def _act_on(self, job: JobId, request: Act, person: str, reason: str) -> tuple[list[Event], Outcome]:
+    async def _record_some(self, changes: list[tuple[str, Event]]) -> None:
+        """Let others have a turn, and their commands a place: what is to be committed must not become too much."""
+        recorded = self._ledger.record(changes)
+        if self._ledger.shard.backlog > self._settings.max_backlog // 2:
+            await recorded
+        else:
+            await asyncio.sleep(0)
+
+    def _act_on(self, job: JobId, state: Job, wanted: Command, person: str) -> tuple[list[Event], Outcome]:
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return [], "denied"
         try:
-            events = decide(self._queue.jobs[job].job, _COMMANDS[request.action](reason, person))
+            events = decide(state, wanted)
         except Refused:
             return [], "bad_status"
         return [*events], "done" if events else "already_done"
-
-    async def _selected(self, select: Select) -> list[JobId]:
-        """Jobs of a selection; whoever asks about very many of them lets the others have a word in between."""
-        jobs = list(self._queue.select(jobs=select.jobs, clusters=select.clusters, owners=select.owners))
-        meets = _constraint(select.constraint)
-        if meets is None:
-            return jobs
-        found: list[JobId] = []
-        for start in range(0, len(jobs), SLICE):
-            some = (job for job in jobs[start : start + SLICE] if job in self._queue.jobs)
-            found += [job for job in some if meets(self._queue.ad(job))]
-            await asyncio.sleep(0)
-        return found
-
-    async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
-        """Job ads of a selection, in queue order."""
-        del caller  # everybody may look
-        jobs = await self._selected(request.select)
-        shown = jobs[: request.limit] if request.limit else jobs
-        ads: list[Ad] = []
-        for start in range(0, len(shown), SLICE):
-            some = (job for job in shown[start : start + SLICE] if job in self._queue.jobs)
-            ads += [_project(self._queue.ad(job), request.projection) for job in some]
-            await asyncio.sleep(0)
-        await self._ledger.record(
-            []
-        )  # what was read may be on its way to the log: it is told when it is there
-        return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
-
-    async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
-        """Everything recorded of a job."""
-        del caller
-        expected = self._expected(request.job)
-        # What has become of it may be on its way to the log: it is told when it is there.
-        await self._ledger.record([])
-        events: list[RecordedEvent] = []
-        types: list[str] = []
-        for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
-            for frame, _ in await self._log.stream(self._shard, stream):
-                entry = frame.entries[0]
-                types.append(entry.type)
-                events.append(
-                    RecordedEvent(
-                        stream=stream, version=entry.version, frame=frame.number, at=frame.at, data=entry.data
-                    )
-                )
-        if not events:
-            raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
-        never = types == [FactorySubmitted.__struct_config__.tag] and not expected
-        return JobEvents(events=events, shard=self._shard, never_made=never)
-
-    def _expected(self, job: JobId) -> bool:
-        """Whether the job is in the queue, or will be."""
-        made = self._queue.factory(job.cluster)
-        return job in self._queue.jobs or (made is not None and made.made <= job.proc < made.size)
-
-    async def explain(self, request: Explain, caller: Identity) -> Explanation:
-        """Why a job is where it is, as far as the queue knows."""
-        del caller
-        entry = self._queue.jobs.get(request.job)
-        if entry is None and self._expected(request.job):
-            raise RefusedError("refused", self._factories.why_not(request.job.cluster))
-        if entry is None:
-            raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
-        ad = self._queue.ad(request.job)
-        explanation = Explanation(
-            job=request.job,
-            status=entry.job.status,
-            reason=self._reason(request.job, ad),
-            submitter=self._queue.submitter(request.job),
-            autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
-            ad=ad,
-        )
-        await self._ledger.record([])
-        return explanation
-
-    def show_refusals(self, refusals: Refusals) -> None:
-        """Tell who asks why a job waits what machines have said to it."""
-        self._refusals = refusals
-
-    def _reason(self, job: JobId, ad: Ad) -> str:
-        state = self._queue.jobs[job].job
-        if job in self._queue.deferred:
-            return deferral.waits(ad, time.time())
-        if job in self._queue.cooling:
-            return (
-                f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
-                f"{ad.get('VacateReason', 'unknown')}"
-            )
-        if state.runnable and at_home(self._queue.universe(job)):
-            return self._home_jobs.why(job)
-        if state.runnable:
-            key = self._queue.submitter(job), self._queue.autocluster(job)
-            return self._limits.why_not(key[0]) or self._refusals.why(key)
-        return _reason(state.status, ad)
 
 
 def _person(caller: Identity) -> str:
@@ -377,34 +271,3 @@ def command_id(caller: Identity, verb: str, given: str) -> str:
             "malformed", f"the id of a command has between 1 and {LONGEST_ID} printable ASCII characters"
         )
     return f"{caller.token}:{verb}:{given}"
-
-
-def _reason(status: str, ad: Ad) -> str:
-    match status:
-        case "held":
-            return str(ad.get("HoldReason", ""))
-        case "removed":
-            return str(ad.get("RemoveReason", ""))
-        case "running":
-            how = "suspended" if ad.get("JobStatus") == Status.SUSPENDED else "running"
-            return f"{how} on {ad.get('RemoteHost', 'a claimed slot')}"
-        case _:
-            return ""
-
-
-def _constraint(text: str) -> Callable[[Ad], bool] | None:
-    if not text:
-        return None
-    try:
-        expression = parse(text)
-    except ClassAdError as error:
-        raise RefusedError("malformed", f"the constraint '{text}' cannot be read: {error}") from error
-    context = policy.at(time.time())
-    return lambda ad: policy.holds(expression, ClassAd.from_wire(ad), context)
-
-
-def _project(ad: Ad, names: list[str]) -> Ad:
-    if not names:
-        return ad
-    wanted = {name.lower() for name in names}
-    return {name: value for name, value in ad.items() if name.lower() in wanted}

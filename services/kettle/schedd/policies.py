@@ -13,6 +13,7 @@ from kettle.schedd.domain import job_policy
 from kettle.schedd.domain.job import Command, End, Finish, Hold, Job, Release, Remove, decide
 from kettle.schedd.domain.job_policy import Verdict
 from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.domain.views import View
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -70,14 +71,14 @@ class Policies:
             if cluster is None or not (concerned := by_system | cluster.periodic):
                 yield JobId(number, 0), None
                 continue
-            ads = self._queue.ads_of(number)
+            view = View(self._queue)
             for job in cluster.jobs():
                 entry = self._queue.jobs.get(job)
                 status = None if entry is None else _status(entry.job)
                 if entry is None or status is None or status not in concerned:
                     yield job, None
                 else:
-                    ad = _as_seen(ads(job), entry.job)
+                    ad = _as_seen(view.ad(job), entry.job)
                     yield job, job_policy.decide(ad, status, int(time.time()), self._system)
 
     async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:

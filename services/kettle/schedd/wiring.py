@@ -18,9 +18,11 @@ from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger, restore
+from kettle.schedd.limits import Limits
 from kettle.schedd.partners import Partners
 from kettle.schedd.people import People
 from kettle.schedd.policies import Policies
+from kettle.schedd.questions import Questions
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -133,17 +135,18 @@ def _answers(
     factories: Factories,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
-    people = People(log, ledger, shadows, home_jobs, factories, settings)
-    people.show_refusals(claims.refusals)
+    limits = Limits(ledger.queue, settings)
+    people = People(ledger, shadows, factories, limits, settings)
+    questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals)
     partners = Partners(ledger, claims, shadows, policies, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
         Served(commands.EDIT, _as_owner(Edits(ledger, settings).edit)),
         Served(commands.RUN_NOW, _as_owner(Swaps(ledger, claims).run_now)),
-        Served(commands.QUERY_JOBS, _as_owner(people.query_jobs)),
-        Served(commands.QUERY_EVENTS, _as_owner(people.query_events)),
-        Served(commands.EXPLAIN, _as_owner(people.explain)),
+        Served(commands.QUERY_JOBS, _as_owner(questions.query_jobs)),
+        Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
+        Served(commands.EXPLAIN, _as_owner(questions.explain)),
         Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
         Served(commands.MATCHED, _as_owner(partners.matched)),
         Served(commands.SYNC, _as_owner(partners.sync)),

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from kettle.classad import unparse
-from kettle.jobs import apply, ended
-from kettle.jobs.ad import LATER, job_ads
+from kettle.jobs import apply, ended, job_ads
+from kettle.jobs.ad import LATER
 from kettle.transfer.manifest import items
 from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.bus.chunks import LARGEST
+from kettle.bus.parts import LARGEST
 from kettle.client import (
     Client,
     ClientError,

@@ -7,7 +7,8 @@ import asyncio
 import msgspec
 import pytest
 
-from kettle.bus.chunks import FETCH, LARGEST, PART_OF, PLACE, SIZE, Depot, Limits, Parcel, Whole, exchange
+from kettle.bus.chunks import Depot, Limits, Whole
+from kettle.bus.parts import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, exchange
 from kettle.bus.ports import BusError, RefusedError, Served
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity

@@ -8,8 +8,8 @@ from typing import cast
 import msgspec
 
 from kettle.bus import service
-from kettle.bus.chunks import Parcel
 from kettle.bus.connection import Connection
+from kettle.bus.parts import Parcel
 from kettle.bus.ports import Served
 from kettle.bus.service import Service, refusal_of
 from kettle.wire.endpoint import Endpoint

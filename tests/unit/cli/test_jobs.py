@@ -43,4 +43,4 @@ def test_totals() -> None:
     The line that scripts look for.
     """
     expected = "Total for query: 2 jobs; 0 completed, 0 removed, 1 idle, 0 running, 1 held, 0 suspended"
-    assert expected == total_line(["idle", "held"])
+    assert expected == total_line({"idle": 1, "held": 1})

@@ -4,11 +4,18 @@ What people get to see.
 
 import io
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kettle.classad import ClassAd, write_json
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted, duration, run_time, size
-from kettle.wire.ads.types import Expr
+from kettle.wire.ads.types import Ad, Expr
+
+_NAMES = st.text("abAB1", min_size=1, max_size=2).filter(lambda name: not name[0].isdecimal())
+_INTEGERS = st.integers(-(2**63), 2**63 - 1)
 
 
 class Terminal(io.StringIO):
@@ -57,6 +64,32 @@ def test_ads_as_json() -> None:
     """
     written = plain({"A": 1, "B": Expr("x + 1"), "C": "/Expr(x)/"})
     assert rb'{"A": 1, "B": "\/Expr(x + 1)\/", "C": "/Expr(x)/"}' == bytes(written)
+
+
+@given(st.dictionaries(_NAMES, st.booleans() | _INTEGERS | st.text() | st.floats(), max_size=4))
+def test_simple_ads_look_the_same(ad: Ad) -> None:
+    """
+    What is written without the language of ads is what is written with it: the same text in the same order.
+    """
+    out = io.StringIO()
+    screen(out).json([plain(ad)])
+    expected = msgspec.json.format(f"[{write_json(ClassAd.from_wire(ad))}]", indent=2)
+    assert expected + "\n" == out.getvalue()
+
+
+@given(st.lists(st.tuples(st.integers(), st.text("abc", max_size=9), st.floats(-9, 9) | st.integers())))
+def test_columns_are_as_wide_as_their_widest_cell(rows: list[tuple[int, str, int | float]]) -> None:
+    """
+    Whatever kinds of cells there are, each line has them at the same places.
+    """
+    out = io.StringIO()
+    screen(out).table(("N", "TEXT", "X"), rows, right=frozenset({"N"}))
+    texts = [("N", "TEXT", "X")]
+    texts += [(str(n), text, f"{x:.2f}" if isinstance(x, float) else str(x)) for n, text, x in rows]
+    first, second = (max(len(row[at]) for row in texts) for at in (0, 1))
+    assert [f"{n:>{first}}  {text:<{second}}  {x}".rstrip() for n, text, x in texts] == out.getvalue().split(
+        "\n"
+    )[:-1]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
-from kettle.jobs import Status, apply, ended, job_ad
-from kettle.jobs.ad import job_ads
+from kettle.jobs import Status, apply, ended, job_ad, job_ads
 from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.events import (
     ClusterSubmitted,

@@ -20,7 +20,10 @@ from kettle.schedd.domain.table import BLOCK, Table
 from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.ledger import Ledger, restore
+from kettle.schedd.limits import Limits
 from kettle.schedd.people import People
+from kettle.schedd.questions import Questions
+from kettle.schedd.refusals import Refusals
 from kettle.schedd.settings import ScheddSettings
 from kettle.transforms import Transform
 from kettle.wire.ads import Ad, Scalar
@@ -135,7 +138,9 @@ class AccessPoint:
         self.log, self.ledger, self.queue = log, ledger, ledger.queue
         self.factories = Factories(ledger, settings)
         nobody: Any = None  # runs jobs here
-        self.people = People(log, ledger, nobody, nobody, self.factories, settings)
+        limits = Limits(ledger.queue, settings)
+        self.people = People(ledger, nobody, self.factories, limits, settings)
+        self.questions = Questions(log, ledger, nobody, self.factories, limits, Refusals())
         self.edits = Edits(ledger, settings)
 
     async def submit(self, event: ClusterSubmitted) -> None:
@@ -298,7 +303,7 @@ async def test_what_will_never_be_made_is_said_so() -> None:
 
         async def never() -> list[bool]:
             asked = [QueryEvents(job=JobId(1, proc)) for proc in range(4)]
-            return [(await ap.people.query_events(one, user("eve"))).never_made for one in asked]
+            return [(await ap.questions.query_events(one, user("eve"))).never_made for one in asked]
 
         assert [False] * 4 == await never()
         await ap.run(0)
@@ -308,7 +313,7 @@ async def test_what_will_never_be_made_is_said_so() -> None:
         await ap.run(1)
         assert {} == ap.queue.clusters
         assert [False, False, True, True] == await never()
-        recorded = await ap.people.query_events(QueryEvents(job=JobId(1, 0)), user("eve"))
+        recorded = await ap.questions.query_events(QueryEvents(job=JobId(1, 0)), user("eve"))
         assert {"cluster/1", "job/1.0"} == {event.stream for event in recorded.events}
 
 
@@ -320,11 +325,11 @@ async def test_why_a_job_is_not_made_yet() -> None:
         await ap.submit(submitted(4, JobMaterializeMaxIdle=1))
         for sentence in ("1 of the 4 jobs of cluster 1 are made; the others follow", "kettle release 1"):
             with pytest.raises(RefusedError, match=sentence) as refusal:
-                await ap.people.explain(Explain(job=JobId(1, 3)), user("anna"))
+                await ap.questions.explain(Explain(job=JobId(1, 3)), user("anna"))
             assert "refused" == refusal.value.code
             ap.act("hold")
         with pytest.raises(RefusedError, match="not in the queue"):
-            await ap.people.explain(Explain(job=JobId(1, 4)), user("anna"))
+            await ap.questions.explain(Explain(job=JobId(1, 4)), user("anna"))
 
 
 async def test_who_knows_no_factories_does_not_take_their_jobs_for_jobs_in_the_queue() -> None:

@@ -380,9 +380,10 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
     ):
         async with schedd(settings) as ap:
             await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
-            if not held:
-                monkeypatch.setattr(ap.queue, "ads_of", None)
-            await ap.policies.look()
+            with monkeypatch.context() as patched:
+                if not held:
+                    patched.setattr("kettle.schedd.policies.View", None)
+                await ap.policies.look()
             assert held == ap.queue.tally["eve"].get("held", 0)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 
-class Expr(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Expr(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An unevaluated ClassAd expression, as text in new syntax."""
 
     expr: str

@@ -77,7 +77,7 @@ class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied"]
 
 
-class JobOutcome(msgspec.Struct, frozen=True, array_like=True):
+class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What an action did to one job."""
 
     job: JobId
@@ -130,6 +130,8 @@ class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """0: all."""
     at_least: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Answer only from a state that has seen this frame."""
+    totals: bool = False
+    """No ads, only how many there are of each status."""
 
 
 class Unmade(msgspec.Struct, frozen=True, array_like=True):
@@ -152,6 +154,8 @@ class JobAds(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     unmade: list[Unmade] = []
     """Of the selected clusters and owners, whatever the constraint."""
+    statuses: dict[str, int] = {}
+    """With `totals`: idle, running, held, suspended, removed, completed -> how many, where there are any."""
 
 
 class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,25 +2,33 @@
 `kettle q`: the queue.
 """
 
+from __future__ import annotations
+
 import argparse
 import time
-from typing import Final
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
 
 from kettle.cli.jobs import (
     HELD_TITLES,
     QUEUE_ATTRIBUTES,
     QUEUE_TITLES,
     RIGHT,
+    TOTALS,
     held_row,
     queue_row,
     total_line,
 )
 from kettle.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
-from kettle.cli.screen import Screen, plain
-from kettle.client import Client
+from kettle.cli.screen import Cell, Screen, plain
+from kettle.client.brief import query_jobs
 from kettle.client.progress import status_of
 from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.commands.schedd import Unmade
+from kettle.wire.commands.schedd import JobAds, QueryJobs, Select, Unmade
+
+if TYPE_CHECKING:
+    from kettle.client import Client, PoolFile
 
 HELP: Final = """\
 The jobs in the queue: those that wait (I), run (R) or are held (H).  Jobs that have ended are in kettle history.
@@ -29,6 +37,7 @@ examples:
   kettle q                                    your jobs
   kettle q 12                                 cluster 12
   kettle q --all                              everybody's
+  kettle q --all --totals                     only how many there are
   kettle q --held                             those that wait for somebody, with the reason
   kettle q --constraint 'RequestMemory > 4096'
   kettle q 12.0 --long                        everything that is known of a job
@@ -44,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     job_options(parser, verb="show only")
     parser.add_argument("--all", action="store_true", help="everybody's jobs")
     parser.add_argument("--held", action="store_true", help="only held jobs, and why they are held")
+    parser.add_argument("--totals", action="store_true", help="only how many jobs there are of each status")
     parser.add_argument("--long", action="store_true", help="whole job ads")
     parser.add_argument(
         "--attributes", default="", metavar="A,B,...", help="these attributes, one job per line"
@@ -59,47 +69,73 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
     whole = arguments.long or (screen.as_json and not chosen)
+    found = _found(arguments, [] if whole else chosen or list(QUEUE_ATTRIBUTES))
+    if arguments.totals:
+        _show_totals(found, screen)
+    elif screen.as_json:
+        screen.json([plain(ad) for ad in found.jobs])
+    elif arguments.long:
+        show_long(found.jobs, screen)
+    elif chosen:
+        columns = [_cells(found.jobs, name) for name in chosen]
+        screen.table(chosen, list(zip(*columns, strict=True)))
+    else:
+        _show(found, screen, held=arguments.held)
+    return 0
+
+
+def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
+    """
+    What the schedd answers: asked in the short way, else in the long one.
+    """
     select = selection(arguments)
     if arguments.held:
         held = "JobStatus == 5"
         constraint = f"({select.constraint}) && {held}" if select.constraint else held
-        select = type(select)(
+        select = Select(
             jobs=select.jobs, clusters=select.clusters, owners=select.owners, constraint=constraint
         )
+    anybody = arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint
 
-    async def ask(pool: Client) -> tuple[list[Ad], list[Unmade]]:
-        mine = select
-        if (
-            not (arguments.all or select.jobs or select.clusters or select.owners or arguments.constraint)
-            and pool.pool.user
-        ):
-            mine = type(select)(owners=[pool.pool.user], constraint=select.constraint)
-        projection = [] if whole else chosen or list(QUEUE_ATTRIBUTES)
-        ads = await pool.jobs(mine, projection=projection, limit=arguments.limit)
-        counts = not (screen.as_json or arguments.long or chosen)
-        return ads, await pool.unmade(mine) if counts else []
+    def mine(pool: PoolFile) -> Select:
+        if anybody or not pool.user:
+            return select
+        return Select(owners=[pool.user], constraint=select.constraint)
 
-    ads, unmade = with_pool(arguments, ask)
+    def wanted(pool: PoolFile) -> QueryJobs:
+        limit = arguments.limit
+        return QueryJobs(select=mine(pool), projection=projection, limit=limit, totals=arguments.totals)
+
+    async def ask(pool: Client) -> JobAds:
+        if arguments.totals:
+            return await pool.totals(mine(pool.pool))
+        return await pool.queue(mine(pool.pool), projection=projection, limit=arguments.limit)
+
+    found = query_jobs(wanted, home=arguments.home, name=arguments.name, patience=arguments.patience)
+    return with_pool(arguments, ask) if found is None else found
+
+
+def _show_totals(found: JobAds, screen: Screen) -> None:
     if screen.as_json:
-        screen.json([plain(ad) for ad in ads])
-    elif arguments.long:
-        show_long(ads, screen)
-    elif chosen:
-        screen.table(chosen, [[_cell(ad, name) for name in chosen] for ad in ads])
-    else:
-        _show(ads, unmade, screen, held=arguments.held)
-    return 0
+        screen.json({"jobs": found.total, **dict.fromkeys(TOTALS, 0), **found.statuses})
+        return
+    screen.say(total_line(found.statuses))
+    _show_unmade(found.unmade, screen)
 
 
-def _show(ads: list[Ad], unmade: list[Unmade], screen: Screen, *, held: bool) -> None:
-    now = time.time()
+def _show(found: JobAds, screen: Screen, *, held: bool) -> None:
+    ads, now = found.jobs, time.time()
     statuses = [status_of(ad) for ad in ads]
     if held:
         screen.table(HELD_TITLES, [held_row(ad) for ad in ads], styles=statuses, right=RIGHT, whole=True)
     else:
         screen.table(QUEUE_TITLES, [queue_row(ad, now) for ad in ads], styles=statuses, right=RIGHT)
     screen.say()
-    screen.say(total_line(statuses))
+    screen.say(total_line(Counter(statuses)))
+    _show_unmade(found.unmade, screen)
+
+
+def _show_unmade(unmade: list[Unmade], screen: Screen) -> None:
     for one in unmade:
         how = "held" if one.paused else "made as there is room"
         screen.say(f"Cluster {one.cluster}: {one.total - one.made} of {one.total} jobs not yet made ({how}).")
@@ -116,8 +152,17 @@ def show_long(ads: list[Ad], screen: Screen) -> None:
         screen.say()
 
 
+def _cells(ads: list[Ad], name: str) -> Sequence[Cell]:
+    values = [ad.get(name) for ad in ads]
+    if {int, str}.issuperset(map(type, values)):
+        return cast("list[int | str]", values)
+    return [_cell(ad, name) for ad in ads]
+
+
 def _cell(ad: Ad, name: str) -> str:
-    value = next((value for key, value in ad.items() if key.lower() == name.lower()), None)
+    value = ad.get(name)
+    if value is None:
+        value = next((value for key, value in ad.items() if key.lower() == name.lower()), None)
     match value:
         case None:
             return "undefined"

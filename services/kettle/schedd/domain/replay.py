@@ -4,7 +4,7 @@ A queue from its history, many times faster than event by event: of a job that l
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from kettle.jobs import apply, fold_base
 from kettle.schedd.domain import factory
@@ -153,8 +153,9 @@ def _read(story: _Story) -> tuple[Job, list[tuple[JobEvent, int]]]:
     happened: list[tuple[JobEvent, int]] = []
     for data, at in story:
         event = events.decode(data)
-        if not isinstance(event, JOB_EVENTS):
+        if type(event) not in JOB_EVENTS:
             raise Unfit(f"an event {type(event).__name__} does not belong into the stream of a job")
-        job = evolve(job, event)
-        happened.append((event, at))
+        of_job = cast("JobEvent", event)
+        job = evolve(job, of_job)
+        happened.append((of_job, at))
     return job, happened

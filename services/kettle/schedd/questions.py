@@ -1,0 +1,201 @@
+"""What people ask about jobs in the queue."""
+
+import time
+from collections import Counter
+from typing import Final, cast
+
+import msgspec
+
+from kettle.bus.parts import LARGEST
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.log import Log
+from kettle.jobs import Status
+from kettle.schedd.domain import deferral
+from kettle.schedd.domain.queue import job_stream
+from kettle.schedd.domain.universes import at_home
+from kettle.schedd.domain.views import View
+from kettle.schedd.factories import Factories
+from kettle.schedd.home_jobs import HomeJobs
+from kettle.schedd.ledger import Ledger
+from kettle.schedd.limits import Limits
+from kettle.schedd.refusals import Refusals
+from kettle.schedd.selecting import LOOK, selected_jobs
+from kettle.schedd.turns import Turn
+from kettle.wire.ads import Ad
+from kettle.wire.commands.schedd import (
+    Explain,
+    Explanation,
+    JobAds,
+    JobEvents,
+    QueryEvents,
+    QueryJobs,
+    RecordedEvent,
+    Select,
+)
+from kettle.wire.events import FactorySubmitted
+from kettle.wire.identity import Identity
+from kettle.wire.jobs import JobId
+
+_encode_into: Final = msgspec.msgpack.Encoder().encode_into
+_ARRAY: Final = b"\xdd"
+"""How an array begins in MessagePack, before four bytes with the number of its elements."""
+
+
+class Questions:
+    """Answers query_jobs, query_events and explain."""
+
+    def __init__(
+        self,
+        log: Log,
+        ledger: Ledger,
+        home_jobs: HomeJobs,
+        factories: Factories,
+        limits: Limits,
+        refusals: Refusals,
+    ) -> None:
+        self._log = log
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._home_jobs = home_jobs
+        self._factories = factories
+        self._limits = limits
+        self._refusals = refusals
+
+    @property
+    def _shard(self) -> str:
+        return self._ledger.shard.name
+
+    async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
+        """Job ads of a selection, in queue order."""
+        del caller  # everybody may look
+        if request.totals:
+            return await self._totals(request)
+        jobs = await selected_jobs(self._queue, request.select)
+        shown = jobs[: request.limit] if request.limit else jobs
+        ads = await self._encoded(shown, request.projection)
+        # What was read may be on its way to the log: it is told when it is there.
+        await self._ledger.record([])
+        return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
+
+    async def _totals(self, request: QueryJobs) -> JobAds:
+        """How many there are; of everybody's jobs together that is known, and need not be counted."""
+        queue, select = self._queue, request.select
+        counts: Counter[str]
+        if select == Select():
+            counts = Counter()
+            for tally in queue.tally.values():
+                counts.update(tally)
+            attended = (claim.job for claim in queue.claims.values() if claim.job is not None)
+        else:
+            jobs = [job for job in await selected_jobs(queue, select) if job in queue.jobs]
+            counts = Counter(queue.jobs[job].job.status for job in jobs)
+            attended = (job for job in jobs if queue.jobs[job].job.suspended)
+        still = sum(
+            queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
+        )
+        counts.update(running=-still, suspended=still)
+        await self._ledger.record([])
+        return JobAds(
+            jobs=[],
+            total=counts.total(),
+            unmade=self._factories.unmade(select),
+            statuses={status: count for status, count in counts.items() if count},
+        )
+
+    async def _encoded(self, jobs: list[JobId], names: list[str]) -> list[Ad]:
+        """
+        The ads as they travel: each is encoded as it is made, and none is kept.
+
+        Raises RefusedError as soon as they are more than the bus carries.
+        """
+        view, turn = View(self._queue, names), Turn()
+        data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
+        for at, job in enumerate(jobs):
+            if job in known:
+                _encode_into(view.ad(job), data, -1)
+                count += 1
+            if not at % LOOK:
+                if len(data) > LARGEST:
+                    raise RefusedError(
+                        "too_large",
+                        f"the ads of {len(jobs):,} jobs take more than {LARGEST:,} bytes; ask for fewer attributes",
+                    )
+                await turn.pause()
+        data[1:5] = count.to_bytes(4)
+        return cast("list[Ad]", msgspec.Raw(bytes(data)))
+
+    async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
+        """Everything recorded of a job."""
+        del caller
+        expected = self._expected(request.job)
+        # What has become of it may be on its way to the log: it is told when it is there.
+        await self._ledger.record([])
+        events: list[RecordedEvent] = []
+        types: list[str] = []
+        for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
+            for frame, _ in await self._log.stream(self._shard, stream):
+                entry = frame.entries[0]
+                types.append(entry.type)
+                events.append(
+                    RecordedEvent(
+                        stream=stream, version=entry.version, frame=frame.number, at=frame.at, data=entry.data
+                    )
+                )
+        if not events:
+            raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
+        never = types == [FactorySubmitted.__struct_config__.tag] and not expected
+        return JobEvents(events=events, shard=self._shard, never_made=never)
+
+    def _expected(self, job: JobId) -> bool:
+        """Whether the job is in the queue, or will be."""
+        made = self._queue.factory(job.cluster)
+        return job in self._queue.jobs or (made is not None and made.made <= job.proc < made.size)
+
+    async def explain(self, request: Explain, caller: Identity) -> Explanation:
+        """Why a job is where it is, as far as the queue knows."""
+        del caller
+        entry = self._queue.jobs.get(request.job)
+        if entry is None and self._expected(request.job):
+            raise RefusedError("refused", self._factories.why_not(request.job.cluster))
+        if entry is None:
+            raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
+        ad = self._queue.ad(request.job)
+        explanation = Explanation(
+            job=request.job,
+            status=entry.job.status,
+            reason=self._reason(request.job, ad),
+            submitter=self._queue.submitter(request.job),
+            autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
+            ad=ad,
+        )
+        await self._ledger.record([])
+        return explanation
+
+    def _reason(self, job: JobId, ad: Ad) -> str:
+        state = self._queue.jobs[job].job
+        if job in self._queue.deferred:
+            return deferral.waits(ad, time.time())
+        if job in self._queue.cooling:
+            return (
+                f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
+                f"{ad.get('VacateReason', 'unknown')}"
+            )
+        if state.runnable and at_home(self._queue.universe(job)):
+            return self._home_jobs.why(job)
+        if state.runnable:
+            key = self._queue.submitter(job), self._queue.autocluster(job)
+            return self._limits.why_not(key[0]) or self._refusals.why(key)
+        return _reason(state.status, ad)
+
+
+def _reason(status: str, ad: Ad) -> str:
+    match status:
+        case "held":
+            return str(ad.get("HoldReason", ""))
+        case "removed":
+            return str(ad.get("RemoveReason", ""))
+        case "running":
+            how = "suspended" if ad.get("JobStatus") == Status.SUSPENDED else "running"
+            return f"{how} on {ad.get('RemoteHost', 'a claimed slot')}"
+        case _:
+            return ""

@@ -1,0 +1,258 @@
+"""
+How fast a schedd answers people: submissions, questions about a long queue, holding and releasing all of it.
+
+The services are real, and where a person would type a command it is a whole process, its start included.  Beside the
+time that passes each figure has the processor time of the client and of the schedd, which a busy machine changes less.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.client import Select, prepare, select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+JOB: Final = (
+    "executable = /bin/true\ntransfer_executable = false\nrequirements = false\narguments = $(Process)\n"
+)
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+IN_FLIGHT: Final = 100
+"""Submissions of one connection that wait for their answers at the same time."""
+THREE: Final = "ClusterId,ProcId,JobStatus"
+BEATS: Final = 0.02
+"""How often, seconds, somebody else asks the schedd for next to nothing while it is busy."""
+
+
+def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
+    """Median, range and number of the values."""
+    sample = sorted(values)
+    return {
+        "median": round(statistics.median(sample), digits),
+        "min": round(sample[0], digits),
+        "max": round(sample[-1], digits),
+        "n": len(sample),
+    }
+
+
+class Round:
+    """What one round took."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.client_cpu = 0.0
+        self.schedd_cpu = 0.0
+        self.longest_wait = 0.0
+        """The longest that somebody else waited meanwhile for the answer to a question about nothing."""
+
+
+def schedd_cpu(pool: ThrowawayPool) -> float:
+    """Processor time of the schedd so far, seconds."""
+    fields = Path(f"/proc/{pool.pid('schedd')}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def own_cpu() -> float:
+    """Processor time of this process and of the children that have ended, seconds."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
+async def beat(pool: ThrowawayPool, waits: list[float]) -> None:
+    """Ask again and again for a job that is not there."""
+    while True:
+        began = time.perf_counter()
+        await pool.client.jobs(select("999999999.0"), projection=["ProcId"])
+        waits.append(time.perf_counter() - began)
+        await asyncio.sleep(BEATS)
+
+
+async def timed(pool: ThrowawayPool, work: Callable[[], Awaitable[object]], *, beside: bool = False) -> Round:
+    """Do it once; `beside`: with somebody else who asks meanwhile, whose processor time counts as the client's."""
+    result, waits = Round(), list[float]()
+    heart = asyncio.create_task(beat(pool, waits)) if beside else None
+    before = own_cpu(), schedd_cpu(pool)
+    began = time.perf_counter()
+    await work()
+    result.seconds = time.perf_counter() - began
+    result.client_cpu, result.schedd_cpu = own_cpu() - before[0], schedd_cpu(pool) - before[1]
+    if heart is not None:
+        await asyncio.sleep(2 * BEATS)
+        heart.cancel()
+        await asyncio.wait([heart])
+        result.longest_wait = max(waits)
+    return result
+
+
+def figures(rounds: list[Round], *, per_second: int = 0) -> dict[str, Any]:
+    """All rounds of one thing; `per_second`: of so many each was done at once."""
+    report: dict[str, Any] = {
+        "seconds": summary(each.seconds for each in rounds),
+        "client_cpu_s": summary(each.client_cpu for each in rounds),
+        "schedd_cpu_s": summary((each.schedd_cpu for each in rounds), 2),
+    }
+    if per_second:
+        report["per_second"] = summary((per_second / each.seconds for each in rounds), 0)
+    if any(each.longest_wait for each in rounds):
+        report["others_wait_s"] = summary(each.longest_wait for each in rounds)
+    return report
+
+
+async def command(pool: ThrowawayPool, *words: str) -> None:
+    """A whole `kettle` process; what it prints goes into a file, as if somebody kept it."""
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
+    with tempfile.TemporaryFile() as out:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "kettle.cli",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            env=environ,
+            cwd=pool.home.parent,
+        )
+        if await process.wait():
+            raise SystemExit(f"kettle {' '.join(words)} failed")
+
+
+async def of_command(pool: ThrowawayPool, rounds: int, *words: str) -> dict[str, Any]:
+    """So many processes of one command, one after the other."""
+    return figures([await timed(pool, lambda: command(pool, *words)) for _ in range(rounds)])
+
+
+async def start(pool: ThrowawayPool, rounds: int, _: argparse.Namespace) -> dict[str, Any]:
+    """What every command takes that asks the schedd, whatever it asks: for the other figures to be judged by."""
+
+    async def bare() -> None:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", "pass")
+        await process.wait()
+
+    return {
+        "interpreter": figures([await timed(pool, bare) for _ in range(rounds)]),
+        "kettle_version": await of_command(pool, rounds, "version"),
+        "kettle_q_of_nothing": await of_command(pool, rounds, "q", "999999999.0"),
+    }
+
+
+async def one_cluster(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Many jobs in one cluster: to the durable answer, of a program that is connected and of a whole process."""
+    jobs = arguments.in_one_cluster
+    text = f"{JOB}queue {jobs}\n"
+    (file := pool.home.parent / "many.sub").write_text(text)
+    prepared, described, whole = list[Round](), list[Round](), list[Round]()
+    for _ in range(rounds):
+        submission = prepare(text)
+        prepared.append(await timed(pool, lambda: pool.client.submit(submission), beside=True))  # noqa: B023 - at once
+        described.append(await timed(pool, lambda: pool.client.submit(text)))
+        whole.append(await timed(pool, lambda: command(pool, "submit", str(file))))
+        await pool.client.remove(everything(pool))
+    return {
+        "jobs": jobs,
+        "request_to_answer": figures(prepared),
+        "description_to_answer": figures(described),
+        "whole_process": figures(whole),
+    }
+
+
+async def many_clusters(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Clusters of one job over one connection, many of them under way at the same time."""
+    submission = prepare(f"{JOB}queue\n")
+
+    async def all_of_them() -> None:
+        left = iter(range(arguments.clusters))
+
+        async def some() -> None:
+            for _ in left:
+                await pool.client.submit(submission)
+
+        await asyncio.gather(*(some() for _ in range(IN_FLIGHT)))
+
+    taken: list[Round] = []
+    for _ in range(rounds):
+        taken.append(await timed(pool, all_of_them))
+        await pool.client.remove(everything(pool))
+    clusters = arguments.clusters
+    return {"clusters": clusters, "in_flight": IN_FLIGHT, **figures(taken, per_second=clusters)}
+
+
+async def query(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Questions about a long queue, each by a whole process."""
+    newest = await fill(pool, arguments.queued)
+    three = ("q", "--all", "--attributes", THREE)
+    return {
+        "jobs": arguments.queued,
+        "three_attributes_of_all": await of_command(pool, rounds, *three),
+        "three_attributes_of_all_json": await of_command(pool, rounds, *three, "--json"),
+        "totals": await of_command(pool, 2 * rounds, "q", "--all", "--totals"),
+        "one_job": await of_command(pool, 2 * rounds, "q", f"{newest}.77"),
+        "table_of_all": await of_command(pool, 1, "q", "--all"),
+    }
+
+
+async def hold(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """All jobs of a long queue held by one command, and released by another; and what others wait meanwhile."""
+    await fill(pool, arguments.queued)
+    held, released = list[Round](), list[Round]()
+    for _ in range(rounds):
+        held.append(await timed(pool, lambda: command(pool, "hold", "--all"), beside=True))
+        released.append(await timed(pool, lambda: command(pool, "release", "--all"), beside=True))
+    return {"jobs": arguments.queued, "hold": figures(held), "release": figures(released)}
+
+
+def everything(pool: ThrowawayPool) -> Select:
+    """All jobs of whoever measures."""
+    return select(owners=[pool.client.pool.user])
+
+
+async def fill(pool: ThrowawayPool, jobs: int) -> int:
+    """So many jobs in ten clusters; the newest of these."""
+    newest = 0
+    for _ in range(10):
+        newest = (await pool.client.submit(f"{JOB}queue {jobs // 10}\n")).cluster
+    return newest
+
+
+PARTS: Final = {
+    "start": start,
+    "one_cluster": one_cluster,
+    "many_clusters": many_clusters,
+    "query": query,
+    "hold": hold,
+}
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Each part with a pool of its own."""
+    report: dict[str, Any] = {}
+    for name in arguments.part or PARTS:
+        with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
+            async with throwaway_pool(Path(directory), cpus=1) as pool:
+                await pool.client.submit(f"{JOB}queue\n")
+                report[name] = await PARTS[name](pool, arguments.rounds, arguments)
+    return report
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--queued", type=int, default=100_000, help="jobs in the long queue")
+    parser.add_argument("--in-one-cluster", type=int, default=10_000)
+    parser.add_argument("--clusters", type=int, default=1_000)
+    print(json.dumps(asyncio.run(measure(parser.parse_args()))))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
