@@ -13,6 +13,8 @@ CREATE INDEX history_started ON history (started);
 CREATE INDEX history_completed ON history (completed);
 CREATE INDEX history_search ON history USING gin (search jsonb_path_ops);
 
+CREATE INDEX attempt_until ON attempt (until_at);
+
 CREATE INDEX depth_by_minute_age ON depth_by_minute (shard, minute);
 
 CREATE INDEX claim_slot ON claim (startd, slot) WHERE ended_at IS NULL;

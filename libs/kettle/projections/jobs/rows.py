@@ -24,6 +24,12 @@ HISTORY: Final = (
 )  # fmt: skip
 """The columns of the table `history`, the shard left out, in the order of the statement `depart`."""
 
+ATTEMPT: Final = (
+    "cluster", "proc", "attempt", "owner", "acct_group", "project", "machine", "slot", "begun_at", "ended_at", "until_at",
+    "wall", "slot_time", "cpu", "good", "uncharged", "completed", "code", "frame",
+)  # fmt: skip
+"""Those of the table `attempt`, in the order of the statement `ended`."""
+
 _YEAR_10000: Final = 253_402_300_800
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -70,6 +76,31 @@ def history(changes: Changes) -> Iterator[tuple[object, ...]]:
             *numbers,
             search,
             _encode(one.ad),
+        )
+
+
+def attempts(changes: Changes) -> Iterator[tuple[object, ...]]:
+    """
+    Of each attempt that has ended the columns `ATTEMPT` of its row.
+    """
+    for one in changes.attempts:
+        names = map(storable, (one.owner, one.group, one.project, one.machine, one.slot))
+        yield (
+            one.job.cluster,
+            one.job.proc,
+            one.number,
+            *names,
+            instant(one.begun),
+            instant(one.ended),
+            instant(one.until),
+            one.wall,
+            one.slot_time,
+            one.cpu,
+            one.good,
+            one.uncharged,
+            one.completed,
+            one.code,
+            one.frame,
         )
 
 
