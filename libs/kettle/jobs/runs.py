@@ -83,7 +83,9 @@ def noted(runs: dict[JobId, Run], job: JobId, event: JobEvent, at: int) -> None:
         run.saved = max(run.saved, round(event.usage.wall * US))
 
 
-def attempt_of(job: JobId, ad: Ad, run: Run | None, event: JobCompleted | JobVacated, frame: Frame) -> Attempt:
+def attempt_of(
+    job: JobId, ad: Ad, run: Run | None, event: JobCompleted | JobVacated, frame: Frame
+) -> Attempt:
     """
     The attempt that an event has ended. `ad` is that of the job, with this event applied.
     """

@@ -21,3 +21,5 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     """Seconds that a query waits for what its asker has recorded."""
     search_time: float = 2.0
     """Seconds after which a search in the history answers what it has found so far, and where to go on."""
+    report_time: float = 60.0
+    """Seconds that a report of usage may take."""

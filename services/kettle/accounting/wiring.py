@@ -17,7 +17,7 @@ from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, p
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.storage import PgLog
-from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE
+from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -41,7 +41,11 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
     await bus.serve(
         "accounting",
         settings.name,
-        [Served(QUERY_HISTORY, answers.query_history), Served(QUERY_USAGE, answers.query_usage)],
+        [
+            Served(QUERY_HISTORY, answers.query_history),
+            Served(QUERY_USAGE, answers.query_usage),
+            Served(REPORT_USAGE, answers.report_usage),
+        ],
         version=VERSION,
         shared=True,
     )

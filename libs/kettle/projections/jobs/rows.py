@@ -9,7 +9,8 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
-from kettle.jobs.past import MINUTE, US, Changes, Happened
+from kettle.jobs.past import MINUTE, Changes, Happened
+from kettle.jobs.runs import US
 from kettle.projections.jobs.search import COLUMNS, Common
 from kettle.projections.stored import instant, storable
 from kettle.wire import events
