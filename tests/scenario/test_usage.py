@@ -25,7 +25,7 @@ from kettle.bus.ports import BusUnavailableError
 from kettle.client import Client, select
 from kettle.embedded import Permissions
 from kettle.embedded.keys import new_seed, public_key
-from kettle.embedded.nats_config import _user  # noqa: PLC2701 - how the server is told of a person
+from kettle.embedded.nats_config import _user
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
