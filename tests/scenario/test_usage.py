@@ -5,6 +5,7 @@ Reports of usage on a pool that runs: what `kettle usage` says is what attempts,
 import asyncio
 import csv
 import getpass
+import importlib
 import io
 import json
 import signal
@@ -15,7 +16,6 @@ from typing import Any, Final
 
 import asyncpg
 import msgspec
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 import pytest_asyncio
 
@@ -35,6 +35,7 @@ from kettle.wire.subjects import Subjects
 
 from .evidence import Evidence
 
+PARQUET: Any = importlib.import_module("pyarrow.parquet")
 WITHIN_S: Final = 60.0
 ME: Final = getpass.getuser()
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -207,7 +208,7 @@ async def exports_are_the_same(pool: ThrowawayPool, rows: list[dict[str, Any]], 
     ]
     for output in (table, plot):
         assert 0 == (await pool.kettle(*asked, "--output", str(output)))[0]
-    assert rows == pq.read_table(table).to_pylist()
+    assert rows == PARQUET.read_table(table).to_pylist()
     assert 2 == plot.read_text().count("<polyline")
     status, out, _ = await pool.kettle("usage", "--by", "owner", "--owner", "eve")
     assert 0 == status

@@ -3,6 +3,7 @@ A store that speaks the bulk protocol of Elasticsearch and OpenSearch: what it m
 """
 
 import ssl
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ class _Basic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def header(self) -> str:
         """As HTTP wants it."""
-        return aiohttp.BasicAuth(self.user, self.password, "utf-8").encode()
+        return f"Basic {b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
 
 class _ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
