@@ -25,7 +25,7 @@ from kettle.bus.ports import BusUnavailableError
 from kettle.client import Client, select
 from kettle.embedded import Permissions
 from kettle.embedded.keys import new_seed, public_key
-from kettle.embedded.nats_config import _user
+from kettle.embedded.nats_config import _user  # pyright: ignore[reportPrivateUsage]  # how the server is told of a person
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
@@ -158,6 +158,7 @@ async def test_report_projection_history_and_log_agree(
     of_mine = sum(ad["RemoteWallClockTime"] for ad in history if ad["Owner"] == ME)
     mine = await reported(pool, "--owner", ME)
     assert pytest.approx(of_mine, abs=1e-5) == mine["total"]["wall_seconds"]
+    await records_agree(pool, history)
     await tables_agree(pool, found["total"])
     status, _, err = await pool.kettle("log", "rebuild", "jobs")
     assert 0 == status, err
@@ -168,6 +169,21 @@ async def test_report_projection_history_and_log_agree(
     await exports_are_the_same(pool, by_day["rows"], tmp_path)
     audit = await pool.log_check()
     assert audit.clean, audit.said
+
+
+async def records_agree(pool: ThrowawayPool, history: list[dict[str, Any]]) -> None:
+    """
+    What an accounting store would be sent: a record for each job of mine.
+    """
+    status, out, err = await pool.kettle("history", "--owner", ME, "--records", "-")
+    assert (0, "") == (status, err)
+    lines = [json.loads(line) for line in out.splitlines()]
+    mine = [ad for ad in history if ad["Owner"] == ME]
+    assert 2 == len(mine)
+    assert {f"{ad['GlobalJobId']}#{ad['CompletionDate']}" for ad in mine} == {
+        line["index"]["_id"] for line in lines[::2]
+    }
+    assert ["rho", "rho"] == [line["ProjectName"] for line in lines[1::2]]
 
 
 async def tables_agree(pool: ThrowawayPool, total: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ def slices(since: int, until: int, period: str = "") -> Slices:
     if not period:
         return Slices([since, until], [""])
     begun, following, form = _PERIODS[period]
-    cuts, names = [since], []
+    cuts = [since]
+    names: list[str] = []
     while cuts[-1] < until:
         day = begun(_local(cuts[-1]))
         names.append(day.strftime(form))

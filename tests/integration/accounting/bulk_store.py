@@ -34,7 +34,7 @@ class BulkServer:
         self.busy: Counter[str] = Counter()
         """By id, how often an item is refused because there is too much to do."""
         self.most_bytes = 1 << 30
-        self._types: dict[tuple[str, str], type] = {}
+        self._types: dict[tuple[str, str], type[object]] = {}
 
     def fix(self, index: str, field: str, kind: type) -> None:
         """
@@ -75,7 +75,8 @@ class BulkServer:
             }
             return {"index": said | {"status": 429, "error": error}}
         for field, value in document.items():
-            if self._types.setdefault((index, field), type(value)) is not type(value):
+            kind: type[object] = type(value)
+            if self._types.setdefault((index, field), kind) is not kind:
                 error = {"type": "mapper_parsing_exception", "reason": f"failed to parse field [{field}]"}
                 return {"index": said | {"status": 400, "error": error}}
         self.versions[index, name] += 1
