@@ -30,6 +30,7 @@ DIFFERENT = {
     "transfer_input_files = https": "a URL is fetched on every machine, also on one that shares the submitter's files",
     "universe = local": "it has a sandbox, a lease and a soft kill signal as all jobs have",
     "universe = scheduler": "it has a sandbox, a lease and a soft kill signal as all jobs have",
+    "project_name": "always kept: there it is left out unless the access point was told of projects",
     "checkpoint_destination": "the machine must be able to send files there: it is told before the job has worked; and objects are refused",
     "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
 }

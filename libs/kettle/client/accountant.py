@@ -4,11 +4,13 @@ What people ask of the accountant, and what administrators have it do.
 
 import uuid
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from kettle.bus.ports import Bus
 from kettle.client.asking import Rep, Req, Waiting, ask
 from kettle.client.pool_file import PoolFile
-from kettle.wire.commands import negotiator
+from kettle.wire.commands import accounting, negotiator
+from kettle.wire.commands.accounting import ReportUsage, UsageRow
 from kettle.wire.commands.negotiator import (
     Administered,
     DeletePrincipal,
@@ -19,6 +21,9 @@ from kettle.wire.commands.negotiator import (
 )
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.events.principal import Setting
+
+REPORT_S: Final = 90.0
+"""Some more than accounting takes for a report before it refuses (its setting `report_time`)."""
 
 
 class Accountant:
@@ -39,6 +44,22 @@ class Accountant:
         How these submitters stand, or all who are known; the best first.
         """
         return await self._ask(negotiator.QUERY_PRIORITIES, QueryPriorities(names=list(names)))
+
+    async def report(self, wanted: ReportUsage) -> list[UsageRow]:
+        """
+        What attempts have used, by one or two things, between moments.
+        """
+        name = self._pool.accounting
+        answer = await ask(
+            self._bus,
+            accounting.REPORT_USAGE,
+            name,
+            wanted,
+            patience=max(self._patience, REPORT_S),
+            deadline=REPORT_S,
+            waiting=self._waiting(),
+        )
+        return answer.rows
 
     async def set(self, name: str, setting: Setting, value: float) -> Administered:
         """

@@ -52,10 +52,11 @@ async def ask(
     request: Req,
     *,
     patience: float = PATIENCE_S,
+    deadline: float = _TRY_S,
     waiting: Waiting | None = None,
 ) -> Rep:
     """
-    The answer of one service; `patience` in seconds.
+    The answer of one service; `patience` in seconds, and `deadline`, after which an answer is believed to be lost.
 
     Raises:
         CommandRefusedError: the service said no.
@@ -69,7 +70,7 @@ async def ask(
         retry_after_ms = 0
         left = until - loop.time()
         try:
-            return await bus.call(endpoint, name, request, deadline=max(0.1, min(_TRY_S, left)))
+            return await bus.call(endpoint, name, request, deadline=max(0.1, min(deadline, left)))
         except (NoResponderError, ReplyTimeoutError, BusUnavailableError) as error:
             last: Exception = error
         except RefusedError as error:

@@ -15,6 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from kettle.jobs.ad import Status, apply, ended
+from kettle.jobs.runs import US, Attempt, Run, attempt_of, noted
 from kettle.jobs.submitted import job_ads
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import (
@@ -25,13 +26,11 @@ from kettle.wire.events import (
     JobCompleted,
     JobEvent,
     JobVacated,
-    Usage,
     decode,
 )
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 
-US: Final = 1_000_000
 MINUTE: Final = 60 * US
 
 
@@ -78,13 +77,13 @@ class Spent(msgspec.Struct):
     slot_time: int = 0
     cpu: int = 0
 
-    def add(self, other: "Spent") -> None:
-        """Add what another attempt has used."""
-        self.jobs_completed += other.jobs_completed
-        self.attempts += other.attempts
-        self.wall += other.wall
-        self.slot_time += other.slot_time
-        self.cpu += other.cpu
+    def add(self, attempt: Attempt) -> None:
+        """Add what one more attempt has used."""
+        self.jobs_completed += attempt.completed
+        self.attempts += 1
+        self.wall += attempt.wall
+        self.slot_time += attempt.slot_time
+        self.cpu += attempt.cpu
 
 
 class Depth(msgspec.Struct):
@@ -131,6 +130,8 @@ class Changes(msgspec.Struct):
     """Those that have left and came in the same frames: nothing was stored of them."""
     spent: dict[str, Spent] = {}
     """By owner."""
+    attempts: list[Attempt] = []
+    """Those that ended, in the order of recording."""
     depth: dict[tuple[str, int], Depth] = {}
     """By owner and minute since the epoch: all changes up to then, of these frames; in the order of recording."""
 
@@ -151,7 +152,8 @@ class Past:
 
     `clusters` and `jobs`: what is stored of the clusters and jobs that the frames speak of and that are in the queue.
     A job that is not among them, of a cluster whose submission was not fed, has left. `present`: ads of some jobs in the
-    queue as an earlier fold left them, which then need not be among `jobs`; it is taken over.
+    queue as an earlier fold left them, which then need not be among `jobs`, and `runs`, which of them run; both are
+    taken over.
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Past:
         clusters: Mapping[int, Submission] | None = None,
         jobs: Mapping[JobId, Sequence[Happened]] | None = None,
         present: dict[JobId, Ad] | None = None,
+        runs: dict[JobId, Run] | None = None,
     ) -> None:
         self._schedd = schedd
         self._clusters = dict(clusters or {})
@@ -167,6 +170,7 @@ class Past:
         self._made: dict[int, range] = {}
         """Jobs that were seen to come into the queue after the submission."""
         self._ads: dict[JobId, Ad] = {} if present is None else present
+        self._runs: dict[JobId, Run] = {} if runs is None else runs
         self._ids: dict[str, JobId] = {}
         self._stored = dict(jobs or {})
         self._depth: dict[str, Depth] = {}
@@ -176,6 +180,11 @@ class Past:
     def present(self) -> dict[JobId, Ad]:
         """The ads of those jobs in the queue that were spoken of; the ads go on changing with the fold."""
         return self._ads
+
+    @property
+    def runs(self) -> dict[JobId, Run]:
+        """The attempts of those of them that run."""
+        return self._runs
 
     def take(self) -> Changes:
         """The changes since the last time."""
@@ -233,8 +242,11 @@ class Past:
             depth = self._depth[owner] = Depth()
         depth.move(cast("int", ad["JobStatus"]), -1)
         apply(ad, event, frame.at)
+        noted(self._runs, job, event, frame.at)
         if isinstance(event, JobCompleted | JobVacated):
-            self._spend(owner, _spent(ad, event.usage))
+            attempt = attempt_of(job, ad, self._runs.pop(job, None), event, frame)
+            self.changes.attempts.append(attempt)
+            self.changes.spent.setdefault(owner, Spent()).add(attempt)
         if not ended(ad):
             depth.move(cast("int", ad["JobStatus"]), 1)
             self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))
@@ -271,7 +283,9 @@ class Past:
             )
         ad = submission.ads(job.proc, self._schedd)
         for happened in self._stored.pop(job, ()):
-            apply(ad, cast("JobEvent", decode(happened.data)), happened.at)
+            event = cast("JobEvent", decode(happened.data))
+            apply(ad, event, happened.at)
+            noted(self._runs, job, event, happened.at)
         return ad
 
     def _came(self, job: JobId, submission: Submission) -> bool:
@@ -281,12 +295,10 @@ class Past:
         seen = job.cluster in self._live and not submission.event.late
         return seen and job.proc < len(submission.event.rows)
 
-    def _spend(self, owner: str, spent: Spent) -> None:
-        self.changes.spent.setdefault(owner, Spent()).add(spent)
-
     def _forget(self, job: JobId, stream: str) -> None:
         """A cluster whose beginning was not seen here is forgotten by whoever stored it."""
         del self._ads[job], self._ids[stream]
+        self._runs.pop(job, None)
         self._fewer(job.cluster, 1)
 
     def _fewer(self, cluster: int, count: int) -> None:
@@ -296,15 +308,3 @@ class Past:
                 del self._live[cluster], self._clusters[cluster]
                 self._made.pop(cluster, None)
                 self.changes.submitted.pop(cluster, None)
-
-
-def _spent(ad: Ad, usage: Usage) -> Spent:
-    cpus = ad.get("RequestCpus")
-    wall = round(usage.wall * US)
-    return Spent(
-        jobs_completed=int(ad["JobStatus"] == Status.COMPLETED),
-        attempts=1,
-        wall=wall,
-        slot_time=round(wall * cpus) if isinstance(cpus, int | float) else wall,
-        cpu=round(usage.user_cpu * US) + round(usage.system_cpu * US),
-    )

@@ -26,7 +26,16 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _WORDS: Final = frozenset(
     {"true", "false", "undefined", "error", "is", "isnt", "my", "target", "parent", "other"}
 )
-_IDENTITY: Final = ("user", "osuser", "mytype", "targettype", "acctgroup", "acctgroupuser", "accountinggroup")
+_IDENTITY: Final = (
+    "user",
+    "osuser",
+    "mytype",
+    "targettype",
+    "acctgroup",
+    "acctgroupuser",
+    "accountinggroup",
+    "projectname",
+)
 _READ_ONCE: Final = (
     "jobuniverse", "jobprio", "requirements", "rank", "concurrencylimits", "minhosts", "maxhosts", "nicejob",
     "allowedexecuteduration", "allowedjobduration", "onexithold", "onexitremove", "periodichold", "periodicrelease",

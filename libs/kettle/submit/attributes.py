@@ -70,6 +70,7 @@ def identity(lookup: Lookup) -> Ad:
         ("batch_name", "JobBatchName"),
         ("batch_id", "JobBatchId"),
         ("description", "JobDescription"),
+        ("project_name", "ProjectName"),
         ("hook_keyword", "HookKeyword"),
     ):
         if given := lookup.get(name):

@@ -86,6 +86,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "periodic_vacate": ("PeriodicVacate",),
     "preserve_relative_paths": ("PreserveRelativePaths",),
     "priority": ("prio", "JobPrio"),
+    "project_name": ("ProjectName",),
     "public_input_files": ("PublicInputFiles",),
     "rank": ("preferences",),
     "remove_kill_sig": ("RemoveKillSig",),
@@ -122,7 +123,7 @@ _NOT_YET: Final = """
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
     jobset keep_claim_idle leave_in_queue log_xml machine_count
     manifest manifest_dir match_list_length next_job_start_delay
-    node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory project_name
+    node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
     retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
     stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec

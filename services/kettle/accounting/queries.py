@@ -3,20 +3,30 @@ What accounting answers, from its tables.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from kettle.accounting.reporting import TooManyRowsError, report
 from kettle.accounting.searching import search
 from kettle.accounting.settings import AccountingSettings
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAdError, Node, parse
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
-from kettle.jobs.past import US
+from kettle.jobs.runs import US
 from kettle.projections import Trouble
 from kettle.storage import Database
 from kettle.storage.queries import load
-from kettle.wire.commands.accounting import History, OwnerUsage, QueryHistory, QueryUsage, UsageReport
+from kettle.wire.commands.accounting import (
+    History,
+    OwnerUsage,
+    QueryHistory,
+    QueryUsage,
+    ReportedUsage,
+    ReportUsage,
+    UsageReport,
+)
 from kettle.wire.endpoint import Position
 from kettle.wire.identity import Identity
 
@@ -45,6 +55,7 @@ class Answers:
         self._trouble = trouble
         self._patience = settings.patience
         self._search_time = settings.search_time
+        self._report_time = settings.report_time
 
     async def query_history(self, request: QueryHistory, caller: Identity) -> History:
         """
@@ -106,6 +117,33 @@ class Answers:
                 for row in rows
             ]
         )
+
+    async def report_usage(self, request: ReportUsage, caller: Identity) -> ReportedUsage:
+        """
+        Usage of attempts by one or two things, between moments.
+        """
+        del caller
+        if any(until <= since for since, until in pairwise(request.cuts)):
+            raise RefusedError(
+                "malformed", "the moments of a report rise: one of them is not after the one before"
+            )
+        if len(set(request.by)) < len(request.by):
+            raise RefusedError(
+                "malformed", f"a report by {request.by[0]} and {request.by[0]} is one by {request.by[0]}"
+            )
+        self._usable()
+        if request.at_least is not None:
+            await self._see(request.at_least)
+        try:
+            return await self._database.run(
+                lambda c: report(c, request), patience=self._patience + self._report_time
+            )
+        except TooManyRowsError as error:
+            raise RefusedError("too_large", str(error)) from error
+        except LogUnavailableError as error:
+            raise RefusedError(
+                "too_slow", f"the report was not ready: {error}; name a shorter time"
+            ) from error
 
 
 def _parsed(constraint: str) -> Node:

@@ -5,6 +5,7 @@ How the parts of accounting hang together.
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from kettle.accounting.queries import Answers
@@ -17,7 +18,7 @@ from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, p
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.storage import PgLog
-from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE
+from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE
 from kettle.wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -41,7 +42,11 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
     await bus.serve(
         "accounting",
         settings.name,
-        [Served(QUERY_HISTORY, answers.query_history), Served(QUERY_USAGE, answers.query_usage)],
+        [
+            Served(QUERY_HISTORY, answers.query_history),
+            Served(QUERY_USAGE, answers.query_usage),
+            Served(REPORT_USAGE, answers.report_usage),
+        ],
         version=VERSION,
         shared=True,
     )
@@ -49,8 +54,30 @@ async def serve(rt: Runtime, settings: AccountingSettings) -> None:
         databases = [log.database for log in logs]
         keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
         rt.loop(keeping, name="retention")
+    if settings.store_url:
+        await _feed(rt, settings, following, logs, bus)
     rt.ready()
     await rt.stopping.wait()
+
+
+async def _feed(
+    rt: Runtime, settings: AccountingSettings, following: "_Following", logs: Sequence[PgLog], bus: Bus
+) -> None:
+    """
+    Feed the accounting store, beside all else: it may be away.
+    """
+    from kettle.accounting.bulk import BulkStore  # an HTTP client, which most pools do without
+    from kettle.accounting.feeding import Feed
+
+    store = await rt.enter(
+        BulkStore.open(
+            settings.store_url,
+            credentials=Path(settings.store_credentials) if settings.store_credentials else None,
+            ca=Path(settings.store_ca) if settings.store_ca else None,
+        )
+    )
+    feed = Feed(logs[0].database, bus, store, settings, progress=following.progress)
+    rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), logs)), name="store")
 
 
 class _Following:

@@ -58,7 +58,7 @@ async def test_lags(backend: Backend) -> None:
         await prepare(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
         await ap.record(submitted(2), at_us=AT + 10_000_000)
         await ap.record(submitted(3), at_us=AT + 50_000_000)
-    assert Lag(projection="jobs", version=1, shard=SHARD, frame=1, head=3, seconds=50.0) == await lag_of(
+    assert Lag(projection="jobs", version=2, shard=SHARD, frame=1, head=3, seconds=50.0) == await lag_of(
         backend, "jobs", SHARD
     )
     assert 0 == (await lag_of(backend, "working_set", SHARD)).frame
@@ -122,7 +122,7 @@ async def test_tables_that_cannot_be_made(backend: Backend) -> None:
         hosted("accounting", settings(backend), serve) as rt,
         backend.bus() as bus,
     ):
-        with pytest.raises(RefusedError, match="of version 99, this release has 1") as refused:
+        with pytest.raises(RefusedError, match="of version 99, this release has 2") as refused:
             await bus.call(QUERY_USAGE, "accounting", QueryUsage())
         assert "unavailable" == refused.value.code
         await collector.record(MACHINE, at_us=AT)

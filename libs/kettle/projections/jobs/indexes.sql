@@ -5,6 +5,7 @@ CREATE INDEX live_owner ON live (owner);
 CREATE INDEX history_newest ON history (left_at, shard, cluster, proc);
 CREATE INDEX history_owner ON history (owner, left_at, shard, cluster, proc);
 CREATE INDEX history_cluster ON history (cluster, proc);
+CREATE INDEX history_frame ON history (shard, frame, cluster, proc);
 CREATE INDEX history_failed ON history (exit_code) WHERE exit_code <> 0;
 CREATE INDEX history_wall_time ON history (wall_time);
 CREATE INDEX history_memory ON history (memory);
@@ -12,6 +13,9 @@ CREATE INDEX history_queued ON history (queued);
 CREATE INDEX history_started ON history (started);
 CREATE INDEX history_completed ON history (completed);
 CREATE INDEX history_search ON history USING gin (search jsonb_path_ops);
+
+CREATE INDEX attempt_until ON attempt (until_at);
+CREATE INDEX attempt_frame ON attempt (shard, frame, cluster, proc);
 
 CREATE INDEX depth_by_minute_age ON depth_by_minute (shard, minute);
 

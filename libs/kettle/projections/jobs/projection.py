@@ -14,6 +14,7 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded, Tx
 from kettle.jobs.past import Changes, Happened, Past, Submission, touched
+from kettle.jobs.runs import Run
 from kettle.projections.jobs import rows
 from kettle.projections.stored import Sweeper, microseconds
 from kettle.storage.queries import load
@@ -43,6 +44,7 @@ class _Present(msgspec.Struct):
     position: int
     """Of the first event that is not in the ads."""
     ads: dict[JobId, Ad]
+    runs: dict[JobId, Run]
 
 
 class MissingRowError(Exception):
@@ -53,12 +55,12 @@ class MissingRowError(Exception):
 
 class Jobs:
     """
-    See `StoredProjection`. Version 1.
+    See `StoredProjection`. Version 2: the table attempt.
     """
 
     def __init__(self) -> None:
         self.name: Final = "jobs"
-        self.version: Final = 1
+        self.version: Final = 2
         self.kinds: Final = ("schedd",)
         self.directory: Final = HERE
         self._present: dict[str, _Present] = {}
@@ -72,10 +74,11 @@ class Jobs:
         shard = frames[0][0].shard
         jobs = set(touched(frame for frame, _ in frames).values())
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
-        present = self._take_present(shard, frames[0][0].position)
+        known = self._take_present(shard, frames[0][0].position)
+        present = known.ads
         missing = jobs - present.keys()
         stored = await _jobs(tx, shard, missing) if clusters and missing else {}
-        past = Past(shard.partition(".")[2], clusters, stored, present)
+        past = Past(shard.partition(".")[2], clusters, stored, present, known.runs)
         if sum(len(frame.entries) for frame, _ in frames) > INLINE:
             statements, changes = await asyncio.to_thread(_folded, past, frames)
         else:
@@ -87,24 +90,26 @@ class Jobs:
                     f"of {len(columns[0])} jobs that were in the queue, only {done} are in the table live"
                 )
         await _depart(tx, shard, changes)
-        self._keep_present(shard, frames[-1][0].head + 1, past.present)
+        await _end(tx, shard, changes)
+        self._keep_present(shard, _Present(frames[-1][0].head + 1, past.present, past.runs))
         if (day := self._sweeper.due(frames)) is not None:
             await tx.execute(_QUERIES["forget_minutes"], shard, day)
             await tx.execute(_QUERIES["forget_claims"], shard, day)
 
-    def _take_present(self, shard: str, position: int) -> dict[JobId, Ad]:
+    def _take_present(self, shard: str, position: int) -> _Present:
         """
         Ads as the frames before `position` have left them, if the fold got as far as that the last time.
 
         They follow from the log alone: it does not matter whether what was written then was committed, or by whom.
         """
         kept = self._present.pop(shard, None)
-        return kept.ads if kept is not None and kept.position == position else {}
+        return kept if kept is not None and kept.position == position else _Present(position, {}, {})
 
-    def _keep_present(self, shard: str, position: int, ads: dict[JobId, Ad]) -> None:
-        for job in list(islice(ads, max(0, len(ads) - _PRESENT))):  # those that were spoken of first
-            del ads[job]
-        self._present[shard] = _Present(position, ads)
+    def _keep_present(self, shard: str, now: _Present) -> None:
+        for job in list(islice(now.ads, max(0, len(now.ads) - _PRESENT))):  # those that were spoken of first
+            del now.ads[job]
+            now.runs.pop(job, None)
+        self._present[shard] = now
 
     async def _clusters(self, tx: Tx, shard: str, wanted: set[int]) -> dict[int, Submission]:
         found: dict[int, Submission] = {}
@@ -139,6 +144,17 @@ async def _depart(tx: Tx, shard: str, changes: Changes) -> None:
         await tx.copy_records_to_table("history", records=history, columns=["shard", *rows.HISTORY])
     elif changes.departed:
         await tx.execute(_QUERIES["depart"], shard, *rows.columns(rows.history(changes)))
+
+
+async def _end(tx: Tx, shard: str, changes: Changes) -> None:
+    """
+    Write the rows of the attempts that ended, the same two ways.
+    """
+    if len(changes.attempts) > INLINE:
+        attempts = ((shard, *row) for row in rows.attempts(changes))
+        await tx.copy_records_to_table("attempt", records=attempts, columns=["shard", *rows.ATTEMPT])
+    elif changes.attempts:
+        await tx.execute(_QUERIES["ended"], shard, *rows.columns(rows.attempts(changes)))
 
 
 def _folded(past: Past, frames: Sequence[Decoded]) -> tuple[list[rows.Statement], Changes]:

@@ -88,6 +88,15 @@ SELECT $1, s.owner, s.jobs_completed, s.attempts, s.wall, s.slot_time, s.cpu
        slot_time = u.slot_time + excluded.slot_time,
        cpu = u.cpu + excluded.cpu;
 
+-- name: ended
+-- Keep attempts that ended.
+INSERT INTO attempt (shard, cluster, proc, attempt, owner, acct_group, project, machine, slot, begun_at, ended_at,
+                     until_at, wall, slot_time, cpu, good, uncharged, completed, code, frame)
+SELECT $1, a.*
+  FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+              $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::bigint[], $14::bigint[], $15::bigint[],
+              $16::bigint[], $17::bigint[], $18::boolean[], $19::integer[], $20::bigint[]) AS a;
+
 -- name: deepen
 -- Changes of the depth up to some minutes, each counted from the present depth; `last` marks those up to the end.
 WITH n AS (

@@ -9,7 +9,8 @@ import msgspec
 
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
-from kettle.jobs.past import MINUTE, US, Changes, Happened
+from kettle.jobs.past import MINUTE, Changes, Happened
+from kettle.jobs.runs import US
 from kettle.projections.jobs.search import COLUMNS, Common
 from kettle.projections.stored import instant, storable
 from kettle.wire import events
@@ -23,6 +24,12 @@ HISTORY: Final = (
     "cluster", "proc", "owner", "status", "submitted_at", "left_at", "frame", *COLUMNS.values(), "search", "ad",
 )  # fmt: skip
 """The columns of the table `history`, the shard left out, in the order of the statement `depart`."""
+
+ATTEMPT: Final = (
+    "cluster", "proc", "attempt", "owner", "acct_group", "project", "machine", "slot", "begun_at", "ended_at", "until_at",
+    "wall", "slot_time", "cpu", "good", "uncharged", "completed", "code", "frame",
+)  # fmt: skip
+"""Those of the table `attempt`, in the order of the statement `ended`."""
 
 _YEAR_10000: Final = 253_402_300_800
 
@@ -70,6 +77,31 @@ def history(changes: Changes) -> Iterator[tuple[object, ...]]:
             *numbers,
             search,
             _encode(one.ad),
+        )
+
+
+def attempts(changes: Changes) -> Iterator[tuple[object, ...]]:
+    """
+    Of each attempt that has ended the columns `ATTEMPT` of its row.
+    """
+    for one in changes.attempts:
+        names = map(storable, (one.owner, one.group, one.project, one.machine, one.slot))
+        yield (
+            one.job.cluster,
+            one.job.proc,
+            one.number,
+            *names,
+            instant(one.begun),
+            instant(one.ended),
+            instant(one.until),
+            one.wall,
+            one.slot_time,
+            one.cpu,
+            one.good,
+            one.uncharged,
+            one.completed,
+            one.code,
+            one.frame,
         )
 
 

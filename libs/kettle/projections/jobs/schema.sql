@@ -65,6 +65,31 @@ CREATE TABLE usage (
     PRIMARY KEY (shard, owner)
 );
 
+-- Attempts that ended, for ever; times in microseconds. Nothing is kept of an attempt while it runs but in `live`.
+CREATE TABLE attempt (
+    shard      text        NOT NULL,
+    cluster    integer     NOT NULL,
+    proc       integer     NOT NULL,
+    attempt    integer     NOT NULL,        -- counts the runs of the job from 1
+    owner      text        NOT NULL,
+    acct_group text        NOT NULL,        -- AcctGroup; empty: none
+    project    text        NOT NULL,        -- ProjectName; empty: none
+    machine    text        NOT NULL,
+    slot       text        NOT NULL,
+    begun_at   timestamptz NOT NULL,        -- when it was assigned
+    ended_at   timestamptz NOT NULL,        -- when its end was recorded
+    until_at   timestamptz NOT NULL,        -- the later of ended_at and begun_at + wall
+    wall       bigint      NOT NULL,        -- as its machine measured
+    slot_time  bigint      NOT NULL,        -- wall-clock time times cores
+    cpu        bigint      NOT NULL,        -- user and system
+    good       bigint      NOT NULL,        -- of wall: not lost; up to the last checkpoint if its program did not end
+    uncharged  bigint      NOT NULL,        -- from begun_at to ended_at beyond wall, times cores
+    completed  boolean     NOT NULL,        -- it was the last one of a job that ran to its end
+    code       integer     NOT NULL,        -- why it ended early, VacateReasonCode or HoldReasonCode; 0: its program ended
+    frame      bigint      NOT NULL,        -- that in which its end was recorded
+    PRIMARY KEY (shard, cluster, proc, attempt)
+);
+
 -- How many jobs each owner has in a queue.
 CREATE TABLE depth (
     shard   text    NOT NULL,

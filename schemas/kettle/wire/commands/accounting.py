@@ -2,7 +2,7 @@
 What accounting is asked: the past.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -93,7 +93,65 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     owners: list[OwnerUsage]
 
 
+Axis: TypeAlias = Literal["owner", "group", "project", "machine", "time"]
+"""What usage is added up by: whose jobs, their AcctGroup and ProjectName, where they ran, and in which slice of time."""
+
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]
+
+
+class ReportUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    What the attempts that ended have used between the first and the last of some moments, added up by one or two things.
+
+    What an attempt has used counts in the slices of time in which it ran, evenly over its wall-clock time; the attempt
+    itself, and the job that it completed, count where its end was recorded.
+    """
+
+    by: Annotated[list[Axis], msgspec.Meta(min_length=1, max_length=2)]
+    cuts: Annotated[list[Moment], msgspec.Meta(min_length=2, max_length=10_001)]
+    """The slices of time, each from one moment up to the next, rising."""
+    owners: list[Name] = []
+    """Only these; none: all. The same holds of the next three."""
+    groups: list[Text] = []
+    projects: list[Text] = []
+    machines: list[Text] = []
+    at_least: Position | None = None
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """
+    What was used by one combination; times in microseconds.
+    """
+
+    key: list[str | int]
+    """One for each of `by`: a name, empty if the jobs have none, or the number of the slice, from 0."""
+    jobs: int = 0
+    """That ran to their end."""
+    attempts: int = 0
+    """Runs that ended."""
+    wall: int = 0
+    slot_time: int = 0
+    """Wall-clock time times cores: the sum of the next two."""
+    good: int = 0
+    """Slot time of programs that ran to their end, or up to their last checkpoint."""
+    lost: int = 0
+    """Slot time of attempts that ended early, since their last checkpoint."""
+    cpu: int = 0
+    """User and system."""
+    uncharged: int = 0
+    """Slot time that queues saw attempts take and no machine told of."""
+
+
+class ReportedUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    In the order of the keys. Rows without anything are left out.
+    """
+
+    rows: list[UsageRow]
+
+
 QUERY_HISTORY = Endpoint("accounting", "query_history", QueryHistory, History)
 QUERY_USAGE = Endpoint("accounting", "query_usage", QueryUsage, UsageReport)
+REPORT_USAGE = Endpoint("accounting", "report_usage", ReportUsage, ReportedUsage)
 
-ENDPOINTS = (QUERY_HISTORY, QUERY_USAGE)
+ENDPOINTS = (QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE)

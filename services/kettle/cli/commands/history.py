@@ -3,10 +3,12 @@
 """
 
 import argparse
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
+from kettle.cli import exports
 from kettle.cli.commands.q import show_long
 from kettle.cli.errors import UsageError
 from kettle.cli.jobs import HISTORY_TITLES, RIGHT, history_row
@@ -16,6 +18,7 @@ from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
 from kettle.client import ClientError, select
 from kettle.client.progress import status_of
+from kettle.wire.ads.types import Ad
 
 HELP: Final = """\
 Jobs that have left the queue, the newest first: completed (C) or removed (X), with their exit codes.
@@ -27,6 +30,7 @@ examples:
   kettle history 12.3 --long         everything that is known of a job
   kettle history --since 2d          that left the queue in the last two days
   kettle history --since 2026-11-20T08:00 --until 2026-11-20T20:00 --limit 0
+  kettle history --since 2d --limit 0 --records jobs.ndjson
   kettle history --constraint 'ExitCode != 0 && RemoteWallClockTime > 3600'
 
 A constraint is a ClassAd expression (see the reference of the language). Comparisons of ExitCode, RemoteWallClockTime,
@@ -64,6 +68,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="at most so many jobs (default: 100; 0: all)",
     )
     parser.add_argument("--long", action="store_true", help="whole job ads")
+    parser.add_argument(
+        "--records",
+        type=Path,
+        metavar="FILE",
+        help="write them as they are sent to an accounting store (bulk format, lines of JSON); -: to the output",
+    )
     json_option(parser)
     pool_options(parser)
 
@@ -81,7 +91,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         ads = with_pool(
             arguments, lambda pool: pool.history(chosen, limit=arguments.limit, searched=searched, **times)
         )
-    if screen.as_json:
+    if arguments.records is not None:
+        _write_records(arguments.records, ads, screen)
+    elif screen.as_json:
         screen.json([plain(ad) for ad in ads])
     elif arguments.long:
         show_long(ads, screen)
@@ -91,6 +103,20 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         if arguments.limit and len(ads) == arguments.limit:
             screen.note(f"This is only the newest {counted(arguments.limit, 'job')}; more with --limit.")
     return 0
+
+
+def _write_records(path: Path, ads: Sequence[Ad], screen: Screen) -> None:
+    """
+    Oldest first, as they would have been sent.
+    """
+    from kettle.projections.records import INDEX, bulk, job_record
+
+    data = bulk(INDEX, [job_record(ad) for ad in reversed(ads)])
+    if path == Path("-"):
+        screen.octets(data)
+        return
+    exports.write(path, data)
+    screen.note(f"{path} has {counted(len(ads), 'record')}.")
 
 
 def _moment(text: str) -> float:

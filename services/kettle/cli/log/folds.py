@@ -173,8 +173,8 @@ class QueueThen:
         """
         self._replay.feed(frame)
         self._past.feed(frame, events)
-        for owner, spent in self._past.take().spent.items():
-            self._spent.setdefault(owner, Spent()).add(spent)
+        for attempt in self._past.take().attempts:
+            self._spent.setdefault(attempt.owner, Spent()).add(attempt)
 
     def jobs(self) -> list[JobThen]:
         """
