@@ -257,7 +257,7 @@ def commands_page() -> str:
 
 
 def _command(name: str) -> str:
-    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    module = importlib.import_module(f"kettle.cli.commands.{name.replace('-', '_')}")
     parser = argparse.ArgumentParser(prog=f"kettle {name}", description=module.HELP, add_help=False)
     module.arguments(parser)
     return "\n".join(_described(parser))

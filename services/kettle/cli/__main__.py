@@ -103,7 +103,7 @@ def _overview() -> str:
 
 
 def _run(name: str, words: list[str]) -> int:
-    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    module = importlib.import_module(f"kettle.cli.commands.{name.replace('-', '_')}")
     parser = TimeParser(
         prog=f"kettle {name}",
         description=module.HELP,

@@ -41,6 +41,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "drain": "empty a machine, or have it take work again",
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
+        "what-if": "the past with other quotas, factors, policies or machines",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "version": "which Kettle this is",
