@@ -63,6 +63,8 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     until: float
     step: float
+    latency: float
+    """What it takes from when a match has become possible until the slot is claimed, by the record."""
     changes: list[str]
     """What is different, a sentence each."""
     submitters: list[Compared]
@@ -113,6 +115,7 @@ def compare(
         since=period.since / US,
         until=period.until / US,
         step=step / US,
+        latency=period.latency / US,
         changes=list(changes),
         submitters=_compared({name: [name] for name in names}, tallies, tree),
         groups=_compared(members, tallies, None),

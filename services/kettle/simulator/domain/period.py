@@ -1,15 +1,15 @@
 """A stretch of the recorded past: how all stood when it began, and what happened until it was over."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from kettle.negotiator.domain.principals import Principal
-from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.queue import Queue, job_of_stream
 from kettle.simulator.domain.machines import Machine
 from kettle.simulator.domain.tally import Arrivals, Tally
 from kettle.simulator.domain.works import Works
-from kettle.wire.events import Event
+from kettle.wire.events import ClaimEnded, ClaimGranted, Event, JobAssigned
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -38,6 +38,33 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     """How submitters stood with the accountant, by what was recorded until then."""
     happenings: Sequence[Happening]
     """All that is recorded, in the order of time."""
+    latency: int = 0
+    """How long it takes from when a match has become possible until the slot is claimed."""
+
+
+def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -> int:
+    """
+    What ads, a cycle and the claiming of a slot took, by what is recorded.
+
+    The median of the times for which a slot had no claim between one and the next, where the job that then began was in the
+    queue all that time; 0 if there is no such time.
+    """
+    slots: dict[str, str] = {}
+    ended: dict[str, int] = {}
+    gaps: list[int] = []
+    for one in happenings:
+        match one.event:
+            case ClaimGranted(claim=claim, slot=slot):
+                slots[claim] = slot
+            case ClaimEnded(claim=claim) if claim in slots:
+                ended[slots.pop(claim)] = one.at
+            case JobAssigned(slot=slot) if slot in ended:
+                since = ended.pop(slot)
+                if arrivals[one.shard].of(job_of_stream(one.stream)) <= since:
+                    gaps.append(one.at - since)
+            case _:
+                pass
+    return sorted(gaps)[(len(gaps) - 1) // 2] if gaps else 0
 
 
 def really(period: Period) -> Tally:
@@ -47,8 +74,8 @@ def really(period: Period) -> Tally:
         for claim in queue.claims.values():
             tally.held(claim.granted, claim.at)
     for one in period.happenings:
-        queue = queues.get(one.shard)
-        if queue is not None:
+        if one.shard in queues:
+            queue = queues[one.shard]
             tally.note(queue, period.arrivals[one.shard], one.stream, one.event, one.at)
             queue.apply(one.stream, one.event, one.at)
     tally.close(queues.values())

@@ -9,7 +9,7 @@ from typing import Final
 from kettle.negotiator.domain.principals import Principal, fold_into
 from kettle.schedd.domain.replay import Replay
 from kettle.simulator.domain.machines import Machine, bare, recorded
-from kettle.simulator.domain.period import Happening, Period
+from kettle.simulator.domain.period import Happening, Period, latency
 from kettle.simulator.domain.tally import Arrivals
 from kettle.simulator.domain.works import Works
 from kettle.wire.ads import Ad
@@ -143,14 +143,14 @@ class Recording:
                 works.forget()
         machines = {name: recorded(name, ads) for name, ads in self._slots.items() if ads}
         there = dict(self._there)
-        for shard, replay in self._replays.items():
+        for replay in self._replays.values():
             for claim in replay.queue().claims.values():
                 if claim.granted.startd in machines and not claim.at_home:
                     there[claim.granted.startd] = None  # a collector may hear of it later than a schedd
-            del shard
         for name, joined in self._joined.items():
             if name not in machines:
                 machines[name] = bare(name, joined.cpus, joined.memory, _like(joined, machines))
+        happenings = sorted(self._happenings, key=lambda one: one.at)
         return Period(
             since=self.since,
             until=self.until,
@@ -160,7 +160,8 @@ class Recording:
             machines=machines,
             there=sorted(there),
             principals=self._principals,
-            happenings=sorted(self._happenings, key=lambda one: one.at),
+            happenings=happenings,
+            latency=latency(happenings, self._arrivals),
         )
 
 

@@ -1,6 +1,7 @@
 """What runs where: claims of all schedds on all machines, the attempts on them, and how these end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from kettle.classad import ClassAd, Context
 from kettle.schedd.domain.queue import job_stream
@@ -25,7 +26,13 @@ from kettle.wire.jobs import JobId
 
 USER_VACATE, RECONNECT_FAILED, PREEMPTED, JOB_REMOVED = 1004, 1008, 1019, 1023
 """VacateReasonCodes UserVacateJob, ReconnectFailed, StartdPreemptingClaimUserPrio and JobRemoved."""
-_LEASE = 1200.0
+_LEASE: Final = 1200.0
+_ALLOWED: Final[Mapping[type[Event], tuple[str, ...]]] = {
+    JobHeld: ("idle", "running"),
+    JobReleased: ("held",),
+    JobRemoved: ("idle", "running", "held"),
+}
+"""In which statuses something can be done to a job."""
 
 
 class Running:
@@ -103,14 +110,7 @@ class Running:
         """Somebody held, released or removed a job; unless it is over by now."""
         queue = self.schedds[shard].queue
         entry = queue.jobs.get(job)
-        match event:
-            case JobHeld():
-                allowed = ("idle", "running")
-            case JobReleased():
-                allowed = ("held",)
-            case JobRemoved():
-                allowed = ("idle", "running", "held")
-        if entry is None or entry.job.status not in allowed:
+        if entry is None or entry.job.status not in _ALLOWED[type(event)]:
             return
         submitter, claim = queue.submitter(job), entry.job.claim
         self._record(shard, job_stream(job), event)

@@ -175,8 +175,8 @@ class Simulation:
     # -- the negotiator ----------------------------------------------------------------------------------------------
 
     def _stir(self) -> None:
-        """Something may have become possible."""
-        self._plan(self.clock.now)
+        """Something may have become possible; the news is a while on its way."""
+        self._plan(self.clock.now + self.period.latency)
 
     def _plan(self, moment: int) -> None:
         moment = max(moment, self._last + self._step)
