@@ -63,6 +63,8 @@ class Schedds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The table `[schedd]`."""
 
     claim_worklife: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    significant_attributes: list[str] = []
+    """Attributes of jobs at which changed expressions look, besides those that are significant anyway."""
 
 
 class ChangeError(Exception):
@@ -75,6 +77,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     settings: NegotiatorSettings
     factors: dict[str, float] = {}
     worklife: float = WORKLIFE
+    significant: list[str] = []
     machines: Machines = Machines()
     sentences: list[str] = []
 
@@ -169,6 +172,7 @@ def read(path: Path, base: NegotiatorSettings, *, worklife: float) -> Change:
         settings=settings,
         factors=factors,
         worklife=worklife if schedd.claim_worklife is None else schedd.claim_worklife,
+        significant=schedd.significant_attributes,
         machines=machines,
     )
     sentences = _sentences(base, worklife, change)

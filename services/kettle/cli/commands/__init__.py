@@ -49,3 +49,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 }
 
 COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
+
+
+def module_of(name: str) -> str:
+    """
+    Where a subcommand is: a hyphen is none in the name of a module.
+    """
+    return f"kettle.cli.commands.{name.replace('-', '_')}"

@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     base, changed = playing.change_of(asked)
     try:
         with bars(screen, "frames") as bar:
-            period = asyncio.run(playing.period_of(asked, bar))
+            period = asyncio.run(playing.period_of(asked, [*base.significant, *changed.significant], bar))
     except LogError as error:
         raise CommandError(f"{error}; kettle log check tells what is wrong") from error
     with bars(screen, "simulated minutes") as bar:

@@ -29,6 +29,7 @@ _FINEST: Final = US // 10
 
 class _Schedd(msgspec.Struct, frozen=True):
     claim_worklife: float = WORKLIFE
+    significant_attributes: tuple[str, ...] = ()
 
 
 class _Configured(msgspec.Struct, frozen=True):
@@ -70,19 +71,22 @@ def change_of(asked: Asked) -> tuple[Change, Change]:
         changed = read(asked.change, base, worklife=worklife)
     except ChangeError as error:
         raise UsageError(str(error)) from error
-    return Change(settings=base, worklife=worklife), changed
+    significant = list(known.schedd.significant_attributes)
+    return Change(settings=base, worklife=worklife, significant=significant), changed
 
 
-async def period_of(asked: Asked, bar: Bar) -> Period:
+async def period_of(asked: Asked, significant: Sequence[str], bar: Bar) -> Period:
     """
-    The period, from the log alone.
+    The period, from the log alone; `significant` are attributes by which schedds tell jobs apart besides the usual ones.
 
     Raises:
         CommandError: an event of it cannot be read, or nothing was submitted.
     """
     async with places(asked.home, patience=asked.patience) as found:
         named = [place for place in found.every if place.shard.partition(".")[0] in KINDS]
-        recording = Recording(asked.since, asked.until, [place.shard for place in named])
+        recording = Recording(
+            asked.since, asked.until, [place.shard for place in named], significant=significant
+        )
         for place in named:
             last = place.tenure.frame
             async for frame in place.log.read(place.shard, until=last):

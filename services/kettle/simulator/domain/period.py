@@ -38,6 +38,8 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     """How submitters stood with the accountant, by what was recorded until then."""
     happenings: Sequence[Happening]
     """All that is recorded, in the order of time."""
+    significant: tuple[str, ...] = ()
+    """Attributes by which schedds tell jobs apart besides those that always count."""
     latency: int = 0
     """How long it takes from when a match has become possible until the slot is claimed."""
 

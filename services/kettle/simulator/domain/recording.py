@@ -4,6 +4,7 @@ What is recorded of a period, from the frames of all shards: each shard in its o
 Up to the period's begin it is the fold that the services themselves would make; from then on events are kept as they are.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.negotiator.domain.principals import Principal, fold_into
@@ -33,10 +34,12 @@ KINDS: Final = ("schedd", "collector", "negotiator")
 class Recording:
     """Fed with frames; `shards` are the names of all that will be fed, each from its first frame on."""
 
-    def __init__(self, since: int, until: int, shards: list[str]) -> None:
+    def __init__(self, since: int, until: int, shards: list[str], *, significant: Sequence[str] = ()) -> None:
+        """`significant` are attributes by which schedds tell jobs apart besides those that always count."""
         self.since, self.until = since, until
         schedds = [shard for shard in shards if shard.partition(".")[0] == "schedd"]
-        self._replays = {shard: Replay(shard.partition(".")[2]) for shard in schedds}
+        self._replays = {shard: Replay(shard.partition(".")[2], significant=significant) for shard in schedds}
+        self._significant = tuple(significant)
         self._arrivals = {shard: Arrivals() for shard in schedds}
         self._works = {shard: Works() for shard in schedds}
         self._begun: set[str] = set()
@@ -161,6 +164,7 @@ class Recording:
             there=sorted(there),
             principals=self._principals,
             happenings=happenings,
+            significant=self._significant,
             latency=latency(happenings, self._arrivals),
         )
 

@@ -48,7 +48,7 @@ class Running:
         context: Context,
         stir: Callable[[], None],
     ) -> None:
-        self.schedds = {shard: Schedd(queue) for shard, queue in period.queues().items()}
+        self.schedds = {shard: Schedd(queue, period.significant) for shard, queue in period.queues().items()}
         self.tally = Tally(period.since, period.until)
         self.refused = 0
         """Matches that no startd would have accepted."""

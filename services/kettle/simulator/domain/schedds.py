@@ -5,6 +5,7 @@ The queue is the schedd's own; what is said to negotiators and when a claim is u
 `schedd/claims.py`, which do the same over the bus.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.classad import ClassAd, Context, matches
@@ -24,8 +25,9 @@ _LIST: Final = 200
 class Schedd:
     """One queue as the negotiator and the startds meet it."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, significant: Sequence[str] = ()) -> None:
         self.queue = queue
+        self._significant = significant
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches for it are in its claims."""
         self._pictures: dict[tuple[str, int], Ad] = {}
@@ -63,7 +65,7 @@ class Schedd:
         picture = self._pictures.get((submitter, autocluster))
         if picture is None:
             ad = self.queue.ad(job)
-            names = {*significant(ad), *_ALWAYS}
+            names = {*significant(ad, self._significant), *_ALWAYS}
             picture = {name: value for name, value in ad.items() if name in names}
             self._pictures[submitter, autocluster] = picture
         return picture

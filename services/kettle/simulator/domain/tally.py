@@ -151,7 +151,8 @@ class Tally:
             self._freed(claim, self.until)
         for queue in queues:
             for job, entry in queue.jobs.items():
-                if entry.job.attempt == 0 and entry.job.status == "idle":
+                waits = entry.job.attempt == 0 and entry.job.status == "idle"
+                if waits and not universes.at_home(queue.universe(job)):
                     self._of(queue.submitter(job)).waiting += 1
 
     # -- what it comes to --------------------------------------------------------------------------------------------
