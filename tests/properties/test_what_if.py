@@ -20,32 +20,46 @@ from kettle.wire.events import JobHeld, JobReleased, JobRemoved
 
 UNTIL = 600.0
 TIMES = st.integers(0, 500)
-JOBS = st.fixed_dictionaries(
-    {
-        "owner": st.sampled_from(["ada", "bob", "eve"]),
-        "at": TIMES,
-        "jobs": st.integers(1, 4),
-        "seconds": st.integers(1, 200),
-        "RequestCpus": st.integers(1, 3),
-        "RequestMemory": st.sampled_from([100, 1000, 3000]),
-        "os": st.sampled_from(["LINUX", "PLAN9"]),
-    }
+
+
+class Submission(msgspec.Struct, frozen=True):
+    owner: str
+    at: int
+    jobs: int
+    seconds: int
+    cpus: int
+    memory: int
+    system: str
+
+
+JOBS = st.builds(
+    Submission,
+    owner=st.sampled_from(["ada", "bob", "eve"]),
+    at=TIMES,
+    jobs=st.integers(1, 4),
+    seconds=st.integers(1, 200),
+    cpus=st.integers(1, 3),
+    memory=st.sampled_from([100, 1000, 3000]),
+    system=st.sampled_from(["LINUX", "PLAN9"]),
 )
 MACHINES = st.fixed_dictionaries(
     {"cpus": st.integers(1, 4), "memory": st.sampled_from([1024, 4096]), "at": st.integers(-10, 300)}
 )
 ACTIONS = st.sampled_from(["", "hold", "hold release", "hold release remove", "remove"])
 EVENTS = {"hold": JobHeld(code=1, reason=""), "release": JobReleased(), "remove": JobRemoved()}
+
+
+def made(preempt: bool, factors: dict[str, float], worklife: float) -> Rules:
+    settings = NegotiatorSettings(
+        preemption_requirements="RemoteUserPrio > TARGET.SubmitterUserPrio" if preempt else "",
+        allow_pslot_preemption=preempt,
+        priority_halflife=600.0,
+    )
+    return rules(settings, worklife=worklife, factors=factors)
+
+
 RULES = st.builds(
-    lambda preempt, factors, worklife: rules(
-        NegotiatorSettings(
-            preemption_requirements="RemoteUserPrio > TARGET.SubmitterUserPrio" if preempt else "",
-            allow_pslot_preemption=preempt,
-            priority_halflife=600.0,
-        ),
-        worklife=worklife,
-        factors=factors,
-    ),
+    made,
     st.booleans(),
     st.dictionaries(st.sampled_from(["ada", "bob"]), st.sampled_from([1.0, 100.0, 1e5]), max_size=2),
     st.sampled_from([0.0, 100.0, 1200.0]),
@@ -60,10 +74,16 @@ def pasts(draw: st.DrawFn) -> Period:
         if draw(st.booleans()):
             past.leaves(f"m{number}", machine["at"] + draw(st.integers(1, 400)))
     for cluster, job in enumerate(draw(st.lists(JOBS, min_size=1, max_size=5)), 1):
-        system = job.pop("os")
-        job["Requirements"] = Expr(f'TARGET.OpSys == "{system}" && TARGET.Memory >= RequestMemory')
-        past.submit(**job)
-        at = float(job["at"])
+        past.submit(
+            job.owner,
+            at=float(job.at),
+            jobs=job.jobs,
+            seconds=job.seconds,
+            RequestCpus=job.cpus,
+            RequestMemory=job.memory,
+            Requirements=Expr(f'TARGET.OpSys == "{job.system}" && TARGET.Memory >= RequestMemory'),
+        )
+        at = float(job.at)
         for action in draw(ACTIONS).split():
             at += draw(st.integers(1, 100))
             past.record(at, SCHEDD, f"job/{cluster}.0", EVENTS[action])

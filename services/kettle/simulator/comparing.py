@@ -12,7 +12,7 @@ from kettle.simulator.domain.clock import US
 from kettle.simulator.domain.machines import cores
 from kettle.simulator.domain.period import Period, really
 from kettle.simulator.domain.rules import Rules
-from kettle.simulator.domain.simulation import Simulation, Watch
+from kettle.simulator.domain.simulation import Simulation, Watch, nobody
 from kettle.simulator.domain.tally import Sums, Tally, quantile
 
 _POINTS = 240
@@ -99,7 +99,7 @@ def compare(
 
     `step` are the microseconds between cycles at least; `watch` is told how far the two replays are.
     """
-    seen = [*watch, *([lambda now: None] * 2)]  # noqa: ARG005 - nobody looks
+    seen = [*watch, nobody, nobody]
     real = really(period)
     without = Simulation(period, rules, step=step, watch=seen[0])
     base = without.run()

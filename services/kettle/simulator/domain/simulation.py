@@ -50,7 +50,7 @@ Watch = Callable[[int], None]
 """Is told the simulated time."""
 
 
-def _nobody(now: int) -> None:
+def nobody(now: int) -> None:
     """Nobody looks."""
 
 
@@ -61,7 +61,7 @@ class Simulation:
     `step` are the microseconds between two cycles at least: what happens in between is seen by the next one.
     """
 
-    def __init__(self, period: Period, rules: Rules, *, step: int = US, watch: Watch = _nobody) -> None:
+    def __init__(self, period: Period, rules: Rules, *, step: int = US, watch: Watch = nobody) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
         self.pool = Pool()
