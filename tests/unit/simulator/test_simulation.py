@@ -229,6 +229,20 @@ def test_a_machine_takes_no_job_that_its_start_refuses() -> None:
     assert 1 == tally.sums({"bob": ["bob"]})["bob"].waiting
 
 
+def test_a_machine_decides_by_the_whole_job() -> None:
+    """
+    A negotiator is not told of Site, so it matches both; START of the machine sees it and refuses Bob's.
+    """
+    past = Past()
+    past.machine("m", cpus=2)
+    past.submit("ada", Site="here")
+    past.submit("bob", Site="elsewhere")
+    found = with_machines(period(past, 60.0), said={"Start": Expr('TARGET.Site =!= "elsewhere"')})
+    simulation = Simulation(found, USUAL)
+    assert {JobId(1, 0)} == {job for _, job in simulation.run().starts}
+    assert simulation.running.refused > 0
+
+
 def test_what_the_way_to_a_claim_took_is_measured() -> None:
     """
     Slots were without a claim for 1, 2 and 9 s while the next job waited, and for 50 s before one that was submitted meanwhile:

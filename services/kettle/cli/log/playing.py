@@ -60,6 +60,7 @@ def change_of(asked: Asked) -> tuple[Change, Change]:
     """
     path = asked.settings or Path(os.environ.get("KETTLE_CONFIG") or asked.home / "kettle.toml")
     environ = {name: value for name, value in os.environ.items() if name.startswith("KETTLE_NEGOTIATOR_")}
+    environ["KETTLE_HOME"] = str(asked.home)  # else it would look into that of whoever asks
     try:
         there = path.is_file() or asked.settings is not None
         base = NegotiatorSettings.load("negotiator", environ=environ, toml_path=path if there else None)
