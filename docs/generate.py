@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 
-from kettle.cli.commands import GROUPS
+from kettle.cli.commands import GROUPS, module_of
 from kettle.pool.personal import PERSONAL
 from kettle.runtime import Settings
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
@@ -257,7 +257,7 @@ def commands_page() -> str:
 
 
 def _command(name: str) -> str:
-    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    module = importlib.import_module(module_of(name))
     parser = argparse.ArgumentParser(prog=f"kettle {name}", description=module.HELP, add_help=False)
     module.arguments(parser)
     return "\n".join(_described(parser))

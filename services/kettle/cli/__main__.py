@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from kettle.cli.commands import COMMANDS, GROUPS
+from kettle.cli.commands import COMMANDS, GROUPS, module_of
 from kettle.cli.errors import CommandError, OutputError, UsageError
 from kettle.cli.log.times import TimeParser
 from kettle.cli.screen import Screen, writing
@@ -103,7 +103,7 @@ def _overview() -> str:
 
 
 def _run(name: str, words: list[str]) -> int:
-    module = importlib.import_module(f"kettle.cli.commands.{name}")
+    module = importlib.import_module(module_of(name))
     parser = TimeParser(
         prog=f"kettle {name}",
         description=module.HELP,

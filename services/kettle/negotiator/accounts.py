@@ -30,7 +30,6 @@ from kettle.negotiator.domain.principals import (
     principal_of,
     row_of,
 )
-from kettle.negotiator.domain.using import usage
 from kettle.wire.commands.negotiator import (
     DELETE_PRINCIPAL,
     QUERY_PRIORITIES,
@@ -108,15 +107,8 @@ class Accounts:
             return self.accountant.standings(now, names)
 
     def observe(self) -> None:
-        """
-        Look at who uses what, according to the slots' ads.
-
-        A startd's word alone makes nobody known: a schedd has to speak of them, or matches were given to them, or they
-        were in use when that was last recorded and their schedd is away.
-        """
-        known = self._pool.submitters_at_work() | self.accountant.recorded()
-        used = {name: use for name, use in usage(self._pool.slots).items() if name in known}
-        self.accountant.observe(time.time(), used)
+        """Look at who uses what, according to the slots' ads."""
+        self.accountant.observe(time.time(), self._pool.in_use_of_known(self.accountant.recorded()))
 
     async def charging(self, seen: asyncio.Event, interval: float) -> None:
         """Charge everybody each `interval` seconds, once all ads were `seen`; for ever."""

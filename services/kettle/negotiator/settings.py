@@ -9,6 +9,7 @@ from kettle.classad import ClassAdParseError, Node, parse
 from kettle.jobs.concurrency import is_name, is_prefix
 from kettle.matchmaking import SORT, GroupError, GroupRule, LimitRules, Policy, Ranks, Tree
 from kettle.negotiator.domain.preempting import RANK, Preemption
+from kettle.negotiator.domain.principals import Factors
 from kettle.runtime import OwnerSettings
 from kettle.runtime.settings import SettingRefused
 
@@ -104,6 +105,16 @@ class NegotiatorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknow
             _optional("preemption_requirements", self.preemption_requirements),
             _optional("preemption_rank", self.preemption_rank),
             self.allow_pslot_preemption,
+        )
+
+    @property
+    def factors(self) -> Factors:
+        """Priority factors of those for whom none was set."""
+        return Factors(
+            default=self.default_prio_factor,
+            nice=self.nice_user_prio_factor,
+            remote=self.remote_prio_factor,
+            local_domain=self.accountant_local_domain,
         )
 
     @property

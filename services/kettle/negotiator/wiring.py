@@ -10,7 +10,6 @@ from kettle.negotiator.accounts import Accounts, recall
 from kettle.negotiator.answering import Answering
 from kettle.negotiator.domain.accountant import Accountant
 from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.principals import Factors
 from kettle.negotiator.record import Record
 from kettle.negotiator.service import Negotiator
 from kettle.negotiator.settings import NegotiatorSettings
@@ -35,14 +34,8 @@ def administrators(settings: NegotiatorSettings) -> frozenset[str]:
 
 def accountant_of(settings: NegotiatorSettings) -> Accountant:
     """An accountant by the settings, who knows nobody yet."""
-    factors = Factors(
-        default=settings.default_prio_factor,
-        nice=settings.nice_user_prio_factor,
-        remote=settings.remote_prio_factor,
-        local_domain=settings.accountant_local_domain,
-    )
     tree = settings.group_policy.tree
-    return Accountant(factors=factors, half_life=settings.priority_halflife, tree=tree)
+    return Accountant(factors=settings.factors, half_life=settings.priority_halflife, tree=tree)
 
 
 async def serve(rt: Runtime, settings: NegotiatorSettings) -> None:

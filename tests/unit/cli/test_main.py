@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from kettle.cli.__main__ import main
-from kettle.cli.commands import COMMANDS
+from kettle.cli.commands import COMMANDS, module_of
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -25,7 +25,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out
     assert 0 == ended.value.code
     assert said.startswith(f"usage: kettle {name}")
-    assert importlib.import_module(f"kettle.cli.commands.{name}").HELP.splitlines()[0] in said
+    assert importlib.import_module(module_of(name)).HELP.splitlines()[0] in said
     if name not in {"demo", "version"}:
         assert f"kettle {name}" in said.split("examples:")[1]
 
@@ -59,7 +59,7 @@ def test_every_command_but_services_has_json() -> None:
     without: set[str] = set()
     for name in COMMANDS:
         parser = argparse.ArgumentParser(name)
-        importlib.import_module(f"kettle.cli.commands.{name}").arguments(parser)
+        importlib.import_module(module_of(name)).arguments(parser)
         without |= {leaf.prog for leaf in _leaves(parser) if "--json" not in leaf.format_help()}
     assert {"run", "classad convert", "exec", "ssh"} == without
 

@@ -42,6 +42,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "usage": "what was used, by whom, where and when",
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",
+        "what-if": "the past with other quotas, factors, policies or machines",
         "log": "read, prove and repair the event log",
         "schema": "schemas of events and commands, for programs",
         "version": "which Kettle this is",
@@ -49,3 +50,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 }
 
 COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
+
+
+def module_of(name: str) -> str:
+    """
+    Where a subcommand is: a hyphen is none in the name of a module.
+    """
+    return f"kettle.cli.commands.{name.replace('-', '_')}"

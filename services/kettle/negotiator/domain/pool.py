@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from kettle.negotiator.domain.accountant import Standing
+    from kettle.negotiator.domain.accountant import Standing, Use
     from kettle.wire.ads import Ad
 
 _PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
@@ -178,11 +178,20 @@ class Pool:
         A startd's word alone makes nobody known, so a made-up name uses up no group's quota: only who is at work counts, and
         who was when that was last `recorded`.
         """
-        known = self.submitters_at_work() | recorded
-        used = {name: use.weight for name, use in usage(self.slots).items() if name in known}
+        used = {name: use.weight for name, use in self.in_use_of_known(recorded).items()}
         for name, weight in self._matched():
             used[name] = used.get(name, 0.0) + weight
         return used
+
+    def in_use_of_known(self, recorded: AbstractSet[str]) -> dict[str, Use]:
+        """
+        What the slots say that submitters have.
+
+        A startd's word alone makes nobody known: a schedd has to speak of them, or matches were given to them, or they
+        were in use when that was last `recorded` and their schedd is away.
+        """
+        known = self.submitters_at_work() | recorded
+        return {name: use for name, use in usage(self.slots).items() if name in known}
 
     def claimants(self, used: Mapping[str, float], standings: Mapping[str, Standing]) -> list[Claimant]:
         """All submitters with what they have, by name."""

@@ -128,6 +128,23 @@ class Reasons:
         )
 
 
+class Unasked(Reasons):
+    """For cycles of which nobody asks why: nothing is worked out."""
+
+    def give(
+        self,
+        pool: Pool,
+        unmet: Sequence[Unmet],
+        *,
+        now: float,
+        context: Context,
+        holdings: Mapping[str, Holding],
+        withholding: Callable[[], Withholding],
+    ) -> tuple[list[Rejection], float | None]:
+        """See `Reasons.give`."""
+        return [], None
+
+
 def _key(unmet: Unmet) -> Key:
     return unmet.demand.submitter, unmet.demand.schedd, unmet.demand.autocluster
 

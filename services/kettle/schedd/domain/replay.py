@@ -3,6 +3,7 @@ A queue from its history, many times faster than event by event: of a job that l
 """
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from functools import cache
 from typing import Final, Literal, cast
 
@@ -117,14 +118,14 @@ class Replay:
             self._factories.pop(cluster, None)
 
     def queue(self) -> Queue:
-        """The queue as of the last event."""
+        """The queue as of the last event; a new one each time."""
         queue = Queue(self._schedd, significant=self._significant)
         queue.newest_cluster = self._newest
         for granted, at in self._claims.values():
             queue.apply(f"claim/{granted.claim}", granted, at)
         known = dict(self._entries())
         for number, (submitted, at) in self._clusters.items():
-            gone, made = self._left[number], self._factories.get(number)
+            gone, made = deepcopy(self._left[number]), self._factories.get(number)
             queue.admit(submitted, at, gone=gone, known=known, factory=made)
         return queue
 

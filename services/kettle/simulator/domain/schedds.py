@@ -1,0 +1,90 @@
+"""
+A schedd without its wires: its queue, fed with what is recorded and with what is simulated, and what it tells and asks.
+
+The queue is the schedd's own; what is said to negotiators and when a claim is used again follows `schedd/adverts.py` and
+`schedd/claims.py`, which do the same over the bus.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kettle.classad import ClassAd, Context, matches
+from kettle.schedd.domain.autocluster import significant
+from kettle.schedd.domain.concurrency import added
+from kettle.schedd.domain.queue import Queue
+from kettle.wire.ads import Ad
+from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
+from kettle.wire.events import ClaimGranted
+from kettle.wire.jobs import JobId
+
+_ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
+_LIST: Final = 200
+"""Resource requests in one ad, as a schedd's."""
+
+
+class Schedd:
+    """One queue as the negotiator and the startds meet it."""
+
+    def __init__(self, queue: Queue, significant: Sequence[str] = ()) -> None:
+        self.queue = queue
+        self._significant = significant
+        self.cycles: dict[str, int] = {}
+        """Submitter -> the last cycle whose matches for it are in its claims."""
+        self._pictures: dict[tuple[str, int], Ad] = {}
+        """By submitter and autocluster, the attributes of its first job that tell it from others."""
+        self._fits: dict[tuple[str, int], bool] = {}
+
+    @property
+    def name(self) -> str:
+        """As its queue has it."""
+        return self.queue.schedd
+
+    def advert(self, submitter: str) -> SubmitterAd | None:
+        """The demand of a submitter; None if it has no jobs here."""
+        tally = self.queue.tally.get(submitter, {})
+        if not any(tally.values()):
+            return None
+        requests = [
+            ResourceRequest(
+                autocluster=autocluster, count=count, ad=self._picture(submitter, job, autocluster)
+            )
+            for _, job, autocluster, count in self.queue.requests(submitter)[:_LIST]
+        ]
+        return SubmitterAd(
+            name=submitter,
+            schedd=self.name,
+            idle=tally.get("idle", 0),
+            running=tally.get("running", 0) - self.queue.attended(submitter),
+            held=tally.get("held", 0),
+            requests=requests,
+            limits=added(self.queue.limits.of(submitter), {}),
+            cycle=self.cycles.get(submitter, 0),
+        )
+
+    def _picture(self, submitter: str, job: JobId, autocluster: int) -> Ad:
+        picture = self._pictures.get((submitter, autocluster))
+        if picture is None:
+            ad = self.queue.ad(job)
+            names = {*significant(ad, self._significant), *_ALWAYS}
+            picture = {name: value for name, value in ad.items() if name in names}
+            self._pictures[submitter, autocluster] = picture
+        return picture
+
+    def next_for(self, claim: str, context: Context) -> JobId | None:
+        """The job that should run next on a claim that has become free."""
+        granted = self.queue.claims[claim].granted
+        for _, job, autocluster, _ in self.queue.requests(granted.submitter):
+            if self._fit(granted, autocluster, job, context):
+                return job
+        return None
+
+    def _fit(self, granted: ClaimGranted, autocluster: int, job: JobId, context: Context) -> bool:
+        if autocluster == granted.autocluster:
+            return True
+        if granted.limits or self.queue.limited(job):
+            return False  # what each may use of a limit, the negotiator says
+        known = granted.claim, autocluster
+        if known not in self._fits:
+            ad, slot = ClassAd.from_wire(self.queue.ad(job)), ClassAd.from_wire(granted.slot_ad)
+            self._fits[known] = matches(ad, slot, context)
+        return self._fits[known]

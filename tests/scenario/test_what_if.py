@@ -1,0 +1,106 @@
+"""
+A pool runs jobs of two submitters, and `kettle what-if` plays that again: as it was, and with another priority factor.
+"""
+
+import asyncio
+import getpass
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+WITHIN_S: Final = 120.0
+ME: Final = getpass.getuser()
+ADA, BOB = f"ada.{ME}", f"bob.{ME}"
+JOBS: Final = 8
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    # One job per claim: the negotiator decides about each of them.
+    "schedd": {"lease": 30.0, "claim_worklife": 0.0, "accounting_groups": {"ada": [ME], "bob": [ME]}},
+    "negotiator": {"charge_interval": 0.5},
+}
+SLEEP: Final = "executable = /bin/sleep\ntransfer_executable = false\narguments = 1\n"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("whatif")
+    async with throwaway_pool(directory, cpus=1, template=template, settings=SETTINGS) as running:
+        yield running
+    assert [] == running.left
+
+
+async def test_what_was_is_played_again_and_a_factor_counts(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Two submitters have eight jobs each on one core, and Ada's factor is 10 where Bob's is 1000, so her share is 0.99 of it
+    and all of hers go first.
+
+    The replay without a change has all of them begin and end and in the same order, nine of ten within three seconds of
+    their real start, which is two jobs, and it uses the same core hours but for a tenth. With a factor of 1 for Bob all of his go
+    first: he waits less than half as long as without, and less than Ada, who waits longer than before.
+    """
+    await pool.client.accountant.set(ADA, "factor", 10)
+    clusters = [
+        (await pool.client.submit(f"{SLEEP}accounting_group = {name}\nqueue {JOBS}\n", cwd=tmp_path)).cluster
+        for name in ("ada", "bob")
+    ]
+    async with asyncio.timeout(WITHIN_S):
+        for cluster in clusters:
+            await pool.client.wait(select(cluster))
+
+    change, drawing = tmp_path / "change.toml", tmp_path / "used.svg"
+    change.write_text(f'[factors]\n"{BOB}" = 1\n')
+    wanted = ("what-if", "--since", "10m", "--change", str(change))
+    status, out, err = await pool.kettle(*wanted, "--json", "--svg", str(drawing), within_s=WITHIN_S)
+    assert (0, "") == (status, err)
+    found = json.loads(out)
+    people = {one["name"]: one for one in found["submitters"]}
+    assert {ADA, BOB} == set(people)
+    for case in ("recorded", "replayed", "changed"):
+        for one in people.values():
+            assert (JOBS, JOBS, 0, 0) == tuple(
+                one[case][key] for key in ("begun", "ended", "waiting", "preempted")
+            )
+    trust = found["trust"]
+    assert 2 * JOBS == trust["begun_both"]
+    assert trust["apart_p90"] < 3.0, trust
+    assert 1.0 == trust["same_order"]
+    assert trust["core_hours_replayed"] == pytest.approx(trust["core_hours_recorded"], rel=0.1)
+    assert found["latency"] > 0
+
+    ada, bob = people[ADA], people[BOB]
+    assert ada["recorded"]["wait_mean"] < 0.5 * bob["recorded"]["wait_mean"]
+    assert bob["changed"]["wait_mean"] < 0.5 * bob["replayed"]["wait_mean"]
+    assert bob["changed"]["wait_mean"] < 0.6 * ada["changed"]["wait_mean"]
+    assert ada["changed"]["wait_mean"] > ada["replayed"]["wait_mean"]
+    assert "<polyline" in drawing.read_text()
+
+    status, shown, _ = await pool.kettle(*wanted, within_s=WITHIN_S)
+    assert 0 == status
+    assert f"priority factor of {BOB}: 1" in shown
+    assert f"{2 * JOBS} of {2 * JOBS} jobs" in shown
+
+
+async def test_what_makes_no_sense_is_refused_with_its_place(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    A group below one that is not there, an expression that is none, and a setting that nobody knows: file, line and
+    place are named, and nothing is played.
+    """
+    for text, says in (
+        ("[negotiator.groups]\n'physics.higgs' = { quota = 3 }\n", ":2: negotiator.groups.physics.higgs"),
+        ("[negotiator]\n\npreemption_requirements = '1 +'\n", ":3: negotiator.preemption_requirements"),
+        ("[negotiator]\npriority_halflive = 3\n", "did you mean priority_halflife?"),
+    ):
+        change = tmp_path / "wrong.toml"
+        change.write_text(text)
+        status, out, err = await pool.kettle("what-if", "--since", "10m", "--change", str(change))
+        assert (2, "") == (status, out)
+        assert str(change) in err
+        assert says in err
