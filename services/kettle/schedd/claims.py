@@ -88,7 +88,7 @@ class Claims:
         self.refusals = Refusals()
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches came."""
-        self._succession = Succession(ledger.queue, self._terms, time.time)
+        self._succession = Succession(ledger.queue, suits=self._terms.suits, clock=time.time)
         self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()

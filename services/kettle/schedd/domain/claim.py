@@ -36,6 +36,10 @@ class Terms(msgspec.Struct, frozen=True):
             return self.lease
         return float(min(max(own, self.shortest), self.longest))
 
+    def suits(self, job: Ad, lease: float) -> bool:
+        """Whether a job would ask for a claim with this lease."""
+        return self.of(job) == lease
+
 
 class Claim(msgspec.Struct, frozen=True):
     """A granted claim; `job` is the job whose attempt may live on it."""

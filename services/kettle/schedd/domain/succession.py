@@ -13,8 +13,8 @@ from typing import Final
 
 from kettle.classad import UNDEFINED, ClassAd, Context, EvaluationFailed, evaluate_attribute, matches
 from kettle.schedd.domain import policy
-from kettle.schedd.domain.claim import Terms
 from kettle.schedd.domain.queue import Queue
+from kettle.wire.ads import Ad
 from kettle.wire.events import ClaimGranted
 from kettle.wire.jobs import JobId
 
@@ -37,9 +37,12 @@ class Fit(Enum):
 class Succession:
     """The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends."""
 
-    def __init__(self, queue: Queue, terms: Terms, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, queue: Queue, *, suits: Callable[[Ad, float], bool], clock: Callable[[], float]
+    ) -> None:
         self._queue = queue
-        self._terms = terms
+        self._suits = suits
+        """Whether a job would ask for a claim with such a lease."""
         self._clock = clock
         """Seconds since 1970."""
         self._fits: dict[str, dict[int, Fit]] = {}
@@ -81,9 +84,9 @@ class Succession:
         fits = self._fits.setdefault(claim, {})
         if autocluster not in fits:
             ad = self._queue.ad(job)
-            same = self._terms.of(ad) == granted.lease
             slot = ClassAd.from_wire(granted.slot_ad)
-            fits[autocluster] = fit(ClassAd.from_wire(ad), slot, self._clock()) if same else Fit.NONE
+            suits = self._suits(ad, granted.lease)
+            fits[autocluster] = fit(ClassAd.from_wire(ad), slot, self._clock()) if suits else Fit.NONE
         return fits[autocluster]
 
 

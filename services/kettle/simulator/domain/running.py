@@ -48,7 +48,10 @@ class Running:
         context: Context,
         stir: Callable[[], None],
     ) -> None:
-        self.schedds = {shard: Schedd(queue, period.significant) for shard, queue in period.queues().items()}
+        self.schedds = {
+            shard: Schedd(queue, period.significant, clock=lambda: clock.seconds)
+            for shard, queue in period.queues().items()
+        }
         self.tally = Tally(period.since, period.until)
         self.refused = 0
         """Matches that no startd would have accepted."""
@@ -240,15 +243,16 @@ class Running:
         if self._clock.now - schedd.queue.claims[claim].at > self._worklife:
             self._end(shard, claim, "the claim has served its time, and others shall have their turn")
             return
-        job = schedd.next_for(claim, self._context)
-        if job is None:
-            self._end(shard, claim, "no more jobs for the claim")
-        else:
-            self._assign(shard, claim, job)
+        match schedd.succession.next(claim):
+            case JobId() as job:
+                self._assign(shard, claim, job)
+            case reason:
+                self._end(shard, claim, reason)
 
     def _end(self, shard: str, claim: str, reason: str) -> None:
         submitter = self.schedds[shard].queue.claims[claim].granted.submitter
         self._record(shard, f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))
+        self.schedds[shard].succession.forget(claim)
         self._startds.free(claim)
         self.changed(shard, submitter)
         self._stir()

@@ -1,20 +1,19 @@
 """
 A schedd without its wires: its queue, fed with what is recorded and with what is simulated, and what it tells and asks.
 
-The queue is the schedd's own; what is said to negotiators and when a claim is used again follows `schedd/adverts.py` and
-`schedd/claims.py`, which do the same over the bus.
+The queue is the schedd's own, and so is what decides when a claim is used again; what is said to negotiators follows
+`schedd/adverts.py`, which says it over the bus.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from kettle.classad import ClassAd, Context, matches
 from kettle.schedd.domain.autocluster import significant
 from kettle.schedd.domain.concurrency import added
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.succession import Succession
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
-from kettle.wire.events import ClaimGranted
 from kettle.wire.jobs import JobId
 
 _ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
@@ -25,14 +24,14 @@ _LIST: Final = 200
 class Schedd:
     """One queue as the negotiator and the startds meet it."""
 
-    def __init__(self, queue: Queue, significant: Sequence[str] = ()) -> None:
+    def __init__(self, queue: Queue, significant: Sequence[str] = (), *, clock: Callable[[], float]) -> None:
         self.queue = queue
+        self.succession = Succession(queue, suits=lambda _job, _lease: True, clock=clock)
         self._significant = significant
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches for it are in its claims."""
         self._pictures: dict[tuple[str, int], Ad] = {}
         """By submitter and autocluster, the attributes of its first job that tell it from others."""
-        self._fits: dict[tuple[str, int], bool] = {}
 
     @property
     def name(self) -> str:
@@ -69,22 +68,3 @@ class Schedd:
             picture = {name: value for name, value in ad.items() if name in names}
             self._pictures[submitter, autocluster] = picture
         return picture
-
-    def next_for(self, claim: str, context: Context) -> JobId | None:
-        """The job that should run next on a claim that has become free."""
-        granted = self.queue.claims[claim].granted
-        for _, job, autocluster, _ in self.queue.requests(granted.submitter):
-            if self._fit(granted, autocluster, job, context):
-                return job
-        return None
-
-    def _fit(self, granted: ClaimGranted, autocluster: int, job: JobId, context: Context) -> bool:
-        if autocluster == granted.autocluster:
-            return True
-        if granted.limits or self.queue.limited(job):
-            return False  # what each may use of a limit, the negotiator says
-        known = granted.claim, autocluster
-        if known not in self._fits:
-            ad, slot = ClassAd.from_wire(self.queue.ad(job)), ClassAd.from_wire(granted.slot_ad)
-            self._fits[known] = matches(ad, slot, context)
-        return self._fits[known]
