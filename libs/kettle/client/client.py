@@ -19,9 +19,10 @@ from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
 from kettle.client.feed import Feed
 from kettle.client.hosts import Hosts
+from kettle.client.listing import TOO_LARGE, listed
 from kettle.client.pool_file import PoolFile, locate
 from kettle.client.preparing import prepare
-from kettle.client.progress import Progress, id_of
+from kettle.client.progress import Progress
 from kettle.client.published import Published, Wanted
 from kettle.client.visiting import Visit
 from kettle.client.watching import JobEvent, decoded
@@ -58,10 +59,6 @@ if TYPE_CHECKING:
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
-
-
-_TOO_LARGE = "too_large"
-"""The code of a refusal because an answer is larger than the bus carries at once."""
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +179,7 @@ class Client:
                 f"the jobs contain a text that cannot be sent, because it is not UTF-8: {text}"
             ) from error
         except CommandRefusedError as error:
-            if error.code != _TOO_LARGE:
+            if error.code != TOO_LARGE:
                 raise
             raise CommandRefusedError(
                 error.code,
@@ -247,54 +244,28 @@ class Client:
         """
         The same, with how far those clusters of the selection are whose jobs come into the queue little by little.
         """
-        select = select or Select()
-        try:
-            return await self._query(select, projection, limit)
-        except CommandRefusedError as error:
-            if error.code != _TOO_LARGE:
-                raise
-        found = await self._query(select, ("ClusterId", "ProcId"), limit)
-        ads = await self._in_parts([id_of(ad) for ad in found.jobs], select.constraint, projection)
-        return msgspec.structs.replace(found, jobs=ads)
+        return await listed(self._query, self._question(select, list(projection), limit))
 
     async def totals(self, select: Select | None = None) -> JobAds:
         """
         The same without any ads, but with how many jobs there are of each status.
         """
-        return await self._query(select or Select(), (), 0, totals=True)
+        return await self._query(self._question(select, [], totals=True))
 
     async def unmade(self, select: Select) -> list[Unmade]:
         """How far those clusters of a selection are whose jobs come into the queue little by little."""
         return (await self.totals(select)).unmade
 
-    async def _query(
-        self, select: Select, projection: Sequence[str], limit: int, *, totals: bool = False
-    ) -> JobAds:
-        request = QueryJobs(
-            select=select,
-            projection=list(projection),
-            limit=limit,
-            at_least=self._written.frame if self._written else 0,
-            totals=totals,
+    def _question(
+        self, select: Select | None, projection: list[str], limit: int = 0, *, totals: bool = False
+    ) -> QueryJobs:
+        seen = self._written.frame if self._written else 0
+        return QueryJobs(
+            select=select or Select(), projection=projection, limit=limit, at_least=seen, totals=totals
         )
-        return await self._ask_schedd(schedd.QUERY_JOBS, request)
 
-    async def _in_parts(self, ids: list[JobId], constraint: str, projection: Sequence[str]) -> list[Ad]:
-        """
-        Ads that do not fit into one message: halves, until they do.
-        """
-        middle = len(ids) // 2
-        found: list[Ad] = []
-        for part in (ids[:middle], ids[middle:]):
-            if not part:
-                continue  # an empty list of jobs would mean all of them
-            try:
-                found += (await self._query(Select(jobs=part, constraint=constraint), projection, 0)).jobs
-            except CommandRefusedError as error:
-                if error.code != _TOO_LARGE or len(part) == 1:
-                    raise
-                found += await self._in_parts(part, constraint, projection)
-        return found
+    async def _query(self, request: QueryJobs) -> JobAds:
+        return await self._ask_schedd(schedd.QUERY_JOBS, request)
 
     async def history(
         self,
