@@ -60,7 +60,8 @@ async def noted(backend: Backend, frame: int) -> None:
 
     async def all_noted() -> bool:
         query = "SELECT min(frame) FROM accounting.taken"
-        return await backend.log.database.run(lambda c: c.fetchval(query)) == frame
+        found: int | None = await backend.log.database.run(lambda c: c.fetchval(query))
+        return found == frame
 
     await eventually(all_noted, within=30)
 
@@ -157,6 +158,16 @@ async def test_a_record_that_is_refused(
             assert 0o600 == file.stat().st_mode & 0o777
 
 
+async def test_an_answer_in_parts() -> None:
+    """
+    That of many records does not come at once.
+    """
+    records = [Record(f"job {number}", {"Owner": "ada"}) for number in range(20_000)]
+    async with bulk_server() as server, BulkStore.open(server.url) as store:
+        assert records == (await store.send("jobs", records)).taken
+    assert len(records) == len(server.documents)
+
+
 async def test_credentials_and_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """
     The certificate is checked; what the file holds is shown to the store and in no message; a file that others can read is
@@ -173,6 +184,9 @@ async def test_credentials_and_tls(tmp_path: Path, caplog: pytest.LogCaptureFixt
             with pytest.raises(NotNowError, match="CERTIFICATE_VERIFY_FAILED"):
                 await store.send("jobs", records)
         assert 0 == server.requests
+        async with BulkStore.open(server.url, credentials=secret, ca=secret) as store:
+            with pytest.raises(NotNowError, match=r"store\.json is no file of authorities"):
+                await store.send("jobs", records)
         async with BulkStore.open(server.url, credentials=secret, ca=ca) as store:
             assert records == (await store.send("jobs", records)).taken
             secret.write_text('{"user": "ada", "password": "s3cr3t"}')
