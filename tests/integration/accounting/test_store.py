@@ -6,13 +6,16 @@ import json
 import logging
 from pathlib import Path
 
+import nats
 import pytest
 from aiohttp import web
 
 from kettle.accounting.bulk import BulkStore, NotNowError
+from kettle.accounting.feeding import CONSUMER
 from kettle.accounting.settings import AccountingSettings
 from kettle.accounting.wiring import serve
 from kettle.projections.records import Record
+from kettle.runtime import Settings
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle.wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
 
@@ -53,6 +56,18 @@ async def have(server: BulkServer, count: int) -> None:
         return len(server.documents) >= count
 
     await eventually(all_there, within=30)
+
+
+async def acknowledged(backend: Backend) -> int:
+    """The last frame that the bus need not bring again."""
+    joined = backend.settings(Settings)
+    client = await nats.connect(joined.nats_url, nkeys_seed=joined.nats_credentials)
+    try:
+        info = await client.jetstream().consumer_info(backend.subjects.event_stream(SHARD), CONSUMER)
+    finally:
+        await client.close()
+    assert info.ack_floor is not None
+    return info.ack_floor.stream_seq
 
 
 async def noted(backend: Backend, frame: int) -> None:
@@ -127,13 +142,13 @@ async def test_a_record_that_is_refused(
 ) -> None:
     """
     Each is told with its id and the store's reason. With a file for such records it is there and those behind it come; without
-    one nothing behind it is sent, and all of it as soon as the store takes it.
+    one nothing behind it is sent, nothing of it is acknowledged on the bus, and all of it as soon as the store takes it.
     """
     file = tmp_path / "refused.ndjson"
     async with owned(backend, SHARD) as ap, bulk_server() as server:
         server.fix("kettle-jobs", "Cmd", int)
         await submit(ap, 1, 1)
-        await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
+        last = await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
         configured = settings(backend, server, store_refused=str(file) if aside else "")
         with caplog.at_level(logging.ERROR):
             async with hosted("accounting", configured, serve):
@@ -143,10 +158,17 @@ async def test_a_record_that_is_refused(
 
                 await eventually(told)
                 assert [] == ids(server)
+                if not aside:
+                    assert await acknowledged(backend) < last
                 server.fix("kettle-jobs", "Cmd", str)
                 await submit(ap, 2, 1)
-                await ap.record(("job/2.0", JobRemoved(reason="r")), at_us=AT)
+                last = await ap.record(("job/2.0", JobRemoved(reason="r")), at_us=AT)
                 await have(server, 1 if aside else 2)
+
+                async def all_acknowledged() -> bool:
+                    return await acknowledged(backend) == last
+
+                await eventually(all_acknowledged)
         (record,) = [record for record in caplog.records if "refuses a record" in record.message]
         assert "ap#1.0#1790000000#1790000000" == record.__dict__["record"]
         assert "400 mapper_parsing_exception: failed to parse field [Cmd]" in record.__dict__["why"]
