@@ -2,6 +2,7 @@
 A store that speaks the bulk protocol of Elasticsearch and OpenSearch: what it made of each record.
 """
 
+import io
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
@@ -20,6 +21,9 @@ _BUSY: Final = frozenset({429, 500, 502, 503, 504})
 _TOO_LARGE: Final = 413
 _LONGEST: Final = 300
 _MOST_ANSWER: Final = 64 << 20
+_PART: Final = 1 << 16
+_LONGEST_REST_S: Final = 600.0
+"""However long a store asks to be left alone."""
 _READABLE: Final = 0o077
 
 
@@ -119,7 +123,8 @@ class BulkStore:
         self._session = session
         self._url = f"{url.rstrip('/')}/_bulk"
         self._credentials = credentials
-        self._tls = ssl.create_default_context(cafile=ca) if url.startswith("https:") else True
+        self._ca = ca
+        self._tls: ssl.SSLContext | bool | None = None if url.startswith("https:") else True
 
     async def send(self, index: str, records: Sequence[Record]) -> Outcomes:
         """
@@ -131,9 +136,9 @@ class BulkStore:
         try:
             async with self._session.post(
                 self._url,
-                data=bulk(index, records),
+                data=io.BytesIO(bulk(index, records)),
                 headers=headers,
-                ssl=self._tls,
+                ssl=self._trusted(),
                 allow_redirects=False,  # what it shows to one server is not for another
                 timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
             ) as response:
@@ -141,10 +146,21 @@ class BulkStore:
                     raise TooLargeError
                 if response.status not in _OK:
                     raise NotNowError(await _said(response), _after(response))
-                data = await response.content.read(_MOST_ANSWER)
+                data = await _whole(response)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise NotNowError(f"{type(error).__name__}: {error}") from error
         return outcomes(records, data)
+
+    def _trusted(self) -> ssl.SSLContext | bool:
+        """
+        Who may vouch for the store. Raises NotNowError for a file that does not say it.
+        """
+        if self._tls is None:
+            try:
+                self._tls = ssl.create_default_context(cafile=self._ca)
+            except OSError as error:
+                raise NotNowError(f"{self._ca} is no file of authorities: {error}") from error
+        return self._tls
 
 
 def outcomes(records: Sequence[Record], data: bytes) -> Outcomes:
@@ -197,6 +213,18 @@ def authorization(path: Path) -> str:
     )
 
 
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """
+    The answer, in as many parts as it comes.
+    """
+    data = bytearray()
+    async for part in response.content.iter_chunked(_PART):
+        data += part
+        if len(data) > _MOST_ANSWER:
+            raise NotNowError(f"its answer is longer than {_MOST_ANSWER:,} bytes")
+    return bytes(data)
+
+
 async def _said(response: aiohttp.ClientResponse) -> str:
     text = (await response.content.read(_LONGEST)).decode("utf-8", "replace")
     return f"{response.status} {response.reason}: {' '.join(text.split())}"
@@ -204,4 +232,4 @@ async def _said(response: aiohttp.ClientResponse) -> str:
 
 def _after(response: aiohttp.ClientResponse) -> float:
     value = response.headers.get("Retry-After", "")
-    return float(value) if value.isdecimal() else 0.0
+    return min(float(value), _LONGEST_REST_S) if value.isdecimal() else 0.0

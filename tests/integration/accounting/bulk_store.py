@@ -34,13 +34,13 @@ class BulkServer:
         self.busy: Counter[str] = Counter()
         """By id, how often an item is refused because there is too much to do."""
         self.most_bytes = 1 << 30
-        self._types: dict[tuple[str, str], type[object]] = {}
+        self._types: dict[tuple[str, str], str] = {}
 
     def fix(self, index: str, field: str, kind: type) -> None:
         """
         From now on a field has this type.
         """
-        self._types[index, field] = kind
+        self._types[index, field] = kind.__name__
 
     async def bulk(self, request: web.Request) -> web.Response:
         self.requests += 1
@@ -75,8 +75,8 @@ class BulkServer:
             }
             return {"index": said | {"status": 429, "error": error}}
         for field, value in document.items():
-            kind: type[object] = type(value)
-            if self._types.setdefault((index, field), kind) is not kind:
+            kind = type(value).__name__
+            if self._types.setdefault((index, field), kind) != kind:
                 error = {"type": "mapper_parsing_exception", "reason": f"failed to parse field [{field}]"}
                 return {"index": said | {"status": 400, "error": error}}
         self.versions[index, name] += 1

@@ -5,14 +5,18 @@ A store gets one record of each job and attempt, whatever becomes of the store, 
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
+import nats
 import pytest
 from aiohttp import web
 
 from kettle.accounting.bulk import BulkStore, NotNowError
+from kettle.accounting.feeding import CONSUMER
 from kettle.accounting.settings import AccountingSettings
 from kettle.accounting.wiring import serve
 from kettle.projections.records import Record
+from kettle.runtime import Settings
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle.wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
 
@@ -55,12 +59,26 @@ async def have(server: BulkServer, count: int) -> None:
     await eventually(all_there, within=30)
 
 
+async def acknowledged(backend: Backend) -> int:
+    """The last frame that the bus need not bring again."""
+    joined = backend.settings(Settings)
+    client: Any = await nats.connect(  # pyright: ignore[reportUnknownMemberType]
+        joined.nats_url, nkeys_seed=joined.nats_credentials
+    )
+    try:
+        info = await client.jetstream().consumer_info(backend.subjects.event_stream(SHARD), CONSUMER)
+    finally:
+        await client.close()
+    return int(info.ack_floor.stream_seq)
+
+
 async def noted(backend: Backend, frame: int) -> None:
     """Until then what was taken may be sent again, by whoever comes next."""
 
     async def all_noted() -> bool:
         query = "SELECT min(frame) FROM accounting.taken"
-        return await backend.log.database.run(lambda c: c.fetchval(query)) == frame
+        found: int | None = await backend.log.database.run(lambda c: c.fetchval(query))
+        return found == frame
 
     await eventually(all_noted, within=30)
 
@@ -126,13 +144,13 @@ async def test_a_record_that_is_refused(
 ) -> None:
     """
     Each is told with its id and the store's reason. With a file for such records it is there and those behind it come; without
-    one nothing behind it is sent, and all of it as soon as the store takes it.
+    one nothing behind it is sent, nothing of it is acknowledged on the bus, and all of it as soon as the store takes it.
     """
     file = tmp_path / "refused.ndjson"
     async with owned(backend, SHARD) as ap, bulk_server() as server:
         server.fix("kettle-jobs", "Cmd", int)
         await submit(ap, 1, 1)
-        await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
+        last = await ap.record(("job/1.0", JobRemoved(reason="r")), at_us=AT)
         configured = settings(backend, server, store_refused=str(file) if aside else "")
         with caplog.at_level(logging.ERROR):
             async with hosted("accounting", configured, serve):
@@ -142,10 +160,17 @@ async def test_a_record_that_is_refused(
 
                 await eventually(told)
                 assert [] == ids(server)
+                if not aside:
+                    assert await acknowledged(backend) < last
                 server.fix("kettle-jobs", "Cmd", str)
                 await submit(ap, 2, 1)
-                await ap.record(("job/2.0", JobRemoved(reason="r")), at_us=AT)
+                last = await ap.record(("job/2.0", JobRemoved(reason="r")), at_us=AT)
                 await have(server, 1 if aside else 2)
+
+                async def all_acknowledged() -> bool:
+                    return await acknowledged(backend) == last
+
+                await eventually(all_acknowledged)
         (record,) = [record for record in caplog.records if "refuses a record" in record.message]
         assert "ap#1.0#1790000000#1790000000" == record.__dict__["record"]
         assert "400 mapper_parsing_exception: failed to parse field [Cmd]" in record.__dict__["why"]
@@ -155,6 +180,16 @@ async def test_a_record_that_is_refused(
             assert {"index": {"_index": "kettle-jobs", "_id": record.__dict__["record"]}} == action
             assert "/bin/true" == document["Cmd"]
             assert 0o600 == file.stat().st_mode & 0o777
+
+
+async def test_an_answer_in_parts() -> None:
+    """
+    That of many records does not come at once.
+    """
+    records = [Record(f"job {number}", {"Owner": "ada"}) for number in range(20_000)]
+    async with bulk_server() as server, BulkStore.open(server.url) as store:
+        assert records == (await store.send("jobs", records)).taken
+    assert len(records) == len(server.documents)
 
 
 async def test_credentials_and_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -173,6 +208,9 @@ async def test_credentials_and_tls(tmp_path: Path, caplog: pytest.LogCaptureFixt
             with pytest.raises(NotNowError, match="CERTIFICATE_VERIFY_FAILED"):
                 await store.send("jobs", records)
         assert 0 == server.requests
+        async with BulkStore.open(server.url, credentials=secret, ca=secret) as store:
+            with pytest.raises(NotNowError, match=r"store\.json is no file of authorities"):
+                await store.send("jobs", records)
         async with BulkStore.open(server.url, credentials=secret, ca=ca) as store:
             assert records == (await store.send("jobs", records)).taken
             secret.write_text('{"user": "ada", "password": "s3cr3t"}')
