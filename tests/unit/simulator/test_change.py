@@ -1,11 +1,13 @@
 """What a file with changes may say, and how it is refused."""
 
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from kettle.cli import outcomes, plots
+from kettle.cli.commands.what_if import HELP
 from kettle.cli.screen import Screen
 from kettle.negotiator.settings import NegotiatorSettings
 from kettle.simulator.change import REPLAYED, WORKLIFE, Change, ChangeError, played, read, rules
@@ -93,6 +95,16 @@ def test_what_makes_no_sense_is_refused_with_its_place(tmp_path: Path, text: str
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ChangeError, match="cannot be read: No such file"):
         read(tmp_path / "none.toml", BASE, worklife=WORKLIFE)
+
+
+def test_the_example_in_the_help_can_be_used(tmp_path: Path) -> None:
+    """
+    Whoever copies it gets all that it says.
+    """
+    example = HELP.split("any of these tables:")[1].split("examples:")[0]
+    found = change(tmp_path, textwrap.dedent(example))
+    assert 9 == len(found.sentences)
+    assert [4] == [one.count for one in found.machines.add]
 
 
 def test_every_setting_that_counts_is_one() -> None:

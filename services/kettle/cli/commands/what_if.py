@@ -24,22 +24,22 @@ be within reach, as for kettle log; nothing is changed anywhere.
 
 FILE is TOML (or JSON, named *.json), with any of these tables:
 
-  [negotiator]                   settings, as in kettle.toml; what is not named stays as it is
+  [negotiator]                   # settings, as in kettle.toml; what is not named stays as it is
   priority_halflife = 3600
   preemption_requirements = "RemoteUserPrio > TARGET.SubmitterUserPrio * 1.2"
   groups = { physics = { quota = 40 }, chem = { quota_dynamic = 0.5 } }
 
-  [factors]                      priority factors
+  [factors]                      # priority factors
   alice = 10
   "<physics>" = 100
 
   [machines]
-  scale = 1.5                    half as many machines more
-  user_preemption = true         what machines say of themselves: also start and rank
+  scale = 1.5                    # half as many machines more
+  user_preemption = true         # what machines say of themselves: also start and rank
   [[machines.add]]
   count = 4
   cpus = 64
-  memory = 262144                MiB
+  memory = 262144                # MiB
 
   [schedd]
   claim_worklife = 600
