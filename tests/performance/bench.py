@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import Client, select
 from kettle.embedded import EmbeddedPostgres
 from kettle.pool import processes
+from kettle.testing.figures import say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 APPEND: Final = Path(__file__).with_name("append.py")
@@ -39,22 +39,6 @@ machines.
 SLOTS: Final = 8
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
-
-
-def say(text: str) -> None:
-    """Progress, away from the figures."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
-    """Median, range and number of the values."""
-    sample = sorted(values)
-    return {
-        "median": round(statistics.median(sample), digits),
-        "min": round(sample[0], digits),
-        "max": round(sample[-1], digits),
-        "n": len(sample),
-    }
 
 
 def calibrate() -> dict[str, Any]:

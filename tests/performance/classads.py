@@ -11,9 +11,8 @@ import gc
 import importlib
 import json
 import os
-import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,11 @@ import numpy as np
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse, read_long
 from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Demand, Explainer, Offer, allocate
+from kettle.testing.figures import summary
 from kettle.testing.pool_ads import START, jobs, long_form, machines, new_syntax
 from kettle.wire.ads.types import Ad, Expr
 
 ROUNDS = 7
-
-
-def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
-    """Median, range and number of the values."""
-    sample = sorted(values)
-    return {
-        "median": round(statistics.median(sample), digits),
-        "min": round(sample[0], digits),
-        "max": round(sample[-1], digits),
-        "n": len(sample),
-    }
 
 
 def seconds(work: Callable[[], object]) -> float:

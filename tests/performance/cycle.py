@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ import msgspec
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, Served
 from kettle.negotiator.settings import NegotiatorSettings
+from kettle.testing.figures import processor_seconds, say, summary
 from kettle.testing.pool_ads import jobs, machines
 from kettle.testing.services import Backend, backend
 from kettle.wire import events
@@ -44,11 +44,6 @@ TRUST_S: Final = 1.0
 _AT_ONCE: Final = 500
 _WITHIN_S: Final = 300.0
 _encode: Final = msgspec.msgpack.Encoder().encode
-
-
-def say(text: str) -> None:
-    """Progress, away from the figures."""
-    print(text, file=sys.stderr, flush=True)
 
 
 class Schedd:
@@ -128,12 +123,6 @@ def demand(autoclusters: int, total: int, round_: int) -> list[SubmitterAd]:
     ]
 
 
-def seconds_of(pid: int) -> float:
-    """Processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def put_slots(bus: NatsBus, place: Backend, slots: int) -> None:
     """All machines' ads and secrets."""
     subjects = place.subjects
@@ -164,7 +153,7 @@ async def one(
     subjects = place.subjects
     wanted = sum(ad.idle for ad in ads)
     schedd.begin(wanted)
-    before, number = seconds_of(pid), len(await cycles(place))
+    before, number = processor_seconds(pid), len(await cycles(place))
     began = time.perf_counter()
     await together(
         bus.put(subjects.ads, ad_key("Submitter", f"{ad.name}@{ad.schedd}"), _encode(ad)) for ad in ads
@@ -174,7 +163,7 @@ async def one(
     made = (await cycles(place))[number:]
     figures = {
         "wall_s": took,
-        "cpu_s": seconds_of(pid) - before,
+        "cpu_s": processor_seconds(pid) - before,
         "longest_cycle_s": max(event.duration for event in made),
         "cycles": float(len(made)),
         "jobs": float(schedd.given),
@@ -182,18 +171,6 @@ async def one(
     await together(bus.delete(subjects.ads, ad_key("Submitter", f"{ad.name}@{ad.schedd}")) for ad in ads)
     await asyncio.sleep(2 * TRUST_S)  # what was given is free again
     return figures
-
-
-def summary(rounds: list[dict[str, float]]) -> dict[str, Any]:
-    """Median and range of each figure."""
-    return {
-        name: {
-            "median": round(statistics.median(each[name] for each in rounds), 3),
-            "min": round(min(each[name] for each in rounds), 3),
-            "max": round(max(each[name] for each in rounds), 3),
-        }
-        for name in rounds[0]
-    }
 
 
 async def measure(directory: Path, slots: int, rounds: int) -> dict[str, Any]:
@@ -219,7 +196,9 @@ async def measure(directory: Path, slots: int, rounds: int) -> dict[str, Any]:
                     ads = demand(autoclusters, JOBS, turn)
                     found.append(await one(bus, place, schedd, process.pid, ads))
                     say(f"  {slots} slots, {autoclusters} autoclusters: {found[-1]['wall_s']:.2f} s")
-                report[f"autoclusters_{autoclusters}"] = summary(found)
+                report[f"autoclusters_{autoclusters}"] = {
+                    name: summary(each[name] for each in found) for name in found[0]
+                }
             status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
             report["rss_mib"] = next(int(x.split()[1]) // 1024 for x in status if x.startswith("VmRSS"))
     return report

@@ -8,39 +8,26 @@ time that passes each figure has the processor time of the client and of the sch
 import argparse
 import asyncio
 import json
-import os
 import resource
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import Select, prepare, select
+from kettle.testing.figures import processor_seconds, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 JOB: Final = (
     "executable = /bin/true\ntransfer_executable = false\nrequirements = false\narguments = $(Process)\n"
 )
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 IN_FLIGHT: Final = 100
 """Submissions of one connection that wait for their answers at the same time."""
 THREE: Final = "ClusterId,ProcId,JobStatus"
 BEATS: Final = 0.02
 """How often, seconds, somebody else asks the schedd for next to nothing while it is busy."""
-
-
-def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
-    """Median, range and number of the values."""
-    sample = sorted(values)
-    return {
-        "median": round(statistics.median(sample), digits),
-        "min": round(sample[0], digits),
-        "max": round(sample[-1], digits),
-        "n": len(sample),
-    }
 
 
 class Round:
@@ -52,12 +39,6 @@ class Round:
         self.schedd_cpu = 0.0
         self.longest_wait = 0.0
         """The longest that somebody else waited meanwhile for the answer to a question about nothing."""
-
-
-def schedd_cpu(pool: ThrowawayPool) -> float:
-    """Processor time of the schedd so far, seconds."""
-    fields = Path(f"/proc/{pool.pid('schedd')}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def own_cpu() -> float:
@@ -79,11 +60,14 @@ async def timed(pool: ThrowawayPool, work: Callable[[], Awaitable[object]], *, b
     """Do it once; `beside`: with somebody else who asks meanwhile, whose processor time counts as the client's."""
     result, waits = Round(), list[float]()
     heart = asyncio.create_task(beat(pool, waits)) if beside else None
-    before = own_cpu(), schedd_cpu(pool)
+    before = own_cpu(), processor_seconds(pool.pid("schedd"))
     began = time.perf_counter()
     await work()
     result.seconds = time.perf_counter() - began
-    result.client_cpu, result.schedd_cpu = own_cpu() - before[0], schedd_cpu(pool) - before[1]
+    result.client_cpu, result.schedd_cpu = (
+        own_cpu() - before[0],
+        processor_seconds(pool.pid("schedd")) - before[1],
+    )
     if heart is not None:
         await asyncio.sleep(2 * BEATS)
         heart.cancel()
