@@ -177,8 +177,11 @@ def example(kind: inspect.Type, *, number: int = 1, text: str = "x") -> Any:
     match kind:
         case inspect.LiteralType(values=values):
             return values[0]
-        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
-            return [one(item)]
+        case (
+            inspect.ListType(item_type=item, min_length=least)
+            | inspect.VarTupleType(item_type=item, min_length=least)
+        ):
+            return [one(item)] * (least or 1)
         case inspect.TupleType(item_types=items):
             return [one(item) for item in items]
         case inspect.DictType(value_type=value):

@@ -15,6 +15,7 @@ from kettle.bus.ports import (
     BusUnavailableError,
     NoResponderError,
     RefusedError,
+    ReplyTimeoutError,
     StreamSpec,
     WrongSequenceError,
 )
@@ -22,6 +23,8 @@ from kettle.bus.ports import (
 API: Final = "$JS.API"
 API_S: Final = 5.0
 """Deadline of one call of the API."""
+LOOK_S: Final = 1.0
+"""For a first look at a stream or consumer."""
 ELECTION_S: Final = 0.5
 """How long a stream may be unknown to a part of its cluster."""
 ELECTION_PAUSE_S: Final = 0.05
@@ -207,7 +210,7 @@ class JetStream:
         """
         Look at a stream; raises NotFoundError.
         """
-        return _stream.decode((await self._call(f"STREAM.INFO.{name}", b"")).data)
+        return _stream.decode((await self._look(f"STREAM.INFO.{name}")).data)
 
     async def make_stream(self, config: dict[str, Any]) -> tuple[StreamInfo, bool]:
         """
@@ -271,7 +274,7 @@ class JetStream:
         """
         Look at a consumer; raises NotFoundError.
         """
-        return _consumer.decode((await self._call(f"CONSUMER.INFO.{stream}.{name}", b"")).data)
+        return _consumer.decode((await self._look(f"CONSUMER.INFO.{stream}.{name}")).data)
 
     async def make_consumer(self, stream: str, name: str, config: dict[str, Any]) -> ConsumerInfo:
         """
@@ -288,9 +291,19 @@ class JetStream:
         """
         await self._call(f"CONSUMER.DELETE.{stream}.{name}", b"")
 
-    async def _call(self, subject: str, body: bytes) -> Msg:
+    async def _look(self, subject: str) -> Msg:
+        """
+        A question that changes nothing, so it is asked once more, and soon: in a cluster nobody answers for a stream whose
+        leader is just being elected.
+        """
         try:
-            reply = await self._connection.request(f"{API}.{subject}", body, deadline=API_S)
+            return await self._call(subject, b"", deadline=LOOK_S)
+        except ReplyTimeoutError:
+            return await self._call(subject, b"")
+
+    async def _call(self, subject: str, body: bytes, *, deadline: float = API_S) -> Msg:
+        try:
+            reply = await self._connection.request(f"{API}.{subject}", body, deadline=deadline)
         except NoResponderError as error:
             raise BusUnavailableError("the server's JetStream does not answer") from error
         failed = _failed.decode(reply.data).error
