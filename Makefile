@@ -38,7 +38,7 @@ help:  ## this list
 venv: $(stamp)  ## make .venv with everything in it; the other targets do this themselves
 
 $(stamp): pyproject.toml requirements/dev.txt requirements/tools.txt requirements/install
-	@echo 'kettle: installing into .venv ...'
+	@echo 'kettle: installing into .venv ...' >&2
 	@requirements/install .venv
 	@touch $@
 
