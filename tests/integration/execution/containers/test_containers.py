@@ -129,7 +129,7 @@ async def test_usage_is_the_jobs_own(submitter: SubmitSide, image: Path) -> None
     Peak memory and CPU time are those of the job; what the runtime used to set the container up is not among them.
     """
     busy = (
-        "dd if=/dev/zero of=/dev/null bs=30000000 count=1; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+        "dd if=/dev/zero of=/dev/null bs=30000000 count=1; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
     )
     idle = await submitter.run(inside(image, "sleep 0.4"))
     heavy = await submitter.run(inside(image, busy))
