@@ -25,7 +25,7 @@ from kettle.startd.domain.claim import Now, Stop
 from kettle.startd.domain.machine import Backfill, Machine
 from kettle.startd.domain.slots import Slot
 from kettle.startd.evictions import Evictions
-from kettle.startd.nursery import Nursery
+from kettle.startd.nursery import Starters
 from kettle.startd.settings import StartdSettings
 from kettle.startd.tenancy import Tenancy
 from kettle.wire.commands.startd import ClaimKey
@@ -53,7 +53,7 @@ class Backfilling:
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
-        nursery: Nursery,
+        nursery: Starters,
         evictions: Evictions,
         moment: Callable[[], Now],
         told: Callable[[], None],

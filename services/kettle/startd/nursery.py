@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from kettle.execution.protocol import SOCKET
 from kettle.execution.zygote_process import Zygote
@@ -24,6 +24,42 @@ _ROOM_PAUSE_S: Final = 1.0
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REST_S: Final = 5.0
 """How long a starter without a job is kept: its memory is the price of the next job's quick start."""
+
+
+class Starters(Protocol):
+    """
+    Where a startd's starters come from.
+    """
+
+    def starter(self) -> socket.socket | None:
+        """
+        A starter that waits for its job, as our end of the line to it; None if none can be had now.
+        """
+        ...
+
+    def rest(self, sock: socket.socket) -> None:
+        """
+        Keep a starter that waits for another job, for a while.
+        """
+        ...
+
+    def listen(self, arrived: Callable[[socket.socket], None]) -> None:
+        """
+        Have `arrived` called with the line of each starter that looks for a startd.
+        """
+        ...
+
+    async def keep(self) -> None:
+        """
+        Have starters to give, for ever.
+        """
+        ...
+
+    def close(self) -> None:
+        """
+        No more starters; those that live go on.
+        """
+        ...
 
 
 class Nursery:

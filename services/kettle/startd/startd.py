@@ -47,7 +47,7 @@ from kettle.startd.domain.machine import Machine
 from kettle.startd.evictions import Evictions
 from kettle.startd.fetching import InputError
 from kettle.startd.inputs import TRANSFER_INPUT_ERROR, InputCache
-from kettle.startd.nursery import Nursery
+from kettle.startd.nursery import Starters
 from kettle.startd.observing import Observer
 from kettle.startd.overseeing import Overseer
 from kettle.startd.questions import Questions
@@ -85,7 +85,7 @@ class Startd:
         *,
         execute: Path,
         books: Books,
-        nursery: Nursery,
+        nursery: Starters,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
         plugins: list[Plugin],

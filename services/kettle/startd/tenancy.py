@@ -33,7 +33,7 @@ from kettle.execution.protocol import (
 )
 from kettle.startd.channel import Channel
 from kettle.startd.domain.claim import Attempt, Stop
-from kettle.startd.nursery import Nursery
+from kettle.startd.nursery import Starters
 from kettle.startd.tenant import Landlord, Tenant
 
 _log: Final = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Tenancy:
     Starts starters, listens to them, and notices when they are gone.
     """
 
-    def __init__(self, nursery: Nursery, landlord: Landlord) -> None:
+    def __init__(self, nursery: Starters, landlord: Landlord) -> None:
         self._nursery = nursery
         self._landlord = landlord
         self._tenants: dict[AttemptId, Tenant] = {}

@@ -30,7 +30,7 @@ from kettle.startd.fetching import Fetcher
 from kettle.startd.handlers import Handlers
 from kettle.startd.inputs import InputCache
 from kettle.startd.journal import Journal, lock_state
-from kettle.startd.nursery import Nursery
+from kettle.startd.nursery import Nursery, Starters
 from kettle.startd.observing import Observer
 from kettle.startd.plugins import find_plugins, plugin_attributes
 from kettle.startd.reporting import Reporter
@@ -95,9 +95,12 @@ async def running(
     *,
     lifeline_fd: int | None = None,
     telemetry: Telemetry | None = None,
+    starters: Starters | None = None,
 ) -> AsyncGenerator[Startd]:
     """
     A startd that answers on the bus while the context lasts.  Jobs that have not been ended before go on after it.
+
+    `starters` may be others than those that this machine forks: a simulated machine has simulated ones.
     """
     subjects = Subjects(settings.pool)
     execute = host.make_execute(settings)
@@ -119,7 +122,7 @@ async def running(
     books.open()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
     cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
-    nursery = Nursery(state, execute, lifeline_fd=lifeline_fd)
+    nursery = starters or Nursery(state, execute, lifeline_fd=lifeline_fd)
     try:
         async with asyncio.TaskGroup() as tasks:
             reporter = Reporter(
