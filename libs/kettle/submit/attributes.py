@@ -71,6 +71,7 @@ def identity(lookup: Lookup) -> Ad:
         ("batch_id", "JobBatchId"),
         ("description", "JobDescription"),
         ("project_name", "ProjectName"),
+        ("jobset", "JobSetName"),
         ("hook_keyword", "HookKeyword"),
     ):
         if given := lookup.get(name):

@@ -59,6 +59,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
     "job_max_vacate_time": ("JobMaxVacateTime",),
+    "jobset": ("JobSetName",),
     "kill_sig": ("KillSig",),
     "kill_sig_timeout": ("KillSigTimeout",),
     "log": ("userlog",),
@@ -121,7 +122,7 @@ _NOT_YET: Final = """
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    jobset keep_claim_idle leave_in_queue log_xml machine_count
+    keep_claim_idle leave_in_queue log_xml machine_count
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase

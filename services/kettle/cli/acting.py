@@ -34,10 +34,12 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
     """
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
-        raise UsageError("which jobs?  Name them by id, --owner or --constraint, or say --all")
+        raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")
 
     async def do(pool: Client) -> Acted:
-        mine = Select(owners=[pool.pool.user], constraint=select.constraint) if arguments.all else select
+        # A set is somebody's: others may have one of the same name.
+        own = arguments.all or (arguments.jobset and not (arguments.ids or select.owners))
+        mine = Select(owners=[pool.pool.user], constraint=select.constraint) if own else select
         return await pool.act(action, mine, arguments.reason)
 
     acted = with_pool(arguments, do)

@@ -124,6 +124,9 @@ def job_options(parser: argparse.ArgumentParser, *, verb: str) -> None:
         metavar="EXPR",
         help="only jobs for whose ad this ClassAd expression is true, as in 'RequestMemory > 2048'",
     )
+    parser.add_argument(
+        "--jobset", default="", metavar="NAME", help="only jobs of this set (jobset in their description)"
+    )
 
 
 def selection(arguments: argparse.Namespace) -> Select:
@@ -139,8 +142,14 @@ def selection(arguments: argparse.Namespace) -> Select:
             parse(arguments.constraint)
         except ClassAdParseError as error:
             raise UsageError(f"the constraint '{arguments.constraint}' cannot be read: {error}") from error
+    constraint = arguments.constraint
+    if arguments.jobset:
+        from kettle.classad.unparse import quoted_string
+
+        of_set = f"JobSetName == {quoted_string(arguments.jobset)}"
+        constraint = f"({constraint}) && {of_set}" if constraint else of_set
     try:
-        return select(*arguments.ids, owners=arguments.owner, constraint=arguments.constraint)
+        return select(*arguments.ids, owners=arguments.owner, constraint=constraint)
     except ClientError as error:
         raise UsageError(str(error)) from error
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
+from kettle.schedd.domain import jobsets
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
@@ -116,9 +117,10 @@ class People:
             ad, columns, rows = completed(
                 admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
             )
+            number = self._queue.newest_cluster + 1
+            ad = jobsets.numbered(ad, columns, self._queue.clusters.values(), owner=owner, number=number)
         except Unacceptable as refusal:
             raise RefusedError("unacceptable", str(refusal)) from refusal
-        number = self._queue.newest_cluster + 1
         kind = FactorySubmitted if late else ClusterSubmitted
         event = kind(cluster=number, owner=owner, ad=ad, columns=columns, rows=rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:

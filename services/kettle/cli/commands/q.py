@@ -38,6 +38,8 @@ examples:
   kettle q 12                                 cluster 12
   kettle q --all                              everybody's
   kettle q --all --totals                     only how many there are
+  kettle q --batch                            one line for each batch: batch_name, or the cluster
+  kettle q --jobsets                          one line for each of your job sets
   kettle q --held                             those that wait for somebody, with the reason
   kettle q --constraint 'RequestMemory > 4096'
   kettle q 12.0 --long                        everything that is known of a job
@@ -53,6 +55,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     job_options(parser, verb="show only")
     parser.add_argument("--all", action="store_true", help="everybody's jobs")
     parser.add_argument("--held", action="store_true", help="only held jobs, and why they are held")
+    together = parser.add_mutually_exclusive_group()
+    together.add_argument(
+        "--batch", action="store_true", help="one line for each batch_name, or cluster without one"
+    )
+    together.add_argument("--jobsets", action="store_true", help="one line for each job set")
     parser.add_argument("--totals", action="store_true", help="only how many jobs there are of each status")
     parser.add_argument("--long", action="store_true", help="whole job ads")
     parser.add_argument(
@@ -69,6 +76,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     chosen = [name.strip() for name in arguments.attributes.split(",") if name.strip()]
     whole = arguments.long or (screen.as_json and not chosen)
+    if arguments.batch or arguments.jobsets:
+        _show_together(arguments, screen)
+        return 0
     found = _found(arguments, [] if whole else chosen or list(QUEUE_ATTRIBUTES))
     if arguments.totals:
         _show_totals(found, screen)
@@ -113,6 +123,21 @@ def _found(arguments: argparse.Namespace, projection: list[str]) -> JobAds:
 
     found = query_jobs(wanted, home=arguments.home, name=arguments.name, patience=arguments.patience)
     return with_pool(arguments, ask) if found is None else found
+
+
+def _show_together(arguments: argparse.Namespace, screen: Screen) -> None:
+    from kettle.cli import batches  # whoever asks for single jobs does not wait for it
+
+    found = _found(arguments, list(batches.ATTRIBUTES))
+    key_of = batches.by_set if arguments.jobsets else batches.by_batch
+    rows = list(batches.grouped(found.jobs, found.unmade, key_of))
+    if screen.as_json:
+        screen.json(rows)
+        return
+    titles = batches.SET_TITLES if arguments.jobsets else batches.BATCH_TITLES
+    screen.table(titles, [each.row for each in rows], right=batches.RIGHT)
+    screen.say()
+    screen.say(total_line(Counter(map(status_of, found.jobs))))
 
 
 def _show_totals(found: JobAds, screen: Screen) -> None:

@@ -48,14 +48,16 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     Wait, then sum up.
     """
-    if (arguments.owner or arguments.constraint) and arguments.ids:
-        raise UsageError("name jobs by id, or by --owner and --constraint, but not both at once")
+    if (arguments.owner or arguments.constraint or arguments.jobset) and arguments.ids:
+        raise UsageError("name jobs by id, or by --jobset, --owner and --constraint, but not both at once")
     select = selection(arguments)
 
     async def wait(pool: Client) -> Progress:
         mine = select
         if not (select.jobs or select.clusters or select.owners or select.constraint):
             mine = Select(owners=[pool.pool.user])
+        elif arguments.jobset and not select.owners:
+            mine = Select(owners=[pool.pool.user], constraint=select.constraint)
         return await _wait(pool, mine, arguments, screen)
 
     progress = with_pool(arguments, wait)
