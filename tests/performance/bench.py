@@ -17,21 +17,47 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from kettle.client import Client, select
 from kettle.embedded import EmbeddedPostgres
 from kettle.pool import processes
 from kettle.testing.figures import say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
-APPEND: Final = Path(__file__).with_name("append.py")
-CLASSADS: Final = Path(__file__).with_name("classads.py")
-CYCLE: Final = Path(__file__).with_name("cycle.py")
-EVENTLOG: Final = Path(__file__).with_name("eventlog.py")
-QUEUED: Final = Path(__file__).with_name("queued.py")
-QUEUEING: Final = Path(__file__).with_name("queueing.py")
-TRANSFER: Final = Path(__file__).with_name("transfer.py")
+HERE: Final = Path(__file__).parent
+APPEND: Final = HERE / "append.py"
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A part that another program measures."""
+
+    name: str
+    says: str
+    quick: tuple[str, ...] = ()
+
+
+SCRIPTS: Final = {
+    "classads": Script("classads.py", "ClassAds and matchmaking"),
+    "event_log": Script(
+        "eventlog.py", "the event log: published, projected, replayed, taken over", ("--quick",)
+    ),
+    "queueing": Script(
+        "queueing.py",
+        "the queue: submissions, questions, holding all of it",
+        ("--queued=10000", "--rounds=3"),
+    ),
+    "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
+    "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
+    "cycle": Script("cycle.py", "negotiation cycles through the real service"),
+    "fairness": Script(
+        "fairness.py",
+        "an hour of fifty users on 200 simulated machines",
+        ("--users=10", "--jobs=2000", "--machines=20", "--pace=60"),
+    ),
+}
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing")
-OPTIONAL: Final = ("transfer", "queued", "cycle")
+OPTIONAL: Final = ("transfer", "queued", "cycle", "fairness")
 """
 Parts that run only when they are asked for: they write some GiB, fill queues with a million jobs, and pools with 100,000
 machines.
@@ -169,35 +195,22 @@ async def measured(script: Path, *arguments: str) -> dict[str, Any]:
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
-    parts = arguments.part or PARTS
-    if "classads" in parts:
-        say("ClassAds and matchmaking")
-        report["classads"] = await measured(CLASSADS)
-    if "append" in parts:
-        say("appending events")
-        report["append"] = await events(directory, arguments.rounds)
-    if "event_log" in parts:
-        say("the event log: published, projected, replayed, taken over")
-        report["event_log"] = await measured(EVENTLOG, *(["--quick"] if arguments.quick else []))
-    if "jobs" in parts:
-        report |= await jobs(arguments, directory)
-    if "memory" in parts:
-        say("memory")
-        async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
-            report["memory"] = await memory(pool, arguments.running)
-    if "queueing" in parts:
-        say("the queue: submissions, questions, holding all of it")
-        quick = ["--queued=10000", "--rounds=3"] if arguments.quick else []
-        report["queueing"] = await measured(QUEUEING, *quick)
-    if "transfer" in parts:
-        say("files: through the object store, with one job, shared by many")
-        report["transfer"] = await measured(TRANSFER, *transfer_options(arguments))
-    if "queued" in parts:
-        say("memory of a schedd by what waits in its queue")
-        report["queued"] = await measured(QUEUED)
-    if "cycle" in parts:
-        say("negotiation cycles through the real service")
-        report["cycle"] = await measured(CYCLE)
+    for part in (part for part in (*PARTS, *OPTIONAL) if part in (arguments.part or PARTS)):
+        if part in SCRIPTS:
+            script = SCRIPTS[part]
+            say(script.says)
+            options = script.quick if arguments.quick else ()
+            more = transfer_options(arguments) if part == "transfer" else ()
+            report[part] = await measured(HERE / script.name, *options, *more)
+        elif part == "append":
+            say("appending events")
+            report["append"] = await events(directory, arguments.rounds)
+        elif part == "jobs":
+            report |= await jobs(arguments, directory)
+        else:
+            say("memory")
+            async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
+                report["memory"] = await memory(pool, arguments.running)
     report["calibration_after"] = calibrate()
     return report
 

@@ -10,8 +10,8 @@ after a `pace`-th of a job's time that it is over.
 
 Five priority factors are shared out among the users. All want more than is there, real priorities are kept equal by a very
 long half-life, so what is due to each is in inverse proportion to the factor. Prints JSON: `misplaced` is the part of all
-usage that is with somebody else than it is due to, `most_cores_off` the most cores that somebody had too many or too few on
-average; in the first minutes claims are as the machines came, so the second half says what usage converges to.
+usage that is with somebody else than it is due to, `most_cores_over` how many cores somebody had on average that were due
+to others.  In the first minutes claims are as the machines came, so the second half says what usage converges to.
 """
 
 import argparse
@@ -165,11 +165,11 @@ def difference(late: dict[str, float], early: dict[str, float]) -> dict[str, flo
 def divided(given: dict[str, float], plan: Plan, took: float) -> dict[str, float]:
     """How far usage is from what was due, in `took` seconds."""
     whole = sum(given.values())
-    off = {name: abs(given[name] - part * whole) for name, part in plan.due.items()}
+    over = {name: given[name] - part * whole for name, part in plan.due.items()}
     return {
-        "misplaced": round(sum(off.values()) / 2 / whole, 5),
-        "most_cores_off": round(max(off.values()) / took, 2),
-        "most_of_own_share_off": round(max(off[name] / (part * whole) for name, part in plan.due.items()), 4),
+        "misplaced": round(sum(map(abs, over.values())) / 2 / whole, 5),
+        "most_cores_over": round(max(over.values()) / took, 2),
+        "most_cores_under": round(-min(over.values()) / took, 2),
     }
 
 

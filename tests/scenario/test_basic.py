@@ -3,6 +3,7 @@ One personal pool and the things that people do with it.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -213,3 +214,33 @@ async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
     """
     audit = await pool.log_check()
     assert audit.clean, audit.said
+
+
+async def test_submissions_into_a_set_are_one_thing(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Two clusters of a set are one line, held, released and removed by its name, and nothing else is.
+    """
+    text = "executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n"
+    first = await pool.client.submit(f"{text}jobset = sweep\nqueue 2\n", cwd=tmp_path)
+    other = await pool.client.submit(f"{text}queue\n", cwd=tmp_path)
+    again = await pool.client.submit(f"{text}jobset = sweep\nqueue\n", cwd=tmp_path)
+
+    status, out, _ = await pool.kettle("hold", "--jobset", "sweep", "--json")
+    assert 0 == status
+    assert [f"{first.cluster}.0", f"{first.cluster}.1", f"{again.cluster}.0"] == [
+        one["job"] for one in json.loads(out)
+    ]
+    status, out, _ = await pool.kettle("q", "--jobsets", "--json")
+    (found,) = json.loads(out)
+    assert ("sweep", first.cluster, 3, 3) == (found["name"], found["number"], found["total"], found["held"])
+    assert [first.cluster, again.cluster] == found["clusters"]
+    assert 0 == (await pool.kettle("release", "--jobset", "SWEEP"))[0]
+    status, out, _ = await pool.kettle("q", "--batch", "--json")
+    assert {f"ID: {each.cluster}" for each in (first, other, again)} <= {b["name"] for b in json.loads(out)}
+
+    assert 0 == (await pool.kettle("rm", "--jobset", "sweep"))[0]
+    await ended(pool.client, first.cluster)
+    await ended(pool.client, again.cluster)
+    assert (await pool.client.jobs(select(other.cluster)))[0]["JobStatus"] in {1, 2}
+    await pool.client.remove(select(other.cluster))
+    await ended(pool.client, other.cluster)
