@@ -93,7 +93,7 @@ class BringUp:
         server = EmbeddedNats(
             self._home.path / NATS,
             credentials=self._home.credentials,
-            permissions=bus_users(self._settings.pool, self._settings.daemon_list),
+            permissions=bus_users(self._settings.pool, self._settings.daemon_list, self._settings.flock_from),
             name=f"kettle-{self._settings.pool}",
         )
         self._daemons.keep(Server(NATS, server), group)

@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from kettle.classad import FOREIGN_STEPS, Context
 from kettle.negotiator.accounts import Accounts
 from kettle.negotiator.domain.concurrency import SETTLES
 from kettle.negotiator.domain.cycle import negotiate
-from kettle.negotiator.domain.limits import Excessive, checked, checked_submitter
+from kettle.negotiator.domain.limits import checked, checked_submitter
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
 from kettle.negotiator.record import Record
@@ -23,6 +24,7 @@ from kettle.runtime import Telemetry
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle.wire.commands.schedd import MATCHED, Matched, MatchedSlot
+from kettle.wire.flocking import stranger
 from kettle.wire.subjects import Subjects, ad_key
 
 _log: Final = logging.getLogger(__name__)
@@ -43,8 +45,11 @@ def _slot(value: bytes) -> Ad:
     return checked(_decode_ad(value))
 
 
-def _submitter(value: bytes) -> SubmitterAd:
-    return checked_submitter(_decode_submitter(value))
+def _submitter(key: str, value: bytes) -> SubmitterAd:
+    ad = checked_submitter(_decode_submitter(value))
+    if strange := stranger(key, ad.name, ad.schedd):
+        raise ValueError(strange)
+    return ad
 
 
 class Negotiator:
@@ -112,7 +117,7 @@ class Negotiator:
             if change is None:
                 self._listed("submitters")
             else:
-                self._pool.submitter(change.key, self._read(change, _submitter))
+                self._pool.submitter(change.key, self._read(change, partial(_submitter, change.key)))
                 self._stir()
 
     def _listed(self, what: str) -> None:
@@ -131,7 +136,7 @@ class Negotiator:
             return None
         try:
             ad = decode(change.value)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Excessive) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             if change.key not in self._unreadable:
                 _log.warning("ad not readable", extra={"key": change.key, "cause": str(error)})
                 self._unreadable.add(change.key)
