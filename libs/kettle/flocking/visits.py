@@ -69,9 +69,7 @@ class Visit:
                 self._trouble = str(error)
             except (BusError, OSError, TimeoutError) as error:
                 self._trouble = f"its bus cannot be joined: {error}"
-            except (
-                Exception
-            ) as error:  # the client of the bus raises what it likes; ours is not to end for it
+            except Exception as error:  # noqa: BLE001 - whatever the client of a foreign bus raises is not our end
                 self._trouble = f"its bus cannot be joined: {type(error).__name__}: {error}"
             finally:
                 self._bus = None

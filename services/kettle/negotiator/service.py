@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
@@ -38,6 +38,8 @@ What one demand's expressions may take for all slots together; some second.
 
 A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
 """
+_HEARD_S: Final = 0.2
+"""How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits."""
 _A = TypeVar("_A")
 
 
@@ -90,6 +92,8 @@ class Negotiator:
             "kettle.negotiator.matches", unit="{match}", description="Matches given"
         )
         self._wake = asyncio.Event()
+        self._telling: set[asyncio.Task[None]] = set()
+        """Messages with matches that are under way."""
 
     async def watch_slots(self) -> None:
         """
@@ -205,10 +209,25 @@ class Negotiator:
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
-        async with asyncio.TaskGroup() as telling:
-            for schedd, matches in outcome.messages.items():
-                telling.create_task(self._tell(schedd, matches))
+        await self._tell_all(outcome.messages)
         return outcome.again
+
+    async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
+        """
+        Have each schedd told what it was given. One that does not answer is left to it: the others are not to wait for it.
+        """
+        telling = {
+            asyncio.create_task(self._tell(schedd, matches), name=f"matches for {schedd}")
+            for schedd, matches in messages.items()
+        }
+        if not telling:
+            return
+        self._telling |= telling
+        for task in telling:
+            task.add_done_callback(self._telling.discard)
+        done, _ = await asyncio.wait(telling, timeout=_HEARD_S)
+        for task in done:
+            task.result()
 
     async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
         message = Matched(cycle=self._record.cycle, matches=matches)

@@ -32,7 +32,7 @@ For each schedd of this pool: the other pools that it may use, in their order, w
 are asked at the moment, and how many jobs run there; then the submitters of other pools' schedds that send jobs here.
 """
 
-_PASS: Final = """\
+_ADMIT: Final = """\
 Make the pass of a schedd that may send jobs here.  Its name stands in flock_from of [master], and the pool was started
 since: that makes the credential.  The file is a secret: who has it can run jobs here as any user of that schedd's domain.
 To withdraw it, take the name out of flock_from, remove the credential, and start the pool anew.
@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", help="who sends jobs where", description=_SHOW, formatter_class=form)
     json_option(show)
     pool_options(show)
-    make = commands.add_parser("pass", help="let a schedd in", description=_PASS, formatter_class=form)
+    make = commands.add_parser("pass", help="let a schedd in", description=_ADMIT, formatter_class=form)
     make.add_argument("visitor", metavar="NAME@DOMAIN", help="the name by which flock_from admits it")
     make.add_argument("--nats-url", default="", metavar="URL", help="where its side reaches our bus")
     make.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
