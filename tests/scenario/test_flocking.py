@@ -271,9 +271,16 @@ async def test_a_pool_that_goes_away_and_does_not_let_us_in_again(tmp_path: Path
         third = await home.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path / "work")
         await host.start()
         await told(home, f"{third.cluster}.0", "does not accept our credentials")
-        await host.stop()
         file.write_text(file.read_text().replace("flock_from = []", f'flock_from = ["{VISITOR}"]'))
-        await host.start()
+        nats = host.pid("nats")
+        status, _, err = await host.kettle("reconfig")
+        assert 0 == status, err
         (ad,) = await ended(home, third.cluster)
         assert "there" == ad["LastRemotePool"]
+
+        file.write_text(file.read_text().replace(f'flock_from = ["{VISITOR}"]', "flock_from = []"))
+        await host.kettle("reconfig")
+        refused = "does not accept our credentials"
+        await seen(lambda: home.client.ads("Scheduler"), lambda ad: refused in str(ad["FlockStates"]))
+        assert nats == host.pid("nats"), "nobody of that pool has lost the connection"
         await home.client.remove(select(second.cluster))

@@ -29,7 +29,8 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for a further process that stands by."""
     flock_from: tuple[str, ...] = ()
     """Schedds of other pools that may send jobs here (FLOCK_FROM), each under a name `name@domain` that is for you to choose:
-    their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs."""
+    their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs. A change is used
+    at once, by `kettle reconfig`."""
     environment: Hidden[dict[str, dict[str, str]]] = {}
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0

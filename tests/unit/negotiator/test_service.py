@@ -31,11 +31,11 @@ class Buckets:
     """A bus that has nothing but these ads, and takes what is called on it."""
 
     def __init__(self, ads: dict[str, bytes], secrets: dict[str, bytes]) -> None:
-        self._ads, self._secrets = ads, secrets
+        self.ads, self._secrets = ads, secrets
         self.calls: list[object] = []
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        held = self._secrets if bucket == Subjects("p").private_ads else self._ads
+        held = self._secrets if bucket == Subjects("p").private_ads else self.ads
         for key, value in held.items():
             if keys == ">" or key.startswith(keys.removesuffix(">")):
                 yield KeyChange(key=key, value=value, revision=1)
@@ -252,7 +252,7 @@ async def test_a_schedd_that_hangs_keeps_nobody_else_waiting() -> None:
         running = tasks.create_task(service.run())
         while not record.outcomes:
             await asyncio.sleep(0.01)
-        bus._ads["Submitter.b"] = encode(asking("bob", {"Requirements": Expr("true")}))
+        bus.ads["Submitter.b"] = encode(asking("bob", {"Requirements": Expr("true")}))
         await service.watch_submitters()
         await bus.taken.wait()
         running.cancel()

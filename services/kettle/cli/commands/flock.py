@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from kettle.auth.permissions import VISITOR, permissions
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.options import home_option, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import home_directory
 from kettle.flocking.passes import Pass, PassError, Passes, decoded, encoded
 from kettle.wire.flocking import is_visitor
+from kettle.wire.identity import visitor
+from kettle.wire.subjects import Subjects
 
 HELP: Final = """\
 Jobs that find no place in their own pool can go to others.  The administrator of the other pool admits a schedd and makes
@@ -33,11 +36,14 @@ are asked at the moment, and how many jobs run there; then the submitters of oth
 """
 
 _ADMIT: Final = """\
-Make the pass of a schedd that may send jobs here.  Its name stands in flock_from of [master], and the pool was started
-since: that makes the credential.  The file is a secret: who has it can run jobs here as any user of that schedd's domain.
-To withdraw it, take the name out of flock_from, remove the credential, and start the pool anew.
+Make the pass of a schedd that may send jobs here.  Put its name into flock_from of [master] first, and say
+`kettle reconfig`: that makes its credential.  The pass is a secret: who has it can run jobs here as any user of that
+schedd's domain.  To withdraw it, take the name out of flock_from, remove credentials/visitor-NAME@DOMAIN.nk from the
+pool's directory, and say `kettle reconfig`: it ends at once, and a later pass has another key.
 
 The pass says where the bus is: give --nats-url if it is reached by another address from there.
+Where the bus is a NATS server of the site's own, that server admits the visitor: make it an NKey user with what --rights
+prints, and give the file with its seed as --key.
 """
 
 _USE: Final = """\
@@ -58,6 +64,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pool_options(show)
     make = commands.add_parser("pass", help="let a schedd in", description=_ADMIT, formatter_class=form)
     make.add_argument("visitor", metavar="NAME@DOMAIN", help="the name by which flock_from admits it")
+    make.add_argument("--rights", action="store_true", help="print what it may do on the bus, as JSON")
+    make.add_argument(
+        "--key", type=Path, metavar="FILE", help="its NKey seed, where the master has made none"
+    )
     make.add_argument("--nats-url", default="", metavar="URL", help="where its side reaches our bus")
     make.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     home_option(make)
@@ -86,22 +96,30 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
     home: Path = arguments.home or home_directory()
     if not is_visitor(arguments.visitor):
         raise UsageError(f"'{arguments.visitor}' is no name of a visiting schedd: write name@domain")
-    credential = home / "credentials" / f"visitor-{arguments.visitor}.nk"
+    pool = PoolFile.load(home)
+    if arguments.rights:
+        publish, subscribe = permissions(VISITOR, Subjects(pool.pool), visitor(arguments.visitor))
+        rights = {
+            "publish": publish,
+            "subscribe": subscribe,
+            "allow_responses": {"max": 1024, "expires": "1h"},
+        }
+        screen.json(rights)
+        return 0
+    credential = arguments.key or home / "credentials" / f"visitor-{arguments.visitor}.nk"
     try:
         seed = credential.read_text(encoding="ascii").strip()
     except OSError as error:
         raise CommandError(
             f"{credential} cannot be read ({error.strerror}): add {arguments.visitor} to flock_from in the table "
-            "[master] of the settings, and start the pool anew"
+            "[master] of the settings, and say: kettle reconfig"
         ) from error
-    pool = PoolFile.load(home)
-    made = Pass(
-        pool=pool.pool,
-        nats_url=arguments.nats_url or pool.nats_url,
-        visitor=arguments.visitor,
-        seed=seed,
-    )
-    data = encoded(made)
+    url = arguments.nats_url or pool.nats_url
+    data = encoded(Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=seed))
+    try:
+        decoded(data, str(credential))
+    except PassError as error:
+        raise CommandError(f"{credential} holds no NKey seed of a user: {error}") from error
     if arguments.output is None:
         screen.octets(data)
         return 0
