@@ -70,10 +70,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument("--nats-url", default="", metavar="URL", help="where its side reaches our bus")
     make.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    json_option(make)
     home_option(make)
     use = commands.add_parser("use", help="take a pass in", description=_USE, formatter_class=form)
     use.add_argument("file", metavar="FILE", type=Path, help="what `kettle flock pass` made")
     use.add_argument("--as", dest="name", required=True, metavar="POOL", help="how the pool is called here")
+    json_option(use)
     home_option(use)
 
 
@@ -114,6 +116,8 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
             f"{credential} cannot be read ({error.strerror}): add {arguments.visitor} to flock_from in the table "
             "[master] of the settings, and say: kettle reconfig"
         ) from error
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{credential} holds no NKey seed of a user") from error
     url = arguments.nats_url or pool.nats_url
     data = encoded(Pass(pool=pool.pool, nats_url=url, visitor=arguments.visitor, seed=seed))
     try:
@@ -128,6 +132,8 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
             file.write(data)
     except OSError as error:
         raise UsageError(f"{arguments.output}: {error.strerror}") from error
+    if screen.as_json:
+        screen.json({"file": str(arguments.output), "visitor": arguments.visitor})
     screen.note(f"{arguments.output} lets {arguments.visitor} in: send it as you would send a password.")
     return 0
 
@@ -141,6 +147,9 @@ def _use(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(str(error)) from error
     except OSError as error:
         raise UsageError(f"{error.filename or arguments.file}: {error.strerror}") from error
+    if screen.as_json:
+        screen.json({"pool": arguments.name, "visitor": own.visitor})
+        return 0
     screen.say(
         f'The pool {arguments.name} lets us in as {own.visitor}. Add "{arguments.name}" to flock_to in the table [schedd] of '
         "the settings, and start the schedd anew: kettle reconfig."
