@@ -3,7 +3,9 @@ Two pools with servers of their own, and jobs that find their place in the other
 """
 
 import asyncio
+import shutil
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -188,6 +190,38 @@ async def test_both_pools_say_whose_job_it_is(
     async with asyncio.timeout(WITHIN_S):
         while await host.client.ads("Submitter"):
             await asyncio.sleep(0.05)
+
+
+async def test_schedd_and_shadow_may_die_while_jobs_run_elsewhere(
+    home: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Their successors take the job up again where it runs, and bring its results home: it has run once.
+    """
+    (tmp_path / "slow.sh").write_text(
+        '#!/bin/sh\nwhile [ ! -e "$1" ]; do sleep 0.1; done\necho done >result\n'
+    )
+    (tmp_path / "slow.sh").chmod(0o755)
+    gate = Path(tempfile.mkdtemp(prefix="kettle-gate-"))
+    gate.chmod(0o755)
+    try:
+        submitted = await home.client.submit(
+            f"executable = slow.sh\narguments = {gate}/open\nqueue\n", cwd=tmp_path
+        )
+        before = await running(home, submitted.cluster)
+        killed = {name: home.kill(name) for name in ("schedd", "shadow")}
+        for name, pid in killed.items():
+            await home.restarted(name, after=pid)
+        (gate / "open").touch()
+        (ad,) = await ended(home, submitted.cluster)
+    finally:
+        shutil.rmtree(gate)
+    assert "done\n" == (tmp_path / "result").read_text()
+    assert (1, "there", before["PublicClaimId"]) == (
+        ad["NumShadowStarts"],
+        ad["LastRemotePool"],
+        ad["LastPublicClaimId"],
+    )
 
 
 @pytest.mark.parametrize("line", ["+WantFlocking = false", '+FlockTo = "nowhere"', "concurrency_limits = a"])

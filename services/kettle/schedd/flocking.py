@@ -36,6 +36,8 @@ from kettle.wire.subjects import visitors_key
 VERSION: Final = "0.1.0"
 _FLOOR_S: Final = 0.1
 """Between two looks at the queue, however much happens to it."""
+_GOING: Final = 10_000
+"""Autoclusters of which it is remembered where their jobs may go."""
 _LOOK_S: Final = 2.0
 """The longest between two looks: jobs may have waited long enough meanwhile."""
 
@@ -53,6 +55,7 @@ class Flock:
         self.ways: Final = Ways(bus, self._visits)
         self._order = {pool: place for place, pool in enumerate(settings.flock_to, start=1)}
         self._levels: dict[str, Level] = {}
+        self._going: dict[tuple[int, str], bool] = {}
         self._claims: Claims
         self._stir = asyncio.Event()
         self._pools: dict[str, asyncio.Event] = {}
@@ -114,6 +117,16 @@ class Flock:
         return any(self._goes(job, pool) for pool in self._settings.flock_to)
 
     def _goes(self, job: JobId, pool: str) -> bool:
+        """Whether a job may run in a pool: asked once of the jobs of an autocluster, which say the same of it."""
+        key = self._queue.autocluster(job), pool
+        known = self._going.get(key)
+        if known is None:
+            if len(self._going) >= _GOING:
+                self._going.clear()
+            known = self._going[key] = self._may_go(job, pool)
+        return known
+
+    def _may_go(self, job: JobId, pool: str) -> bool:
         """Concurrency limits are counted where they are: jobs that use some stay."""
         if at_home(self._queue.universe(job)) or self._queue.limited(job):
             return False
@@ -206,9 +219,10 @@ class _There:
         self._visit = visit
         self._bus = bus
         self._demand = flock.demand(visit.name)
-        self._published: dict[str, bytes] = {}
-        self._guests: dict[str, str] = {}
+        self._guests: dict[str, str] = {guest(name, visit.visitor): name for name in flock.queue.tally}
         """How submitters are called there -> how at home."""
+        # An ad of an earlier visit that is not repeated would be believed for its whole lifetime.
+        self._published: dict[str, bytes] = {visitors_key(visit.visitor, name): b"" for name in self._guests}
         self._cycles: dict[str, int] = {}
         self._refreshed = float("-inf")
         self.stir = asyncio.Event()
