@@ -7,6 +7,7 @@ New work is told at once; that there is less to do can wait, because the negotia
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -51,6 +52,8 @@ class Adverts:
         """
         self._more = more
         self._demand = Demand(queue, claims, settings)
+        self._flocked: Counter[str] = Counter()
+        """Jobs of each submitter that run in other pools, as of the last publication."""
         self._bus = bus
         self._subjects = subjects
         self._queue = queue
@@ -109,6 +112,7 @@ class Adverts:
             pass  # the slow news, or the time for a full repeat, has come
 
     async def _publish(self, *, everything: bool) -> None:
+        self._flocked = self._queue.flocked()
         for submitter in list(self._queue.tally):
             key = ad_key("Submitter", f"{submitter}@{self._queue.schedd}")
             ad = self.submitter_ad(submitter)
@@ -135,7 +139,7 @@ class Adverts:
         tally = self._queue.tally[submitter]
         if not any(tally.values()):
             return None
-        flocked = self._queue.flocked()[submitter]
+        flocked = self._flocked[submitter]
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
@@ -160,7 +164,7 @@ class Adverts:
             "NumUsers": len(self._queue.tally),
             "TotalIdleJobs": total["idle"],
             "TotalRunningJobs": total["running"],
-            "TotalFlockedJobs": self._queue.flocked().total(),
+            "TotalFlockedJobs": self._flocked.total(),
             "TotalHeldJobs": total["held"],
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),

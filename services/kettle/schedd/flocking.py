@@ -9,6 +9,7 @@ before its own.
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -55,6 +56,8 @@ class Flock:
         self.ways: Final = Ways(bus, self._visits)
         self._order = {pool: place for place, pool in enumerate(settings.flock_to, start=1)}
         self._levels: dict[str, Level] = {}
+        self._said: Ad = {}
+        self._wakers: list[Callable[[], None]] = []
         self._going: dict[tuple[int, str], bool] = {}
         self._claims: Claims
         self._stir = asyncio.Event()
@@ -71,6 +74,10 @@ class Flock:
         """With what the ids of claims in a pool begin."""
         return f"{self._visits[pool].visitor}#" if pool else ""
 
+    def on_change(self, waker: Callable[[], None]) -> None:
+        """Call `waker` when `ad` says something else."""
+        self._wakers.append(waker)
+
     def note(self, event: Event) -> None:
         """Something was recorded."""
         del event
@@ -83,6 +90,10 @@ class Flock:
         while self._settings.flock_to or self._queue.abroad:
             self._stir.clear()
             self._look(time.monotonic())
+            if (said := self.ad()) != self._said:
+                self._said = said
+                for waker in self._wakers:
+                    waker()
             for pool in self._pools.values():
                 pool.set()
             await asyncio.sleep(_FLOOR_S)

@@ -60,6 +60,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         ledger.on_change(flock.note)
         adverts = Adverts(bus, subjects, queue, claims, settings, flock.ad)
         ledger.on_change(adverts.note)
+        flock.on_change(adverts.urge)
         home_jobs = HomeJobs(queue, claims, settings)
         ledger.on_change(home_jobs.note)
         claims.on_refused(adverts.urge)
