@@ -11,7 +11,7 @@ from typing import Final
 
 from kettle.wire.commands import access, accounting, collector, log, master, negotiator, schedd, startd
 from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects
+from kettle.wire.subjects import Subjects, visitors_key
 
 SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("schedd.schedd",),
@@ -68,6 +68,19 @@ _API: Final = "$JS.API"
 ADMINISTRATOR: Final = "administrator"
 """The role of a person who may also switch the daemons of every host."""
 
+VISITOR: Final = "visitor"
+"""The role of a schedd of another pool, with its shadow, that sends jobs here."""
+
+_VISITORS_ASK: Final = (
+    startd.REQUEST_CLAIMS,
+    startd.ALIVE,
+    startd.RELEASE,
+    startd.ACTIVATE,
+    startd.DEACTIVATE,
+    startd.CONFIRM,
+    startd.FETCH_OUTPUT,
+)
+
 MONITOR: Final = "monitor"
 """The role of a program outside of the pool that may read the published events of everybody."""
 
@@ -77,10 +90,12 @@ def permissions(
 ) -> tuple[list[str], list[str]]:
     """
     Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person,
-    `administrator` for one who runs the pool, or `monitor`.
+    `administrator` for one who runs the pool, `monitor`, or `visitor`.
 
     `shards`: the names of the shards that each role owns.
     """
+    if role == VISITOR:
+        return _visitors(subjects, identity)
     publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
     subscribe = [f"_INBOX_{identity.token}.>"]
     if role == MONITOR:
@@ -111,6 +126,30 @@ def permissions(
     subscribe.append("$SRV.*")
     for served in (role, log.READ_FRAMES.role) if shards.get(role) else (role,):
         subscribe += [subjects.commands_to(served), f"$SRV.*.{served}", f"$SRV.*.{served}.*"]
+    return publish, subscribe
+
+
+def _visitors(subjects: Subjects, identity: Identity) -> tuple[list[str], list[str]]:
+    """
+    Asks startds about claims of its own, says what its submitters want, hears its matches and what becomes of its jobs.
+
+    All of it under its own name: of what others have here it can neither read nor write anything.
+    """
+    stream, reader = subjects.work_stream, subjects.work_reader(identity.name)
+    advertised = visitors_key(identity.name, "x").removesuffix("x")
+    publish = [
+        *(subjects.commands_by(identity.token, asked.role, asked.verb) for asked in _VISITORS_ASK),
+        f"$KV.{subjects.ads}.{advertised}*",
+        f"{_API}.STREAM.INFO.{stream}",
+        f"{_API}.CONSUMER.CREATE.{stream}.{reader}.{subjects.work_of(identity.name)}",
+        f"{_API}.CONSUMER.INFO.{stream}.{reader}",
+        f"{_API}.CONSUMER.DELETE.{stream}.{reader}",
+        f"{_API}.CONSUMER.MSG.NEXT.{stream}.{reader}",
+        f"$JS.ACK.{stream}.{reader}.>",
+    ]
+    subscribe = [f"_INBOX_{identity.token}.>", "$SRV.*"]
+    for role in ("schedd", "shadow"):
+        subscribe += [subjects.commands_of(role, identity.name), f"$SRV.*.{role}", f"$SRV.*.{role}.*"]
     return publish, subscribe
 
 

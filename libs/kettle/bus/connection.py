@@ -306,7 +306,10 @@ class Connection:
         if "permissions violation" in text:
             self._not_permitted(text)
         elif "authorization violation" in text.lower() and not self._connected.is_set():
-            raise BusUnavailableError("NATS does not accept our credentials") from error
+            refused = BusUnavailableError("NATS does not accept our credentials")
+            if not self._replies:
+                raise refused from error
+            self.fail(refused)  # it did before: whoever goes on as if nothing was would wait for ever
         elif isinstance(error, errors.SlowConsumerError):
             self._overrun(error)
         elif isinstance(error, (errors.Error, OSError, TimeoutError)):

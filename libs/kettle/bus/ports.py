@@ -144,6 +144,21 @@ class Batch(Protocol):
         ...
 
 
+class Asks(Protocol):
+    """Whoever can be asked to ask: a connection to the bus, or something that chooses one."""
+
+    @property
+    def payload_limit(self) -> int:
+        """See `Bus.payload_limit`."""
+        ...
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
+        """See `Bus.call`."""
+        ...
+
+
 class Bus(Protocol):
     """
     A connection to the bus. Every adapter passes `tests/contract/test_bus.py`.

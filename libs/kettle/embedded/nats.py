@@ -160,6 +160,16 @@ class EmbeddedNats:
                 return found[0].decode(errors="replace")
         return ""
 
+    def allow(self, permissions: Mapping[str, Permissions]) -> None:
+        """
+        Other people may do other things from now on. Who may still do the same keeps his connection; who may nothing any more
+        loses it.
+        """
+        self._permissions = permissions
+        if self.running:
+            self._write_config(keys.new_seed())
+            self._running().signal(Signals.SIGHUP)
+
     async def wait(self) -> int:
         """
         Wait for the end of the server; its exit status, or minus the number of the signal that killed it.

@@ -28,7 +28,7 @@ ACTED_ON: Final = frozenset({
     "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "start", "startdaemon", "startdname", "state",
     "static", "status", "stream", "subcode", "subject", "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
-    "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
+    "totalflockedjobs", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
     "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
     "withinresourcelimits",
 })  # fmt: skip

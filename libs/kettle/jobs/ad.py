@@ -31,6 +31,7 @@ from kettle.wire.events.job import (
     JobVacated,
     Usage,
 )
+from kettle.wire.flocking import pool_of
 
 
 class Status(IntEnum):
@@ -87,14 +88,15 @@ JOB_REMOVED: Final = 1023
 _LEASE_OVER: Final = 1008
 """That of an attempt whose machine was not heard of before its lease was over."""
 
-_RUN: Final = ("RemoteHost", "PublicClaimId")
+_RUN: Final = ("RemoteHost", "PublicClaimId", "RemotePool")
+_RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool")
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
 _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
-    "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemoteWallClockTime", "LastVacateTime",
+    "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
@@ -202,6 +204,8 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
             "ShadowBday": now,
         }
     )
+    if pool := pool_of(event.startd):
+        ad["RemotePool"] = pool
     _add(ad, "NumJobMatches", 1)
     _add(ad, "NumShadowStarts", 1)
 
@@ -340,7 +344,8 @@ def _ended(ad: Ad, usage: Usage, at_us: int) -> None:
             "CurrentHosts": 0,
         }
     )
-    for name, last in zip(_RUN, ("LastRemoteHost", "LastPublicClaimId"), strict=True):
+    ad.pop("LastRemotePool", None)  # what ran at home has run in no other pool
+    for name, last in zip(_RUN, _RAN, strict=True):
         if (value := ad.pop(name, None)) is not None:
             ad[last] = value
     ad.pop("JobPid", None)

@@ -1,4 +1,4 @@
-"""Who sends a command: a daemon of the pool or a person, as the last token of the command's subject."""
+"""Who sends a command, as the last token of its subject: a daemon of the pool, a person, or another pool's schedd."""
 
 from typing import Final, Literal
 
@@ -6,13 +6,17 @@ import msgspec
 
 from kettle.wire.subjects import token, untoken
 
-_PREFIX: Final = {"daemon": "d-", "user": "u-"}
+Kind = Literal["daemon", "user", "visitor"]
+_PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "user": "u-", "visitor": "v-"}
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A caller as the bus authenticated it. A daemon's name is its role, a person's the login name."""
+    """
+    A caller as the bus authenticated it. A daemon's name is its role, a person's the login name, a visiting schedd's the one
+    under which it was admitted (see `kettle.wire.flocking`).
+    """
 
-    kind: Literal["daemon", "user"]
+    kind: Kind
     name: str
 
     @property
@@ -26,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
         text = subject.rpartition(".")[2]
         for kind, prefix in _PREFIX.items():
             if text.startswith(prefix):
-                return cls("daemon" if kind == "daemon" else "user", untoken(text.removeprefix(prefix)))
+                return cls(kind, untoken(text.removeprefix(prefix)))
         raise ValueError(f"the subject {subject} names no caller")
 
 
@@ -38,3 +42,8 @@ def daemon(role: str) -> Identity:
 def user(name: str) -> Identity:
     """The identity of a person."""
     return Identity("user", name)
+
+
+def visitor(name: str) -> Identity:
+    """The identity of a schedd of another pool, with its shadow."""
+    return Identity("visitor", name)

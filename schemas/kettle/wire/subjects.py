@@ -34,6 +34,11 @@ def key(name: str) -> str:
     return "".join(c if c in _SAFE else "".join(f"={b:02X}" for b in c.encode()) for c in name) or "="
 
 
+def unkey(text: str) -> str:
+    """Inverse of `key`; raises ValueError for what is no key."""
+    return untoken(text.replace("=", "%"))
+
+
 class Subjects:
     """The names of one pool: `kettle.<pool>.…` for subjects, `KETTLE_<pool>_…` for streams and buckets."""
 
@@ -58,6 +63,10 @@ class Subjects:
     def commands_to(self, role: str) -> str:
         """Filter: everything that services of `role` answer."""
         return f"{self._prefix}.cmd.{role}.>"
+
+    def commands_of(self, role: str, name: str) -> str:
+        """Filter: everything that one service answers."""
+        return f"{self._prefix}.cmd.{role}.{token(name)}.*.*"
 
     def events(self, shard: str) -> str:
         """The frames of one shard of the log."""
@@ -122,6 +131,10 @@ class Subjects:
         """Filter: the reports of all machines to one schedd."""
         return f"{self._prefix}.work.{token(schedd)}.*"
 
+    def work_reader(self, schedd: str) -> str:
+        """The durable consumer with which the shadows of a schedd read `work_of(schedd)`."""
+        return f"shadow-{key(schedd)}"
+
     @property
     def work_all(self) -> str:
         """Filter: every worker report of the pool."""
@@ -170,6 +183,11 @@ class Subjects:
         Filter: the notices of one kind, whoever they are about.
         """
         return f"{self._prefix}.notice.{kind}.*"
+
+
+def visitors_key(visitor: str, submitter: str) -> str:
+    """The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other."""
+    return f"Submitter.{key(visitor)}.{key(submitter)}"
 
 
 def ad_key(ad_type: str, name: str) -> str:

@@ -4,12 +4,12 @@ Bringing a pool up: servers, schema, credentials, services, side by side whereve
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kettle.embedded import EmbeddedNats, EmbeddedPostgres
+from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.master.daemon_list import Daemons
 from kettle.master.daemons import Server, Service
 from kettle.master.domain.order import NEEDS_DATABASE, Instance, role_of
@@ -49,6 +49,7 @@ class BringUp:
         self._daemons = daemons
         self._notify_environ = notify_environ
         self._lifeline = lifeline
+        self._server: EmbeddedNats | None = None
         self._notifier = Notifier.from_environ(os.environ)
         self.nats_url = settings.nats_url
         self.database_url = settings.database_url
@@ -90,14 +91,24 @@ class BringUp:
     def _nats(self, group: asyncio.TaskGroup) -> EmbeddedNats | None:
         if self._settings.nats_url:
             return None
-        server = EmbeddedNats(
+        self._server = EmbeddedNats(
             self._home.path / NATS,
             credentials=self._home.credentials,
-            permissions=bus_users(self._settings.pool, self._settings.daemon_list),
+            permissions=self._allowed(self._settings),
             name=f"kettle-{self._settings.pool}",
         )
-        self._daemons.keep(Server(NATS, server), group)
-        return server
+        self._daemons.keep(Server(NATS, self._server), group)
+        return self._server
+
+    def admit(self, settings: MasterSettings) -> None:
+        """
+        Let in the visitors of other settings, and no others; a server that is not ours has its own administrator.
+        """
+        if self._server is not None:
+            self._server.allow(self._allowed(settings))
+
+    def _allowed(self, settings: MasterSettings) -> Mapping[str, Permissions]:
+        return bus_users(settings.pool, settings.daemon_list, settings.flock_from)
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:

@@ -49,10 +49,13 @@ class Desk:
         load: Callable[[], MasterSettings],
         succeed: Callable[[How], None],
         tasks: asyncio.TaskGroup,
+        admit: Callable[[MasterSettings], None] = lambda _settings: None,
     ) -> None:
         """
-        `load` reads the master's settings again; `succeed` has the master end and take its own place.
+        `load` reads the master's settings again; `succeed` has the master end and take its own place; `admit` is told whom
+        the settings let in from other pools, when that has changed.
         """
+        self._admit = admit
         self._daemons = daemons
         self.settings = settings
         self.reconfigured = 0.0
@@ -214,8 +217,10 @@ class Desk:
         late = needs_restart(msgspec.structs.asdict(self.settings), msgspec.structs.asdict(new))
         kept = {name: getattr(self.settings, name) for name in late}
         merged = msgspec.structs.replace(new, **kept)
-        changed = merged != self.settings
+        changed, others = merged != self.settings, merged.flock_from != self.settings.flock_from
         self.settings = merged
+        if others:
+            self._admit(merged)
         self._daemons.use(merged)
         self.reconfigured = time.time()
         if late:

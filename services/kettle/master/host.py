@@ -90,6 +90,7 @@ class _Host:
         self._group = group
         self._tuning = tuning
         self._up = asyncio.Event()
+        self._bring_up: BringUp | None = None
         self._restarts: How | None = None
         """How it ends to take its own place; a stop of another kind means that it is to end."""
         self._rollover = Rollover(running=installed() or Installed("unknown", ""))
@@ -101,6 +102,7 @@ class _Host:
             load=partial(MasterSettings.load, "master"),
             succeed=self._succeed,
             tasks=group,
+            admit=self._admit,
         )
         self._line = Line(
             name=settings.own_name,
@@ -115,6 +117,7 @@ class _Host:
         """
         Everything that a master does at once, until it is asked to stop.
         """
+        self._bring_up = bring_up
         self._rt.on_reconfigure(self._reconfigure)
         line = self._group.create_task(self._hold_line(bring_up), name="line")
         beside = [
@@ -163,6 +166,10 @@ class _Host:
     def _reconfigure(self) -> None:
         if self._up.is_set():  # before that, every service reads its settings anyway
             self._desk.reconfigure()
+
+    def _admit(self, settings: MasterSettings) -> None:
+        if self._bring_up is not None:
+            self._bring_up.admit(settings)
 
     def _succeed(self, how: How) -> None:
         if not self._rt.draining or not self._rt.hurried.is_set():

@@ -11,6 +11,7 @@ from kettle.master.domain.child import Rules
 from kettle.master.domain.order import DAEMON_LIST, Instance
 from kettle.master.domain.restart import Backoff
 from kettle.runtime import Hidden, Secret, Settings
+from kettle.wire.flocking import is_visitor
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -26,6 +27,10 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Empty: the master runs a PostgreSQL server of its own."""
     daemon_list: tuple[str, ...] = DAEMON_LIST
     """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for a further process that stands by."""
+    flock_from: tuple[str, ...] = ()
+    """Schedds of other pools that may send jobs here (FLOCK_FROM), each under a name `name@domain` that is for you to choose:
+    their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs. A change is used
+    at once, by `kettle reconfig`."""
     environment: Hidden[dict[str, dict[str, str]]] = {}
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
@@ -82,6 +87,11 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             )
         for daemon in self.daemon_list:
             Instance.parse(daemon)
+        for name in self.flock_from:
+            if not is_visitor(name):
+                raise ValueError(
+                    f"flock_from: '{name}' is no name of a visiting schedd: write name@domain, such as schedd@physics"
+                )
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 

@@ -1,15 +1,16 @@
 """
-Who may connect to the pool's own NATS server: one NKey per service, and one for the person whose pool it is.
+Who may connect to the pool's own NATS server: one NKey per service, one for the person whose pool it is, and one for each
+schedd of another pool that may send jobs.
 """
 
 import os
 import pwd
 from collections.abc import Mapping, Sequence
 
-from kettle.auth.permissions import ADMINISTRATOR, MONITOR, permissions
+from kettle.auth.permissions import ADMINISTRATOR, MONITOR, VISITOR, permissions
 from kettle.embedded import Permissions
 from kettle.master.domain.order import role_of, shards
-from kettle.wire.identity import Identity, daemon, user
+from kettle.wire.identity import Identity, daemon, user, visitor
 from kettle.wire.subjects import Subjects
 
 PERSON = "user"
@@ -32,16 +33,28 @@ def login_name() -> str:
         return str(os.geteuid())
 
 
-def bus_users(pool: str, daemons: Sequence[str]) -> dict[str, Permissions]:
+def visitors_credential(name: str) -> str:
     """
-    By name of the credential, what its holder may do on the bus; `daemons` are entries of the daemon list.
+    The name of the credential of a visiting schedd.
+    """
+    return f"{VISITOR}-{name}"
+
+
+def bus_users(pool: str, daemons: Sequence[str], visitors: Sequence[str] = ()) -> dict[str, Permissions]:
+    """
+    By name of the credential, what its holder may do on the bus; `daemons` are entries of the daemon list, `visitors` the
+    names of other pools' schedds that may send jobs.
     """
     subjects = Subjects(pool)
     owned = shards(daemons)
     identities: dict[str, Identity] = {role: daemon(role) for role in (*map(role_of, daemons), AUDIT, MASTER)}
     identities[MONITOR] = daemon(MONITOR)
     identities[PERSON] = user(login_name())
-    return {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
+    users = {name: _allowed(name, subjects, identity, owned) for name, identity in identities.items()}
+    for name in visitors:
+        publish, subscribe = permissions(VISITOR, subjects, visitor(name))
+        users[visitors_credential(name)] = Permissions(publish=publish, subscribe=subscribe, replies=True)
+    return users
 
 
 def _allowed(

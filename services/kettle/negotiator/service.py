@@ -4,7 +4,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from kettle.classad import FOREIGN_STEPS, Context
 from kettle.negotiator.accounts import Accounts
 from kettle.negotiator.domain.concurrency import SETTLES
 from kettle.negotiator.domain.cycle import negotiate
-from kettle.negotiator.domain.limits import Excessive, checked, checked_submitter
+from kettle.negotiator.domain.limits import checked, checked_submitter
 from kettle.negotiator.domain.pool import Pool
 from kettle.negotiator.domain.reasons import Reasons
 from kettle.negotiator.record import Record
@@ -23,6 +24,7 @@ from kettle.runtime import Telemetry
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle.wire.commands.schedd import MATCHED, Matched, MatchedSlot
+from kettle.wire.flocking import stranger
 from kettle.wire.subjects import Subjects, ad_key
 
 _log: Final = logging.getLogger(__name__)
@@ -36,6 +38,8 @@ What one demand's expressions may take for all slots together; some second.
 
 A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
 """
+_HEARD_S: Final = 0.2
+"""How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits."""
 _A = TypeVar("_A")
 
 
@@ -43,8 +47,11 @@ def _slot(value: bytes) -> Ad:
     return checked(_decode_ad(value))
 
 
-def _submitter(value: bytes) -> SubmitterAd:
-    return checked_submitter(_decode_submitter(value))
+def _submitter(key: str, value: bytes) -> SubmitterAd:
+    ad = checked_submitter(_decode_submitter(value))
+    if strange := stranger(key, ad.name, ad.schedd):
+        raise ValueError(strange)
+    return ad
 
 
 class Negotiator:
@@ -85,6 +92,8 @@ class Negotiator:
             "kettle.negotiator.matches", unit="{match}", description="Matches given"
         )
         self._wake = asyncio.Event()
+        self._telling: set[asyncio.Task[None]] = set()
+        """Messages with matches that are under way."""
 
     async def watch_slots(self) -> None:
         """
@@ -112,7 +121,7 @@ class Negotiator:
             if change is None:
                 self._listed("submitters")
             else:
-                self._pool.submitter(change.key, self._read(change, _submitter))
+                self._pool.submitter(change.key, self._read(change, partial(_submitter, change.key)))
                 self._stir()
 
     def _listed(self, what: str) -> None:
@@ -131,7 +140,7 @@ class Negotiator:
             return None
         try:
             ad = decode(change.value)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Excessive) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             if change.key not in self._unreadable:
                 _log.warning("ad not readable", extra={"key": change.key, "cause": str(error)})
                 self._unreadable.add(change.key)
@@ -200,10 +209,25 @@ class Negotiator:
         await self._record.write(outcome, started=started, duration=time.monotonic() - began)
         self._durations.record(time.monotonic() - began)
         self._matches.add(len(outcome.matches))
-        async with asyncio.TaskGroup() as telling:
-            for schedd, matches in outcome.messages.items():
-                telling.create_task(self._tell(schedd, matches))
+        await self._tell_all(outcome.messages)
         return outcome.again
+
+    async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
+        """
+        Have each schedd told what it was given. One that does not answer is left to it: the others are not to wait for it.
+        """
+        telling = {
+            asyncio.create_task(self._tell(schedd, matches), name=f"matches for {schedd}")
+            for schedd, matches in messages.items()
+        }
+        if not telling:
+            return
+        self._telling |= telling
+        for task in telling:
+            task.add_done_callback(self._telling.discard)
+        done, _ = await asyncio.wait(telling, timeout=_HEARD_S)
+        for task in done:
+            task.result()
 
     async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
         message = Matched(cycle=self._record.cycle, matches=matches)

@@ -7,32 +7,25 @@ New work is told at once; that there is less to do can wait, because the negotia
 import asyncio
 import logging
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from kettle.bus.ports import Bus, BusError
 from kettle.schedd.claims import Claims
-from kettle.schedd.domain.autocluster import significant
+from kettle.schedd.demand import Demand
 from kettle.schedd.domain.concurrency import added
 from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.runnable import Order
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
+from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized, JobHeld, JobReleased, JobVacated
-from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, ad_key
 
-_LIST: Final = 200
-"""Resource requests in one ad (NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE)."""
-_BYTES: Final = 512 * 1024
-"""Resource requests in one ad, encoded; at least one is always there."""
 _SLOW: Final = 0.5
 """Seconds until an ad that shows less work is sent."""
-_ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
-
-Request = tuple[Order, JobId, int, int]
 
 _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
@@ -46,8 +39,21 @@ class Adverts:
     """Publishes the ads of one schedd."""
 
     def __init__(
-        self, bus: Bus, subjects: Subjects, queue: Queue, claims: Claims, settings: ScheddSettings
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        queue: Queue,
+        claims: Claims,
+        settings: ScheddSettings,
+        more: Callable[[], Ad] = dict,
     ) -> None:
+        """
+        `more`: what else the schedd says of itself in its ad.
+        """
+        self._more = more
+        self._demand = Demand(queue, claims, settings)
+        self._flocked: Counter[str] = Counter()
+        """Jobs of each submitter that run in other pools, as of the last publication."""
         self._bus = bus
         self._subjects = subjects
         self._queue = queue
@@ -57,7 +63,6 @@ class Adverts:
         self._stale = asyncio.Event()
         self._published: dict[str, bytes] = {}
         self._refreshed = float("-inf")
-        self._turn = 0
         bus.on_return(self._repeat)
 
     def note(self, event: Event) -> None:
@@ -107,6 +112,7 @@ class Adverts:
             pass  # the slow news, or the time for a full repeat, has come
 
     async def _publish(self, *, everything: bool) -> None:
+        self._flocked = self._queue.flocked()
         for submitter in list(self._queue.tally):
             key = ad_key("Submitter", f"{submitter}@{self._queue.schedd}")
             ad = self.submitter_ad(submitter)
@@ -133,41 +139,18 @@ class Adverts:
         tally = self._queue.tally[submitter]
         if not any(tally.values()):
             return None
-        requests: list[ResourceRequest] = []
-        size, crowded = 0, self._claims.limits.crowded(submitter, self._claims.asked_limits)
-        room = self._claims.limits.room_to_run(submitter, self._claims.asked)
-        for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
-            open_count = min(count - self._claims.asked[submitter, autocluster], room)
-            if open_count > 0 and not (crowded and self._queue.limited(job)):
-                ad = self._queue.ad(job)
-                names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
-                picture = {name: value for name, value in ad.items() if name in names}
-                request = ResourceRequest(autocluster=autocluster, count=open_count, ad=picture)
-                size += len(_encode(request))
-                if size > _BYTES and requests:
-                    break
-                requests.append(request)
-                room -= open_count
+        flocked = self._flocked[submitter]
         return SubmitterAd(
             name=submitter,
             schedd=self._queue.schedd,
             idle=tally.get("idle", 0),
-            running=tally.get("running", 0) - self._queue.attended(submitter),
+            running=max(tally.get("running", 0) - self._queue.attended(submitter) - flocked, 0),
+            flocked=flocked,
             held=tally.get("held", 0),
-            requests=requests,
+            requests=self._demand.requests(submitter),
             limits=added(self._queue.limits.of(submitter), self._claims.asked_limits.of(submitter)),
             cycle=self._claims.cycles.get(submitter, 0),
         )
-
-    def _shown(self, requests: list[Request]) -> list[Request]:
-        """
-        Of very many requests the most urgent ones, and by turns some of the others: what is never shown never runs.
-        """
-        if len(requests) <= _LIST:
-            return requests
-        first, others = requests[: _LIST // 2], requests[_LIST // 2 :]
-        self._turn = (self._turn + _LIST // 2) % len(others)
-        return first + (others[self._turn :] + others[: self._turn])[: _LIST // 2]
 
     def scheduler_ad(self) -> Ad:
         """The schedd's own ad."""
@@ -181,10 +164,12 @@ class Adverts:
             "NumUsers": len(self._queue.tally),
             "TotalIdleJobs": total["idle"],
             "TotalRunningJobs": total["running"],
+            "TotalFlockedJobs": self._flocked.total(),
             "TotalHeldJobs": total["held"],
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
             **self._queue.totals(),
+            **self._more(),
         }
 
     async def withdraw(self) -> None:

@@ -14,10 +14,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError, NoResponderError, RefusedError
+from kettle.bus.ports import Asks, BusError, NoResponderError, RefusedError
 from kettle.schedd.answers import Swap, Undecided
 from kettle.schedd.domain.claim import Leases, Terms
 from kettle.schedd.domain.concurrency import LimitsInUse
+from kettle.schedd.domain.flock import may_flock
 from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
 from kettle.schedd.domain.pace import Paces
 from kettle.schedd.domain.queue import job_stream
@@ -30,6 +31,7 @@ from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.schedd.silence import Silence
+from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import MatchedSlot
 from kettle.wire.commands.startd import (
     ALIVE,
@@ -41,6 +43,7 @@ from kettle.wire.commands.startd import (
     RequestClaims,
 )
 from kettle.wire.events import ClaimEnded, ClaimGranted, Event
+from kettle.wire.flocking import pool_of
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
@@ -58,13 +61,18 @@ class Claims:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: Asks,
         ledger: Ledger,
         shadows: Shadows,
         secrets: ClaimSecrets,
         tasks: asyncio.TaskGroup,
         settings: ScheddSettings,
+        named: Callable[[str], str] = lambda _pool: "",
     ) -> None:
+        """
+        `named`: with what the ids of claims in a pool begin, beside what those of our own pool have.
+        """
+        self._named = named
         self._bus = bus
         self._ledger = ledger
         self._queue = ledger.queue
@@ -88,7 +96,7 @@ class Claims:
         self.refusals = Refusals()
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches came."""
-        self._succession = Succession(ledger.queue, suits=self._terms.suits, clock=time.time)
+        self._succession = Succession(ledger.queue, suits=self._suits, clock=time.time)
         self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
@@ -117,7 +125,7 @@ class Claims:
         else:
             self.asked[key] += count
             self.asked_limits.count(match.submitter, match.limits, count)
-            claims = [self._mint() for _ in range(count)]
+            claims = [self._mint(match.startd) for _ in range(count)]
             ad = self._queue.ad(job)
             self._asking.update(claims)
             request = RequestClaims(
@@ -136,9 +144,19 @@ class Claims:
         for waker in self._wakers:
             waker()
 
-    def _mint(self) -> str:
+    def _mint(self, startd: str) -> str:
+        """A new claim's id: one of ours in our pool, and of the visitor that we are in another."""
         self._minted += 1
-        return f"{self._ledger.shard.name}#{self._ledger.shard.tenure.epoch}#{self._minted}"
+        us, epoch = self._named(pool_of(startd)), self._ledger.shard.tenure.epoch
+        return f"{us}{self._ledger.shard.name}#{epoch}#{self._minted}"
+
+    def _suits(self, ad: Ad, granted: ClaimGranted) -> bool:
+        """Whether a job would ask for a claim that there is already."""
+        return self._terms.suits(ad, granted.lease) and self._may_go(ad, granted.startd)
+
+    def _may_go(self, ad: Ad, startd: str) -> bool:
+        pool = pool_of(startd)
+        return not pool or may_flock(ad, pool, by_default=self._settings.flock_by_default)
 
     async def swap(self, job: JobId, claims: list[str]) -> None:
         """
@@ -156,7 +174,10 @@ class Claims:
                 "only jobs alike make room where concurrency limits are used, which the negotiator counts; "
                 "nothing was changed",
             )
-        new, ad = self._mint(), self._queue.ad(job)
+        ad = self._queue.ad(job)
+        if not self._may_go(ad, granted.startd):
+            raise RefusedError("refused", f"job {job} may not run in that pool; nothing was changed")
+        new = self._mint(granted.startd)
         self.asked[key] += 1
         self._asking.add(new)
         request = RequestClaims(

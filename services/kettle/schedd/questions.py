@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, cast
 
 import msgspec
@@ -52,7 +53,12 @@ class Questions:
         factories: Factories,
         limits: Limits,
         refusals: Refusals,
+        elsewhere: Callable[[JobId], str] = lambda _job: "",
     ) -> None:
+        """
+        `elsewhere`: what other pools are to an idle job, as a sentence.
+        """
+        self._elsewhere = elsewhere
         self._log = log
         self._ledger = ledger
         self._queue = ledger.queue
@@ -184,7 +190,8 @@ class Questions:
             return self._home_jobs.why(job)
         if state.runnable:
             key = self._queue.submitter(job), self._queue.autocluster(job)
-            return self._limits.why_not(key[0]) or self._refusals.why(key)
+            said = (self._limits.why_not(key[0]) or self._refusals.why(key), self._elsewhere(job))
+            return "; ".join(filter(None, said))
         return _reason(state.status, ad)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from kettle.bus.ports import Bus, BusError
+from kettle.bus.ports import Asks, BusError
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.startd import RELEASE, Release
 
@@ -20,7 +20,7 @@ class Returns:
     `lease`: seconds after which a claim of which nobody hears has ended.
     """
 
-    def __init__(self, bus: Bus, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, lease: float) -> None:
+    def __init__(self, bus: Asks, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, lease: float) -> None:
         self._bus = bus
         self._secrets = secrets
         self._tasks = tasks

@@ -10,6 +10,7 @@ from kettle.runtime import OwnerSettings
 from kettle.schedd.domain.admission import JobTransform, SubmitRequirement
 from kettle.schedd.domain.job_policy import SystemPolicy, SystemRule
 from kettle.schedd.domain.universes import Starting
+from kettle.wire.flocking import POOL
 
 
 class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +82,16 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     submit_requirements: tuple[SubmitRequirement, ...] = ()
     """What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`."""
 
+    flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
+    """
+    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were taken
+    in with `kettle flock use`.
+    """
+    flock_patience: Annotated[float, msgspec.Meta(ge=0)] = 60.0
+    """Seconds for which jobs of a submitter wait without a slot before one pool more of these is asked."""
+    flock_by_default: bool = True
+    """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
+
     start_local_universe: str = "TotalLocalJobsRunning < 200"
     """START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad."""
     start_scheduler_universe: str = "TotalSchedulerJobsRunning < 500"
@@ -106,6 +117,10 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """How often a job may have been held for a policy to release it; -1: as often as it likes."""
 
     def __post_init__(self) -> None:
+        if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:
+            raise ValueError(
+                f"flock_to: {', '.join(sorted(twice))} is there more than once; name each pool once"
+            )
         self.starting  # noqa: B018 - raises ValueError for what is no expression
 
     @property

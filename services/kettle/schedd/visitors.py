@@ -14,6 +14,7 @@ from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.wire.commands.access import Access
 from kettle.wire.commands.schedd import AccessGiven, AskAccess
+from kettle.wire.flocking import pool_of
 from kettle.wire.identity import Identity
 
 _log: Final = logging.getLogger(__name__)
@@ -42,6 +43,11 @@ class Visitors:
                 "not_running", f"job {job} is {entry.job.status}: it can be looked into while it runs"
             )
         assignment = self._shadows.assignment(job)
+        if pool := pool_of(assignment.startd):
+            raise RefusedError(
+                "elsewhere",
+                f"job {job} runs in the pool {pool}, whose machines only people of that pool can look into",
+            )
         await self._ledger.record([])  # it is told when it is there
         key = assignment.key
         _log.info("looked into", extra={"job": str(job), "by": caller.name})

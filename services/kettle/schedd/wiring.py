@@ -16,6 +16,7 @@ from kettle.schedd.deferrals import Deferrals
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
+from kettle.schedd.flocking import Flock
 from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.limits import Limits
@@ -53,9 +54,13 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     async with asyncio.TaskGroup() as tasks:
         secrets = ClaimSecrets.at(settings.key_path)
         shadows = Shadows(bus, queue, secrets, tasks, rt.telemetry, interval=settings.sync_interval)
-        claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
-        adverts = Adverts(bus, subjects, queue, claims, settings)
+        flock = Flock(bus, queue, tasks, settings)
+        claims = Claims(flock.ways, ledger, shadows, secrets, tasks, settings, flock.named)
+        flock.use(claims)
+        ledger.on_change(flock.note)
+        adverts = Adverts(bus, subjects, queue, claims, settings, flock.ad)
         ledger.on_change(adverts.note)
+        flock.on_change(adverts.urge)
         home_jobs = HomeJobs(queue, claims, settings)
         ledger.on_change(home_jobs.note)
         claims.on_refused(adverts.urge)
@@ -82,12 +87,13 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
             tasks.create_task(home_jobs.run(), name="local jobs"),
+            tasks.create_task(flock.run(), name="flocking"),
         ]
         _measure(rt, ledger)
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, ledger, claims, shadows, policies, home_jobs, factories, settings),
+            _answers(log, ledger, claims, shadows, policies, home_jobs, factories, flock, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -98,6 +104,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             loop.cancel()
         await asyncio.wait(loops)
         await adverts.withdraw()
+        flock.close()
         shadows.close()
 
 
@@ -133,11 +140,12 @@ def _answers(
     policies: Policies,
     home_jobs: HomeJobs,
     factories: Factories,
+    flock: Flock,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
     limits = Limits(ledger.queue, settings)
     people = People(ledger, shadows, factories, limits, settings)
-    questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals)
+    questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals, flock.why)
     partners = Partners(ledger, claims, shadows, policies, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),

@@ -5,11 +5,13 @@ import logging
 import time
 from bisect import bisect_right
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.bus.ports import Bus, BusError, RefusedError, Served
+from kettle.flocking.passes import Passes
+from kettle.flocking.visits import Visit, Visits, Ways
 from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
 from kettle.shadow.chirping import Terms
@@ -30,6 +32,9 @@ from kettle.wire.commands import schedd
 from kettle.wire.commands.questions import Answered, Ask, SignUrls
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle.wire.commands.shadow import (
+    ANSWER,
+    FETCH_INPUT,
+    OFFER_INPUT,
     Assignment,
     FetchInput,
     LookAfter,
@@ -38,12 +43,14 @@ from kettle.wire.commands.shadow import (
     Stop,
 )
 from kettle.wire.commands.startd import Done, Piece
+from kettle.wire.flocking import abroad, pool_of
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
 from kettle.wire.work import Exited, Failed, Report, Reports
 
 _log: Final = logging.getLogger(__name__)
+VERSION: Final = "0.1.0"
 _KEPT: Final = 1000
 """Jobs with files for their next run, in one message; those that are over make room for others."""
 _decode: Final = msgspec.msgpack.Decoder(Reports).decode
@@ -80,7 +87,8 @@ class Shadow:
         self._settings = settings
         self._tasks = tasks
         self._telemetry = telemetry
-        self._workers = Workers(bus, settings, tasks)
+        self._visits = Visits(Passes(settings.home_path), tasks, self._visit)
+        self._workers = Workers(Ways(bus, self._visits), settings, tasks)
         self._places = Places(settings.home_path, spool=settings.spool_path)
         self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
         loop = asyncio.get_running_loop()
@@ -169,8 +177,9 @@ class Shadow:
                 return
             known.leave()
         attempt = Attempt(assignment, self._side)
-        for _, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
-            attempt.hear(report)
+        for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
+            if pool_of(startd) == pool_of(assignment.startd):
+                attempt.hear(report)
         followed = self._attempts[assignment.job] = Followed(attempt)
         followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
         followed.task.add_done_callback(lambda _: self._over(followed))
@@ -228,8 +237,10 @@ class Shadow:
         return Piece(data)
 
     async def offer_input(self, request: OfferInput, caller: Identity) -> Offered:
-        """A worker asks whether an input file is in the object store."""
+        """A worker asks whether an input file is in the object store, which is for those of our own pool."""
         assignment, source = self._source(request, caller)
+        if pool_of(assignment.startd):
+            return Offered()
         file = source.file
         piece = await self._objects.offer(file.sha256, file.size, source.path, assignment.startd)
         if piece is None:
@@ -271,21 +282,35 @@ class Shadow:
         for followed in self._attempts.values():
             followed.leave()
         self._workers.close()
+        self._visits.close()
         self._inputs.close()
         self._objects.close()
         self._file_work.close()
 
     # -- the worker's reports ----------------------------------------------------------------------------------------
 
-    async def listen(self) -> None:
+    def served(self) -> list[Served[Any, Any]]:
+        """What machines ask, wherever they are."""
+        return [
+            Served(FETCH_INPUT, self.fetch_input),
+            Served(OFFER_INPUT, self.offer_input),
+            Served(ANSWER, self.answer, aside=True),
+        ]
+
+    async def _visit(self, visit: Visit, bus: Bus) -> None:
+        """Look after what runs in another pool, until the connection to it is over."""
+        subjects = Subjects(visit.pool)
+        await bus.serve("shadow", visit.visitor, self.served(), version=VERSION)
+        await self.listen(bus, subjects, visit.visitor, pool=visit.name)
+
+    async def listen(self, bus: Bus, subjects: Subjects, schedd: str, *, pool: str = "") -> None:
         """
-        Follow what the workers say; for ever.
+        Follow what the workers of a pool, our own or another, say to the schedd as it is called there; for ever.
 
         A batch is acknowledged at once: what a job's end depends on, its worker repeats until it is confirmed.
         """
-        subject = self._subjects.work_of(self._settings.schedd)
-        durable = f"shadow-{self._settings.schedd}"
-        async for batch in self._bus.consume(self._subjects.work_stream, durable, subject=subject):
+        subject, durable = subjects.work_of(schedd), subjects.work_reader(schedd)
+        async for batch in bus.consume(subjects.work_stream, durable, subject=subject):
             for message in batch.messages:
                 try:
                     reports = _decode(message.data)
@@ -293,13 +318,16 @@ class Shadow:
                     _log.warning("not a report", extra={"subject": message.subject, "cause": str(error)})
                     continue
                 for report in reports.reports:
-                    self._hear(reports.startd, report)
+                    self._hear(abroad(pool, reports.startd), report)
             await batch.ack()
 
     def _hear(self, startd: str, report: Report) -> None:
         known = self._known(report.job, report.attempt)
         if known is not None:
-            known.attempt.hear(report)
+            if pool_of(known.attempt.assignment.startd) == pool_of(
+                startd
+            ):  # no pool speaks of another's jobs
+                known.attempt.hear(report)
         elif isinstance(report.body, Exited | Failed) and self._strays.add(startd, report):
             self._sync.set()
 

@@ -14,14 +14,13 @@ from kettle.runtime.joining import join_bus
 from kettle.shadow.mailing import Outbox, Postman
 from kettle.shadow.mails import MailProjector
 from kettle.shadow.places import Places
-from kettle.shadow.service import Shadow
+from kettle.shadow.service import VERSION, Shadow
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.user_logs import JobAppender
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle.wire.commands.shadow import ANSWER, FETCH_INPUT, LOOK_AFTER, OFFER_INPUT
+from kettle.wire.commands.shadow import LOOK_AFTER
 from kettle.wire.subjects import Subjects
 
-VERSION: Final = "0.1.0"
 WORK_AGE: Final = 7 * 86400.0
 """Seconds that a worker's report is kept on the bus for a shadow that is away."""
 
@@ -53,12 +52,7 @@ async def running(
             await bus.serve(
                 "shadow",
                 settings.name,
-                [
-                    Served(LOOK_AFTER, shadow.look_after),
-                    Served(FETCH_INPUT, shadow.fetch_input),
-                    Served(OFFER_INPUT, shadow.offer_input),
-                    Served(ANSWER, shadow.answer, aside=True),
-                ],
+                [Served(LOOK_AFTER, shadow.look_after), *shadow.served()],
                 version=VERSION,
             )
             await bus.listen(
@@ -69,7 +63,7 @@ async def running(
                 lambda _, name: shadow.startd_came_back(name.decode(errors="replace")),
             )
             loops = [
-                tasks.create_task(shadow.listen(), name="listen"),
+                tasks.create_task(shadow.listen(bus, subjects, settings.schedd), name="listen"),
                 tasks.create_task(shadow.keep_in_step(), name="keep in step"),
                 tasks.create_task(shadow.reporter.run(), name="report"),
                 tasks.create_task(shadow.cleaner.run(), name="checkpoints"),

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.bus.ports import Asks, BusError, RefusedError
 from kettle.shadow.retry import Peer
 from kettle.shadow.settings import ShadowSettings
 from kettle.wire.commands.startd import (
@@ -53,7 +53,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
 class Worker:
     """The conversation with one startd; `users` are the attempts that may have to say something in it."""
 
-    def __init__(self, bus: Bus, startd: str, settings: ShadowSettings) -> None:
+    def __init__(self, bus: Asks, startd: str, settings: ShadowSettings) -> None:
         self._bus = bus
         self._startd = startd
         self._settings = settings

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Asks
 from kettle.shadow.outputs import PIECE, Fetch
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.worker import Worker
@@ -21,7 +21,7 @@ _DEADLINE_S: Final = 10.0
 class Workers:
     """One conversation for each startd that is spoken with; it ends with the last attempt and its confirmations."""
 
-    def __init__(self, bus: Bus, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, bus: Asks, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
         self._bus = bus
         self._settings = settings
         self._tasks = tasks

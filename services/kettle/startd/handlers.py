@@ -11,6 +11,7 @@ from typing import Any, Final
 from kettle.bus.ports import RefusedError, Served
 from kettle.classad import ClassAdParseError, parse
 from kettle.startd.books import NotRecordedError
+from kettle.startd.callers import may_activate, may_confirm, may_renew, may_request, only
 from kettle.startd.domain import attempts, claims
 from kettle.startd.domain.changes import Begun
 from kettle.startd.domain.claim import Drain as Wish
@@ -84,7 +85,7 @@ class Handlers:
         """
         Accept or refuse claims.
         """
-        _only("schedd", caller)
+        may_request(command, caller)
         reply, changes = claims.request_claims(self._machine, command, moment())
         try:
             self._startd.record(changes)
@@ -96,7 +97,7 @@ class Handlers:
         """
         Renew leases and compare lists.
         """
-        _only("schedd", caller)
+        may_renew(command, caller)
         reply, changes = claims.alive(self._machine, command, moment())
         self._startd.record(changes)
         return reply
@@ -105,7 +106,7 @@ class Handlers:
         """
         Take claims back.
         """
-        _only("schedd", caller)
+        only("schedd", caller)
         self._startd.record(claims.release(self._machine, command.claims, command.reason, moment()))
         return Done()
 
@@ -113,7 +114,7 @@ class Handlers:
         """
         Start attempts; confirmations of earlier ones come along.
         """
-        _only("shadow", caller)
+        may_activate(command, caller)
         self._startd.confirm(command.recorded)
         results: list[ActivationResult] = []
         for activation in command.activations:
@@ -141,7 +142,7 @@ class Handlers:
         """
         End attempts.
         """
-        _only("shadow", caller)
+        only("shadow", caller)
         for attempt in command.attempts:
             self._startd.record(attempts.deactivate(self._machine, attempt, moment()))
         return Done()
@@ -193,7 +194,7 @@ class Handlers:
         """
         Forget what is recorded.
         """
-        _only("shadow", caller)
+        may_confirm(command, caller)
         self._startd.confirm(command.recorded)
         return Done()
 
@@ -201,7 +202,7 @@ class Handlers:
         """
         Read a piece of a result.
         """
-        _only("shadow", caller)
+        only("shadow", caller)
         wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
         path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)
         if path is None:
@@ -234,8 +235,3 @@ def _expression(name: str, text: str) -> None:
             parse(text)
     except ClassAdParseError as error:
         raise RefusedError("malformed", f"{name}: {error}") from error
-
-
-def _only(role: str, caller: Identity) -> None:
-    if caller.kind != "daemon" or caller.name != role:
-        raise RefusedError("denied", f"only a {role} may say this, not {caller.name}")

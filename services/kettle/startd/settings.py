@@ -23,8 +23,8 @@ Expression = str | float | bool
 class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`KETTLE_STARTD_<FIELD>` or the table `[startd]`."""
 
-    name: str = ""
-    """The machine's name in the pool; empty: its host name."""
+    name: Annotated[str, msgspec.Meta(pattern=r"^[^/]*$")] = ""
+    """The machine's name in the pool, without `/`; empty: its host name."""
     num_cpus: Count = 0
     """Cores to give away; 0: all that this process may use."""
     memory: Count = 0

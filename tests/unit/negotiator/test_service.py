@@ -21,7 +21,7 @@ from kettle.runtime import Telemetry
 from kettle.wire.ads import Ad, Expr
 from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle.wire.events import Match
-from kettle.wire.subjects import Subjects
+from kettle.wire.subjects import Subjects, visitors_key
 
 SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
 AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}
@@ -31,11 +31,11 @@ class Buckets:
     """A bus that has nothing but these ads, and takes what is called on it."""
 
     def __init__(self, ads: dict[str, bytes], secrets: dict[str, bytes]) -> None:
-        self._ads, self._secrets = ads, secrets
+        self.ads, self._secrets = ads, secrets
         self.calls: list[object] = []
 
     async def watch(self, bucket: str, keys: str = ">") -> AsyncIterator[KeyChange | None]:
-        held = self._secrets if bucket == Subjects("p").private_ads else self._ads
+        held = self._secrets if bucket == Subjects("p").private_ads else self.ads
         for key, value in held.items():
             if keys == ">" or key.startswith(keys.removesuffix(">")):
                 yield KeyChange(key=key, value=value, revision=1)
@@ -205,6 +205,57 @@ async def test_what_cannot_be_matched_costs_no_more_cycles() -> None:
     await running
 
     assert 1 == len(record.outcomes)
+
+
+async def test_an_ad_of_a_visitor_is_about_its_own_guests(caplog: pytest.LogCaptureFixture) -> None:
+    """
+    Under the visitor's key nobody else's jobs are asked for: such an ad is left out with a warning.
+    """
+    visitor, encode = "ap@physics", msgspec.msgpack.encode
+    ads = {"Machine.good": encode({**SLOT, **AMOUNTS})}
+    for name, schedd in (("ada", visitor), ("ada@physics", "ap"), ("ada@physics", visitor)):
+        ad = msgspec.structs.replace(asking(name, {"Requirements": Expr("true")}), schedd=schedd)
+        ads[visitors_key(visitor, f"{name} {schedd}")] = encode(ad)
+    bus = Buckets(ads, {"good": encode(SlotSecret(startd="m", capability="c"))})
+    record = Written()
+    service = negotiator(bus, record)
+    with caplog.at_level(logging.WARNING):
+        await told(service)
+    await _run(service, 0.1)
+    assert 2 == len(caplog.records)
+    assert [("ada@physics", visitor)] == [(m.submitter, m.schedd) for m in record.outcomes[0].matches]
+
+
+async def test_a_schedd_that_hangs_keeps_nobody_else_waiting() -> None:
+    """
+    It does not take its matches; the next cycles come all the same, and what they give is taken by others.
+    """
+
+    class Hanging(Buckets):
+        taken = asyncio.Event()
+
+        async def call(self, endpoint: object, name: str, request: object, *, deadline: float) -> None:
+            if name == "slow":
+                await asyncio.Event().wait()
+            self.taken.set()
+
+    encode = msgspec.msgpack.encode
+    slow = msgspec.structs.replace(asking("ada", {"Requirements": Expr("true")}), schedd="slow")
+    bus = Hanging(
+        {"Machine.good": encode({**SLOT, **AMOUNTS, "Cpus": 8}), "Submitter.a": encode(slow)},
+        {"good": encode(SlotSecret(startd="m", capability="c"))},
+    )
+    record = Written()
+    service = negotiator(bus, record)
+    await told(service)
+    async with asyncio.timeout(20.0), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(service.run())
+        while not record.outcomes:
+            await asyncio.sleep(0.01)
+        bus.ads["Submitter.b"] = encode(asking("bob", {"Requirements": Expr("true")}))
+        await service.watch_submitters()
+        await bus.taken.wait()
+        running.cancel()
 
 
 async def _run(service: Negotiator, seconds: float) -> None:

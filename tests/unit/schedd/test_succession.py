@@ -79,7 +79,10 @@ class Side:
         self.apply("claim/c", granted)
         job = self.queue.jobs[JobId(1, 0)].job
         self.apply(job_stream(JobId(1, 0)), *decide(job, Assign("c", "slot1_1@m", "m")))
-        self.succession = Succession(self.queue, suits=Terms(10.0, 10.0, 10.0).suits, clock=lambda: 0.0)
+        self.succession = Succession(self.queue, suits=self.suits, clock=lambda: 0.0)
+
+    def suits(self, ad: Ad, granted: ClaimGranted) -> bool:
+        return Terms(10.0, 10.0, 10.0).suits(ad, granted.lease)
 
     def apply(self, stream: str, *events: Event) -> None:
         for event in events:

@@ -39,6 +39,10 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     """How much of which concurrency limits its claims here use, with those that are being asked for."""
     cycle: int = 0
     """The last cycle whose matches for it are among these, or came to nothing."""
+    flocked: int = 0
+    """How many of its jobs run in other pools; they are not among the `running` ones."""
+    tag: str = ""
+    """In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag)."""
 
 
 class SlotSecret(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "reconfig": "have them read their settings again",
         "run": "be one service of a pool",
         "drain": "empty a machine, or have it take work again",
+        "flock": "let jobs use other pools, and other pools' jobs use this one",
         "usage": "what was used, by whom, where and when",
         "fairshare": "who may have which part of the pool, who has it, and over time",
         "userprio": "priorities, factors and usage of submitters",

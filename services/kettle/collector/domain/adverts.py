@@ -9,6 +9,7 @@ import msgspec
 from kettle.classad.columnar import Table
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.flocking import stranger
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
@@ -101,7 +102,7 @@ class Adverts:
         """
         kind = type_of(key)
         try:
-            ad = _submitter(value) if kind == SUBMITTER else _decode_ad(value)
+            ad = _submitter(key, value) if kind == SUBMITTER else _decode_ad(value)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise NotAnAdError(str(error)) from error
         folded = {name.lower(): value for name, value in ad.items()}
@@ -164,8 +165,10 @@ def _is_private(name: str) -> bool:
     return name in _PRIVATE or name.startswith(_PRIVATE_PREFIX)
 
 
-def _submitter(value: bytes) -> Ad:
+def _submitter(key: str, value: bytes) -> Ad:
     demand = _decode_submitter(value)
+    if strange := stranger(key, demand.name, demand.schedd):
+        raise NotAnAdError(strange)
     return {
         "MyType": SUBMITTER,
         "Name": demand.name,
@@ -173,4 +176,6 @@ def _submitter(value: bytes) -> Ad:
         "IdleJobs": demand.idle,
         "RunningJobs": demand.running,
         "HeldJobs": demand.held,
+        "FlockedJobs": demand.flocked,
+        **({"SubmitterTag": demand.tag} if demand.tag else {}),
     }

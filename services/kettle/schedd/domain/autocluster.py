@@ -18,10 +18,12 @@ from kettle.wire.ads import Ad, Expr, Scalar
 
 BASIC: Final = (
     "ConcurrencyLimits",
+    "FlockTo",
     "JobLeaseDuration",
     "JobUniverse",
     "Rank",
     "Requirements",
+    "WantFlocking",
 )
 _ASKING: Final = ("request", "require")
 """How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own."""

@@ -40,6 +40,7 @@ from kettle.wire.events import (
     Usage,
     decode,
 )
+from kettle.wire.flocking import pool_of
 from kettle.wire.jobs import JobId
 
 JOB_EVENTS: Final[frozenset[type[JobEvent]]] = frozenset(get_args(JobEvent))
@@ -107,6 +108,8 @@ class Queue:
         self.clusters: dict[int, Cluster] = {}
         self.jobs: dict[JobId, Entry] = {}
         self.claims: dict[str, Claim] = {}
+        self.abroad: dict[str, str] = {}
+        """Claims of machines of other pools -> the pool."""
         self.limits = LimitsInUse()
         """Concurrency limits that claims use."""
         self.newest_cluster = 0
@@ -193,6 +196,19 @@ class Queue:
             return sum(self._attended.values())
         return sum(self._attended[submitter, universe] for universe in universes.AT_HOME)
 
+    def flocked(self, pool: str = "") -> Counter[str]:
+        """How many jobs of each submitter run in another pool, or in any."""
+        found: Counter[str] = Counter()
+        for claim, where in self.abroad.items():
+            held = self.claims[claim]
+            if (
+                held.job is not None
+                and where == (pool or where)
+                and self.jobs[held.job].job.status == "running"
+            ):
+                found[self.submitter(held.job)] += 1
+        return found
+
     def totals(self) -> Ad:
         """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
         ad: Ad = {}
@@ -251,6 +267,7 @@ class Queue:
                 self._claimed(event, at)
                 return [Change(stream, _encode((event, at)))]
             case ClaimEnded():
+                self.abroad.pop(event.claim, None)
                 if (ended := self.claims.pop(event.claim, None)) is not None:
                     self.limits.count(ended.granted.submitter, ended.granted.limits, -1)
                 return [Change(stream, None)]
@@ -259,6 +276,8 @@ class Queue:
 
     def _claimed(self, event: ClaimGranted, at: int) -> None:
         self.claims[event.claim] = Claim(event, at)
+        if pool := pool_of(event.startd):
+            self.abroad[event.claim] = pool
         self.limits.count(event.submitter, event.limits, 1)
 
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:

@@ -38,11 +38,11 @@ class Succession:
     """The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends."""
 
     def __init__(
-        self, queue: Queue, *, suits: Callable[[Ad, float], bool], clock: Callable[[], float]
+        self, queue: Queue, *, suits: Callable[[Ad, ClaimGranted], bool], clock: Callable[[], float]
     ) -> None:
         self._queue = queue
         self._suits = suits
-        """Whether a job would ask for a claim with such a lease."""
+        """Whether a job would ask for such a claim: for its lease, and in its pool."""
         self._clock = clock
         """Seconds since 1970."""
         self._fits: dict[str, dict[int, Fit]] = {}
@@ -85,7 +85,7 @@ class Succession:
         if autocluster not in fits:
             ad = self._queue.ad(job)
             slot = ClassAd.from_wire(granted.slot_ad)
-            suits = self._suits(ad, granted.lease)
+            suits = self._suits(ad, granted)
             fits[autocluster] = fit(ClassAd.from_wire(ad), slot, self._clock()) if suits else Fit.NONE
         return fits[autocluster]
 

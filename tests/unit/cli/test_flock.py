@@ -1,0 +1,85 @@
+"""
+`kettle flock`: passes are made and taken in.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kettle.cli.__main__ import main
+from kettle.client.pool_file import PoolFile
+from kettle.flocking.passes import Passes
+
+SEED = "SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """
+    The directory of a pool that has admitted one schedd.
+    """
+    home = tmp_path / "there"
+    (home / "credentials").mkdir(parents=True)
+    (home / "credentials" / "visitor-ap@physics.nk").write_text(f"{SEED}\n")
+    PoolFile(pool="chemistry", nats_url="nats://127.0.0.1:1").save(home)
+    return home
+
+
+def test_a_pass_is_made_there_and_taken_in_here(
+    there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The file is for its owner alone, and is not written over.
+    """
+    file, here = tmp_path / "physics.pass", tmp_path / "here"
+    words = [
+        "flock",
+        "pass",
+        "ap@physics",
+        "--home",
+        str(there),
+        "--nats-url",
+        "nats://bus:4222",
+        "-o",
+        str(file),
+    ]
+    assert 0 == main(words)
+    assert 0o600 == file.stat().st_mode & 0o777
+    assert 2 == main(words)
+    assert "File exists" in capsys.readouterr().err
+    assert 0 == main(["flock", "use", str(file), "--as", "chem", "--home", str(here), "--json"])
+    assert {"pool": "chem", "visitor": "ap@physics"} == json.loads(capsys.readouterr().out)
+    taken = Passes(here).load("chem")
+    assert ("chemistry", "nats://bus:4222", SEED) == (taken.pool, taken.nats_url, taken.seed)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["pass", "bob@physics"], 1, "add bob@physics to flock_from"),
+        (["pass", "bob"], 2, "write name@domain"),
+        (["pass", "ap@physics", "--key", "{there}/pool.json"], 1, "holds no NKey seed"),
+        (["use", "{there}/pool.json", "--as", "chem"], 2, "is no pass"),
+        (["use", "{there}/none", "--as", "chem"], 2, "No such file"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    there: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int, says: str
+) -> None:
+    """
+    One sentence, with what to do.
+    """
+    said = [word.format(there=there) for word in words]
+    assert status == main(["flock", *said, "--home", str(there)])
+    assert says in capsys.readouterr().err
+
+
+def test_the_rights_are_those_of_the_visitor(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    For a NATS server that somebody else configures.
+    """
+    assert 0 == main(["flock", "pass", "ap@physics", "--rights", "--home", str(there)])
+    rights = json.loads(capsys.readouterr().out)
+    assert "kettle.chemistry.cmd.startd.*.request_claims.v-ap%40physics" in rights["publish"]
+    assert "_INBOX_v-ap%40physics.>" in rights["subscribe"]
