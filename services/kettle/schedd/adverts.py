@@ -17,10 +17,19 @@ from kettle.schedd.domain.autocluster import significant
 from kettle.schedd.domain.concurrency import added
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.runnable import Order
+from kettle.schedd.domain.universes import totals
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import ResourceRequest, SubmitterAd
-from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized, JobHeld, JobReleased, JobVacated
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    FactoryMaterialized,
+    JobHeld,
+    JobReleased,
+    JobsChanged,
+    JobVacated,
+)
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, ad_key
 
@@ -38,7 +47,9 @@ _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-_URGENT: Final = frozenset({ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld})
+_URGENT: Final = frozenset(
+    {ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld, JobsChanged}
+)
 """After these there is work that was not shown before, or less than was shown."""
 
 
@@ -184,7 +195,7 @@ class Adverts:
             "TotalHeldJobs": total["held"],
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
-            **self._queue.totals(),
+            **totals(self._queue),
         }
 
     async def withdraw(self) -> None:

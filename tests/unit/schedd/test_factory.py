@@ -15,6 +15,7 @@ from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.gone import PAGE, Gone
 from kettle.schedd.domain.job import Assign, Finish, Hold, Remove, decide
 from kettle.schedd.domain.queue import Queue, factory_stream, job_stream
+from kettle.schedd.domain.restoring import restore as restore_queue
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.domain.table import BLOCK, Table
 from kettle.schedd.edits import Edits
@@ -108,7 +109,9 @@ def test_the_one_row_of_a_former_release_is_read() -> None:
     (row, *_) = queue.apply("cluster/1", event, 1)
     assert row.state is not None
     left = ((1 << PAGE + 1) - 1) & ~2
-    again.restore([("cluster/1", row.state), ("cluster/1#left", left.to_bytes(PAGE // 8 + 1, "little"))])
+    restore_queue(
+        again, [("cluster/1", row.state), ("cluster/1#left", left.to_bytes(PAGE // 8 + 1, "little"))]
+    )
     assert [1, PAGE + 1, PAGE + 2] == [job.proc for job in again.jobs]
     removed = {
         change.stream: change.state
