@@ -55,6 +55,8 @@ LONGEST_ID: Final = 64
 _MOST_ADMITTED: Final = 32
 """Submissions that may wait for a look at them, each of which may be large."""
 _ADMITTED_MS: Final = 1_000
+LONG: Final = 20_000
+"""Jobs of a submission at which others do not wait any more while it is looked at."""
 SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
 UNCOMMITTED: Final = 50 * SLICE
@@ -112,18 +114,11 @@ class People:
             return msgspec.msgpack.decode(await first, type=Submitted)
         late = asked(admitted.ad)
         self._make_room(owner, len(admitted.rows), late=late)
-        settings = self._settings
-        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
-        try:
-            check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
-            ad, columns, rows = completed(
-                admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
-            )
-        except Unacceptable as refusal:
-            raise RefusedError("unacceptable", str(refusal)) from refusal
         number = self._queue.newest_cluster + 1
         kind = FactorySubmitted if late else ClusterSubmitted
-        event = kind(cluster=number, owner=owner, ad=ad, columns=columns, rows=rows)
+        event = kind(
+            cluster=number, owner=owner, ad=admitted.ad, columns=admitted.columns, rows=admitted.rows
+        )
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
                 "unacceptable",
@@ -142,11 +137,12 @@ class People:
         return reply(frame)
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
-        """What the site makes of a submission, in a thread of its own: there may be very many jobs that differ."""
-        if not self._admission.needed:
-            return Admitted(
-                ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
-            )
+        """What is to be recorded of a submission; looked at in a thread of its own if that takes long."""
+        if not self._admission.needed and len(request.rows) < LONG:
+            try:
+                return self._admit(request, owner)
+            except Unacceptable as refusal:
+                raise RefusedError("unacceptable", str(refusal)) from refusal
         if command not in self._admitting:  # else it is repeated while we are at it
             if len(self._admitting) >= _MOST_ADMITTED:
                 raise RefusedError(
@@ -168,9 +164,22 @@ class People:
         return admitted
 
     def _admit(self, request: Submit, owner: str) -> Admitted:
-        limit = self._settings.max_jobs_per_factory
-        check(request.ad, request.columns, request.rows, limit=limit)
-        return self._admission.admit(owner, request.ad, request.columns, request.rows, now=time.time())
+        settings = self._settings
+        admitted = Admitted(
+            ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
+        )
+        if self._admission.needed:
+            check(request.ad, request.columns, request.rows, limit=settings.max_jobs_per_factory)
+            admitted = self._admission.admit(
+                owner, request.ad, request.columns, request.rows, now=time.time()
+            )
+        late = asked(admitted.ad)
+        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
+        check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
+        ad, columns, rows = completed(
+            admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
+        )
+        return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
         self._not_too_busy()

@@ -1,6 +1,7 @@
 """Jobs that come into the queue little by little."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,7 +23,7 @@ from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.limits import Limits
-from kettle.schedd.people import People
+from kettle.schedd.people import LONG, People
 from kettle.schedd.questions import Questions
 from kettle.schedd.refusals import Refusals
 from kettle.schedd.settings import ScheddSettings
@@ -35,6 +36,7 @@ from kettle.wire.commands.schedd import (
     Explain,
     FactoryOutcome,
     QueryEvents,
+    QueryJobs,
     Select,
     Submit,
 )
@@ -424,3 +426,33 @@ def test_only_those_clusters_are_meant_that_a_constraint_is_true_of() -> None:
     queue.apply("cluster/2", submitted(3, number=2, JobMaterializeLimit=1), 1)
     queue.apply(factory_stream(2), FactoryClosed(cluster=2, owner="anna", first=0, count=3), 1)
     assert [1] == list(queue.clusters)
+
+
+async def test_others_are_answered_while_a_long_submission_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    The look at very many jobs ends here when somebody else's submission is recorded and shown: if nobody else had a turn
+    before, it would never end. What was sent again meanwhile is the same submission.
+    """
+    seen, looked = threading.Event(), list[int]()
+
+    def patient(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -> None:
+        looked.append(len(rows))
+        assert len(rows) < LONG or seen.wait(60)
+        check(ad, columns, rows, limit=limit)
+
+    monkeypatch.setattr("kettle.schedd.people.check", patient)
+    rows: list[list[Scalar]] = [[number] for number in range(LONG)]
+    many = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=["N"], rows=rows)
+    async with access_point() as ap, asyncio.timeout(60):
+        long = [asyncio.create_task(ap.people.submit(many, user("anna"))) for _ in range(2)]
+        await asyncio.sleep(0)  # they begin
+        short = await ap.people.submit(Submit(id="1", ad={"Cmd": "x"}, columns=[], rows=[[]]), user("eve"))
+        shown = await ap.questions.query_jobs(QueryJobs(select=Select(), projection=[]), user("eve"))
+        assert [False, False] == [task.done() for task in long]
+        seen.set()
+        answers = await asyncio.gather(*long)
+    assert (1, 1) == (short.cluster, shown.total)
+    assert [(2, LONG), (2, LONG)] == [(each.cluster, each.count) for each in answers]
+    assert [1, LONG] == sorted(looked)
