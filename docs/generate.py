@@ -364,6 +364,8 @@ def _wire_type(kind: Any) -> str:
         return "ad"
     if kind == Scalar:
         return "value"
+    if kind is msgspec.Raw:
+        return "event"
     return type_name(kind)
 
 
