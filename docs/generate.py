@@ -63,6 +63,7 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cluster": ("schedd", "schedd.<name>", "cluster/<cluster>"),
     "factory": ("schedd", "schedd.<name>", "factory/<cluster>"),
     "job": ("schedd", "schedd.<name>", "job/<cluster>.<proc>"),
+    "jobs": ("schedd", "schedd.<name>", "jobs/<cluster>"),
     "claim": ("schedd", "schedd.<name>", "claim/<public id>"),
     "cycle": ("negotiator", "negotiator", "cycle/<n>"),
     "machine": ("collector", "collector", "machine/<name>"),
@@ -363,6 +364,8 @@ def _wire_type(kind: Any) -> str:
         return "ad"
     if kind == Scalar:
         return "value"
+    if kind is msgspec.Raw:
+        return "event"
     return type_name(kind)
 
 

@@ -5,6 +5,7 @@ What every adapter of the log promises.
 import uuid
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -12,6 +13,8 @@ from kettle.eventsourcing.log import Answered, FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
 from kettle.testing.places import Place
+from kettle.wire.events import JobHeld, JobReleased, JobsChanged, Procs
+from kettle.wire.events import encode as encode_event
 from kettle.wire.frames import Entry, Frame, encode
 
 
@@ -166,6 +169,53 @@ async def test_a_stream_is_read_alone(log: Log, shard: str) -> None:
     ]
     assert {(1, 2, "b", b"\x01\x01"), (2, 3, "b", b"\x02\x00")} == set(got)
     assert [] == await log.stream(shard, "z")
+
+
+async def test_a_stream_has_what_was_recorded_of_many_jobs(log: Log, shard: str) -> None:
+    """
+    A job's events come from its own stream and from that of its cluster's jobs, in the order of their versions.
+    """
+    held, released = encode_event(JobHeld(code=1, reason="r")), encode_event(JobReleased())
+    together = [
+        encode_event(
+            JobsChanged(cluster=1, type="job.held/1", data=msgspec.Raw(held), jobs=[Procs(0, 3, 1)])
+        ),
+        encode_event(
+            JobsChanged(
+                cluster=1,
+                type="job.released/1",
+                data=msgspec.Raw(released),
+                jobs=[Procs(0, 1, 2), Procs(2, 1, 3)],
+            )
+        ),
+    ]
+    entries = [
+        Entry("jobs/1", 1, "jobs.changed/1", together[0]),
+        Entry("job/1.2", 2, "job.held/1", held),
+        Entry("jobs/1", 2, "jobs.changed/1", together[1]),
+    ]
+    await log.take(shard, owner="a")
+    for number, entry in enumerate(entries, start=1):
+        await log.append(Frame(shard, 1, number, number, 1, [entry]))
+    found: dict[str, list[tuple[int, int, str, bytes]]] = {}
+    for stream in ("job/1.0", "job/1.1", "job/1.2", "job/1.3", "job/2.0", "jobs/1"):
+        found[stream] = [
+            (position, entry.version, entry.type, entry.data)
+            for single, position in await log.stream(shard, stream)
+            for entry in single.entries
+        ]
+    assert {
+        "job/1.0": [(1, 1, "job.held/1", held), (3, 2, "job.released/1", released)],
+        "job/1.1": [(1, 1, "job.held/1", held)],
+        "job/1.2": [
+            (1, 1, "job.held/1", held),
+            (2, 2, "job.held/1", held),
+            (3, 3, "job.released/1", released),
+        ],
+        "job/1.3": [],
+        "job/2.0": [],
+        "jobs/1": [(1, 1, "jobs.changed/1", together[0]), (3, 2, "jobs.changed/1", together[1])],
+    } == found
 
 
 async def test_shards_do_not_touch_each_other(log: Log, shard: str) -> None:

@@ -34,6 +34,7 @@ from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import prepare
 from kettle.schedd.domain.queue import Change, Queue
 from kettle.schedd.domain.replay import Replay
+from kettle.schedd.domain.restoring import restore
 from kettle.schedd.ledger import mark
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
 from kettle.testing.embedded import Servers, servers
@@ -323,7 +324,7 @@ async def replay(dsn: str, shard: str) -> dict[str, Any]:
         _, rows = await PgWorkingSet(log.database).load(shard)
         loaded = time.process_time() - began
         fresh = Queue("bench")
-        fresh.restore((row.stream, row.state) for row in rows)
+        restore(fresh, ((row.stream, row.state) for row in rows))
         restored = time.process_time() - began
         if fresh.jobs != queue.jobs:
             raise SystemExit("the working set is not what its events make of it")

@@ -25,6 +25,7 @@ from kettle.schedd.domain.job import (
 )
 from kettle.schedd.domain.queue import Change, Queue, job_stream
 from kettle.schedd.domain.replay import Replay
+from kettle.schedd.domain.restoring import restore
 from kettle.wire.ads import Scalar
 from kettle.wire.events import (
     ClaimEnded,
@@ -170,7 +171,7 @@ def test_a_working_set_and_the_tail_are_the_whole_history(said: list[tuple[int, 
     if at_cut is None:
         at_cut, position = dict(rows), len(history)
     again = Queue("ap")
-    again.restore(at_cut.items())
+    restore(again, at_cut.items())
     for stream, later in history[position:]:
         again.apply(stream, later, 5_000_000)
 
@@ -212,7 +213,7 @@ def test_a_factory_is_the_same_from_events_rows_and_replay(
     for number, (what, how) in enumerate(said):
         if number == cut:
             again, at_cut = Queue("ap"), dict(saved)
-            again.restore(at_cut.items())
+            restore(again, at_cut.items())
         if isinstance(what, int) and not isinstance(how, int):
             entry = queue.jobs.get(job := JobId(1, what))
             for event in answer(entry.job, how) if entry else []:

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from kettle.collector.domain.machines import fold
+from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.past import Past
 from kettle.negotiator.accounts import fold_frame
@@ -77,7 +78,7 @@ def _schedd(frames: Sequence[Frame]) -> Folded:
     projector = UserLogProjector("127.0.0.1:9618", zone=UTC)
     logs: dict[PurePosixPath, str] = {}
     for frame in frames:
-        past.feed(frame, [decode(entry.data) for entry in frame.entries])
+        past.feed(*decoded_events(frame))
         for line in projector.feed(frame):
             logs[line.path] = logs.get(line.path, "") + line.text
     changes = past.take()

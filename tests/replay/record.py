@@ -95,6 +95,14 @@ _OWNER: Final[dict[str, str | float]] = {
     "continue": "time() - EnteredCurrentActivity >= 1",
 }
 """A machine on which jobs stand still that say so, once."""
+_MANY: Final = """\
+executable = /bin/true
+transfer_executable = false
+arguments = $(Process)
+log = many.log
+requirements = false
+queue 20
+"""
 _IMPOSSIBLE: Final = """\
 executable = /bin/true
 requirements = TARGET.Memory > 1000000 && TARGET.HasFileTransfer
@@ -143,6 +151,7 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     waiting = (await client.submit(_IMPOSSIBLE, cwd=place)).cluster
     await client.hold(select(waiting), "it waits for somebody")
     await client.release(select(f"{waiting}.0"), "it may wait in the queue")
+    await _many(pool, place)
     ended = (await client.submit(_LONG.format(log="held.log", count=2), cwd=place)).cluster
     await _until(pool, ended, "running", 2)
     await client.hold(select(f"{ended}.0"), "a reason for a hold")
@@ -178,6 +187,18 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
     await _until(pool, last, "running", 1)
     await _away(pool, JobId(ended, 0))
+
+
+async def _many(pool: ThrowawayPool, place: Path) -> None:
+    """
+    Things are done with many jobs at once, of which some have been through other things.
+    """
+    client = pool.client
+    many = (await client.submit(_MANY, cwd=place)).cluster
+    await client.remove(select(f"{many}.3"), "one is not wanted")
+    await client.hold(select(f"{many}.5", f"{many}.6"), "two are not wanted now")
+    for act in (client.hold, client.release, client.remove):
+        await act(select(many), "and all the others")
 
 
 async def _away(pool: ThrowawayPool, job: JobId) -> None:

@@ -14,6 +14,7 @@ import pytest
 from kettle.gateway.domain import publication
 from kettle.gateway.domain.publication import Publisher
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.restoring import restore
 from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
 from kettle.userlog.project import UserLogProjector
@@ -61,7 +62,7 @@ def test_a_schedd_starts_where_the_recording_ends(recording: Path) -> None:
     for shard, recorded in read(recording).items():
         if shard.startswith("schedd."):
             restored = Queue(shard.partition(".")[2])
-            restored.restore(working_set(recorded).items())
+            restore(restored, working_set(recorded).items())
             before, after = shown(queue(recorded)), shown(restored)
             for each in (
                 before,

@@ -15,6 +15,7 @@ from kettle.eventsourcing.log import Row, Tenure
 from kettle.projections import PROJECTIONS, StoredProjection, follows
 from kettle.storage.pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
 from kettle.storage.queries import QUERIES
+from kettle.wire.expansion import of_job, stream_of_many
 from kettle.wire.frames import Entry
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -37,7 +38,10 @@ SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM log.event
 _STREAM: Final = """
 SELECT pos FROM log.event WHERE shard = $1 AND stream = $2 AND frame <= $3 ORDER BY ver DESC LIMIT 1
 """
-_BEGINNINGS: Final = "SELECT count(*) FROM log.event WHERE shard = $1 AND ver = 1 AND stream NOT LIKE 'job/%'"
+_TOGETHER: Final = "SELECT pos, type, data FROM log.event WHERE shard = $1 AND stream = $2 AND frame <= $3"
+_BEGINNINGS: Final = (
+    "SELECT count(*) FROM log.event WHERE shard = $1 AND ver = 1 AND stream NOT SIMILAR TO 'jobs?/%'"
+)
 _CURSOR: Final = "SELECT max(frame) FROM log.projection WHERE name = $1 AND shard = $2"
 _WORKING_SET: Final = "SELECT stream, ver, state FROM log.working_set WHERE shard = $1"
 _USAGE: Final = (
@@ -89,6 +93,24 @@ class Snapshot:
         """
         The position of the last event of a stream, up to a frame; 0: there is none.
         """
+        if (other := stream_of_many(stream)) is not None and (
+            found := await self._last_of_many(shard, stream, other, until)
+        ):
+            return max(found, await self._last_of(shard, stream, until))
+        return await self._last_of(shard, stream, until)
+
+    async def _last_of_many(self, shard: str, stream: str, other: str, until: int) -> int:
+        """The last event of many jobs that is one of this job, too."""
+        rows = [
+            (row["pos"], Entry(other, 1, row["type"], row["data"]))
+            for row in await self._connection.fetch(_TOGETHER, self._ids[shard], other, until)
+        ]
+        for piece in await self._pieces(shard, after=0):
+            archived = await self._archives.stream(piece, other)
+            rows += [(row[POSITION], _recorded(row).entry) for row in archived if row[FRAME] <= until]
+        return max((position for position, entry in rows if of_job(entry, stream) is not None), default=0)
+
+    async def _last_of(self, shard: str, stream: str, until: int) -> int:
         position = await self._connection.fetchval(_STREAM, self._ids[shard], stream, until)
         if position is not None:
             return int(position)

@@ -21,6 +21,13 @@ class Follower(Protocol):
         """
         ...
 
+    @property
+    def one_by_one(self) -> bool:
+        """
+        Whether it is fed the single events of jobs, in frames that are expanded.
+        """
+        ...
+
     async def feed(self, frame: Frame, events: Sequence[Event]) -> None:
         """
         Fold the next frame.

@@ -40,6 +40,7 @@ class ProjectionFold:
         sample: Sample | None,
     ) -> None:
         self.names: Sequence[str] = (f"projection.{projection.name}",)
+        self.one_by_one = True
         self.name = projection.name
         self._check = report.check(self.names[0])
         self._where = where

@@ -29,7 +29,7 @@ def root_of(stream: str) -> Root | None:
     kind, slash, name = stream.partition("/")
     if not slash:
         return None
-    if kind not in {"job", "cluster", "factory"}:
+    if kind not in {"job", "jobs", "cluster", "factory"}:
         return Root(kind, int(name) if name.isdecimal() else name)
     number = name.partition("#")[0].partition(".")[0]
     return Root("cluster", int(number)) if number.isdecimal() else None

@@ -14,6 +14,7 @@ from kettle.audit.walk import Walk
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import Tenure
 from kettle.wire.events import Event
+from kettle.wire.expansion import events_of, expanded
 from kettle.wire.frames import Frame
 from kettle.wire.subjects import Subjects
 
@@ -94,8 +95,15 @@ class ShardWalk:
             await self._bus.feed(frame)
         if len(events) != len(frame.entries):
             self._skip("not all of its events can be read")
+        if not self._followers:
+            return
+        whole = expanded(frame)
+        singles = events if whole is frame else events_of(whole)
         for follower in self._followers:
-            await follower.feed(frame, events)
+            if follower.one_by_one:
+                await follower.feed(whole, singles)
+            else:
+                await follower.feed(frame, events)
 
     def _skip(self, why: str) -> None:
         for follower in self._followers:

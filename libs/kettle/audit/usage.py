@@ -17,6 +17,7 @@ class UsageSums:
     """
 
     names: Sequence[str] = ("usage",)
+    one_by_one = True
 
     def __init__(self, tables: Tables, report: AuditReport, *, shard: str, cursor: int) -> None:
         self._tables = tables
@@ -32,9 +33,9 @@ class UsageSums:
         """
         if frame.number > self._cursor:
             return
-        for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):
+        for index, (entry, event) in enumerate(zip(frame.entries, events, strict=True)):
             if owner := self._sums.feed(entry.stream, event):
-                self._last[owner] = position
+                self._last[owner] = frame.position_of(index)
 
     async def finish(self) -> None:
         """

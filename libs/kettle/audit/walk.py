@@ -7,7 +7,8 @@ import msgspec
 from kettle.audit.attempts import Attempts, Claims
 from kettle.audit.report import AuditReport
 from kettle.eventsourcing.shard import BACKWARDS_US
-from kettle.wire.events import Event, UnknownEventError, decode, recorded_tag
+from kettle.wire.events import Event, JobsChanged, UnknownEventError, decode, recorded_tag
+from kettle.wire.expansion import each, stands_for_many
 from kettle.wire.frames import Entry, Frame
 
 
@@ -101,14 +102,21 @@ class Walk:
                 self._shard, row.position, f"position {row.position} follows position {self.position}"
             )
         self.position = row.position
+        self._follows(row.position, row.entry)
+        if stands_for_many(row.entry):
+            for one in _singles(row.entry):
+                self._follows(row.position, one)
+
+    def _follows(self, position: int, entry: Entry) -> None:
+        """An event is the next one of its stream."""
         self._versions.examined += 1
-        stream, version = row.entry.stream, row.entry.version
+        stream, version = entry.stream, entry.version
         before = self._seen.get(stream)
         if before is None and (not self._whole or self._attempts.over(stream)):
             before = version - 1  # of a job that is over: the check `attempts` says so
         if version != (before or 0) + 1:
             self._versions.found(
-                self._shard, row.position, f"version {version} of {stream} follows version {before or 0}"
+                self._shard, position, f"version {version} of {stream} follows version {before or 0}"
             )
         self._seen[stream] = version
 
@@ -117,6 +125,8 @@ class Walk:
         stream = row.entry.stream
         try:
             event = decode(row.entry.data)
+            if isinstance(event, JobsChanged):
+                decode(bytes(event.data))
         except UnknownEventError as error:
             self._events.found(self._shard, row.position, f"{stream}: {error}")
             return None
@@ -124,7 +134,21 @@ class Walk:
             self._events.found(
                 self._shard, row.position, f"{stream}: the type is {row.entry.type}, the event {tag}"
             )
-        self._claims.feed(stream, row.position, event)
-        if self._attempts.feed(stream, row.position, event):
-            self._seen.pop(stream, None)
+        if isinstance(event, JobsChanged) and (tag := recorded_tag(bytes(event.data))) != event.type:
+            self._events.found(
+                self._shard, row.position, f"{stream}: its type is {event.type}, its event {tag}"
+            )
+        for one in _singles(row.entry):
+            single = decode(one.data)
+            self._claims.feed(one.stream, row.position, single)
+            if self._attempts.feed(one.stream, row.position, single):
+                self._seen.pop(one.stream, None)
         return event
+
+
+def _singles(entry: Entry) -> list[Entry]:
+    """What an entry says, job by job if it says it of many; nothing if it cannot be read, which is said elsewhere."""
+    try:
+        return list(each(entry))
+    except UnknownEventError:
+        return []

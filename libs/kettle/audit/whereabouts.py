@@ -16,6 +16,7 @@ class Whereabouts:
     """
 
     names: Sequence[str] = ()
+    one_by_one = True
 
     def __init__(self, db: Snapshot, shard: str) -> None:
         self._db = db
@@ -27,7 +28,8 @@ class Whereabouts:
         """
         See `Follower.feed`.
         """
-        for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):
+        for index, (entry, event) in enumerate(zip(frame.entries, events, strict=True)):
+            position = frame.position_of(index)
             if isinstance(event, ClusterSubmitted):
                 self._owner_of[event.cluster] = event.owner
                 self._last[event.owner] = position

@@ -8,6 +8,7 @@ from kettle.audit.report import AuditReport
 from kettle.audit.sampling import Sample
 from kettle.eventsourcing.log import Row
 from kettle.wire.events import Event
+from kettle.wire.expansion import each
 from kettle.wire.frames import Frame
 
 Fold = Callable[[str, Event, int], Iterable[tuple[str, bytes | None]]]
@@ -20,6 +21,7 @@ class WorkingSetFold:
     """
 
     names: Sequence[str] = ("working_set",)
+    one_by_one = False
 
     def __init__(
         self,
@@ -59,8 +61,9 @@ class WorkingSetFold:
                 )
                 self._refused = True
                 return
+            versions = {one.stream: one.version for one in each(entry)}
             for stream, state in changes:
-                self._change(stream, entry.version, state, position)
+                self._change(stream, versions.get(stream, entry.version), state, position)
 
     async def finish(self) -> None:
         """

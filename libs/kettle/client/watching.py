@@ -15,6 +15,7 @@ from kettle.wire import events
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
 from kettle.wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
+from kettle.wire.expansion import expanded
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -161,7 +162,7 @@ def _given_up(frame: Frame, job: JobId) -> bool:
 def _of_streams(frame: Frame, streams: dict[str, int]) -> list[JobEvent]:
     return [
         JobEvent(entry.stream, entry.version, frame.number, frame.at / 1_000_000, events.decode(entry.data))
-        for entry in frame.entries
+        for entry in expanded(frame).entries
         if entry.stream in streams
     ]
 
@@ -193,7 +194,7 @@ async def _changes(pool: Pool, select: Select, tail: Tail, progress: Progress) -
     if missed:
         return await _look(pool, select, progress)
     changed = False
-    for entry in frame.entries if frame is not None else ():
+    for entry in expanded(frame).entries if frame is not None else ():
         kind, _, name = entry.stream.partition("/")
         if kind == "job" and (state := progress.jobs.get(job := JobId.parse(name))) is not None:
             changed = progress.put(job, after(state, events.decode(entry.data))) or changed

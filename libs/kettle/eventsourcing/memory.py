@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from kettle.eventsourcing.log import Answered, FencedError, Row, Tenure
+from kettle.wire.expansion import stream_of_many, with_those_of_many
 from kettle.wire.frames import Frame, encode, recorded
 
 
@@ -78,12 +79,13 @@ class MemoryLog:
         """
         See `Log.stream`.
         """
-        return [
-            (msgspec.structs.replace(frame, position=frame.position + i, entries=[entry]), frame.position + i)
-            async for frame in self.read(shard)
-            for i, entry in enumerate(frame.entries)
-            if entry.stream == stream
-        ]
+        found: dict[str | None, list[tuple[Frame, int]]] = {stream: [], stream_of_many(stream): []}
+        async for frame in self.read(shard):
+            for position, entry in enumerate(frame.entries, frame.position):
+                if entry.stream in found:
+                    single = msgspec.structs.replace(frame, position=position, entries=[entry])
+                    found[entry.stream].append((single, position))
+        return with_those_of_many(found[stream], found[stream_of_many(stream)], stream)
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
         """

@@ -26,6 +26,7 @@ from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
 from kettle.wire.events import Event, UnknownEventError, decode
+from kettle.wire.expansion import each, events_of, expanded, size
 from kettle.wire.frames import Frame, Hollow
 from kettle.wire.frames import decode as decode_frame
 from kettle.wire.subjects import Subjects
@@ -39,7 +40,7 @@ EVENTS: Final = 20_000
 _logger = logging.getLogger(__name__)
 
 Decoded: TypeAlias = tuple[Frame, list[Event]]
-"""A frame and its events."""
+"""A frame, expanded, and its events."""
 
 
 class OvertakenError(LogError):
@@ -308,7 +309,7 @@ class _Runner:
         decoded: list[Decoded] = []
         for frame in frames:
             try:
-                decoded.append((frame, decoded_events(frame)))
+                decoded.append(decoded_events(frame))
             except UnreadableError as error:
                 await self._commit(decoded)
                 raise await self._stopped(frame, error.index, error.cause) from error.cause
@@ -373,7 +374,7 @@ class _Runner:
             return False
 
     async def _stopped(self, frame: Frame, index: int, error: Exception) -> StoppedError:
-        name, position = self._projection.name, frame.position + index
+        name, position = self._projection.name, frame.position_of(index)
         why = (
             f"at frame {frame.number}, position {position}, stream {frame.entries[index].stream}: "
             f"{type(error).__name__}: {error}"
@@ -397,24 +398,28 @@ class UnreadableError(LogError):
 
     def __init__(self, frame: Frame, index: int, cause: UnknownEventError) -> None:
         super().__init__(
-            f"{frame.shard}: frame {frame.number}, position {frame.position + index}, stream "
+            f"{frame.shard}: frame {frame.number}, position {frame.position_of(index)}, stream "
             f"{frame.entries[index].stream}: {cause}"
         )
         self.index = index
         self.cause = cause
 
 
-def decoded_events(frame: Frame) -> list[Event]:
+def decoded_events(frame: Frame) -> Decoded:
     """
-    The events of a frame; raises UnreadableError.
+    A frame, expanded, and its events; raises UnreadableError.
     """
-    events: list[Event] = []
-    for index, entry in enumerate(frame.entries):
-        try:
-            events.append(decode(entry.data))
-        except UnknownEventError as error:
-            raise UnreadableError(frame, index, error) from error
-    return events
+    try:
+        whole = expanded(frame)
+        return whole, events_of(whole)
+    except UnknownEventError:
+        for index, entry in enumerate(frame.entries):
+            try:
+                for one in each(entry):
+                    decode(one.data)
+            except UnknownEventError as error:
+                raise UnreadableError(frame, index, error) from error
+        raise
 
 
 async def grouped(
@@ -427,9 +432,16 @@ async def grouped(
     events = 0
     async for frame in frames:
         group.append(frame)
-        events += len(frame.entries)
+        events += _size(frame)
         if len(group) >= most_frames or events >= most_events:
             yield group
             group, events = [], 0
     if group:
         yield group
+
+
+def _size(frame: Frame) -> int:
+    try:
+        return size(frame)
+    except UnknownEventError:
+        return len(frame.entries)  # whoever decodes it says so

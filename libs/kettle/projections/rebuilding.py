@@ -159,7 +159,7 @@ async def groups(frames: AsyncIterator[Frame]) -> AsyncGenerator[list[Decoded], 
     Frames with their events, as many as one transaction takes.
     """
     async for group in grouped(frames, most_frames=GROUP, most_events=GROUP):
-        yield [(frame, decoded_events(frame)) for frame in group]
+        yield [decoded_events(frame) for frame in group]
 
 
 async def ahead(items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
@@ -277,7 +277,7 @@ class _Rebuilding:
                 await connection.fetch(QUERIES[query], self._name)
             for shard, log in self._sources.items():
                 async for frames in grouped(log.read(shard, after=self.cursors[shard])):
-                    await self._apply(shard, [(frame, decoded_events(frame)) for frame in frames])
+                    await self._apply(shard, [decoded_events(frame) for frame in frames])
             for query in ("forget_version", "forget_cursors"):
                 await connection.execute(QUERIES[query], self._name)
             for query in ("rename_version", "rename_cursors"):

@@ -104,7 +104,7 @@ async def refold(connection: Tx, projection: StoredProjection, shard: str, upto:
     await fold.begin()
     events = 0
     async for frames in grouped(log.read(shard, until=upto), most_frames=GROUP, most_events=GROUP):
-        decoded = [(frame, decoded_events(frame)) for frame in frames]
+        decoded = [decoded_events(frame) for frame in frames]
         await fold.feed(decoded)
         events += sum(len(one) for _, one in decoded)
     return events

@@ -15,6 +15,7 @@ from kettle.storage.migrate import migrate
 from kettle.storage.pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.queries import QUERIES
 from kettle.storage.reading import PAGE_ROWS, ShardKey, events, stream_of
+from kettle.wire.expansion import stream_of_many, with_those_of_many
 from kettle.wire.frames import Entry, Frame
 
 PIECE: Final = 1 << 24
@@ -152,8 +153,13 @@ class PgLog:
         """
         if await self.tenure(shard) is None:
             return []
-        rows = await stream_of(self.database, self._archives, await self._key(shard), stream)
-        return [_single(shard, row) for row in rows]
+        key, other = await self._key(shard), stream_of_many(stream)
+        rows = await stream_of(self.database, self._archives, key, stream)
+        own = [_single(shard, row) for row in rows]
+        if other is None:
+            return own
+        together = [_single(shard, row) for row in await stream_of(self.database, self._archives, key, other)]
+        return with_those_of_many(own, together, stream)
 
     async def answers(self, shard: str, *, newest: int) -> list[Answered]:
         """

@@ -62,6 +62,7 @@ from kettle.wire.events import (
     Transfer,
     decode,
 )
+from kettle.wire.expansion import expanded
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -112,7 +113,7 @@ class UserLogProjector:
             return []
         at = frame.at // 1_000_000
         lines: list[Line] = []
-        for entry in frame.entries:
+        for entry in expanded(frame).entries:
             kind, _, name = entry.stream.partition("/")
             if kind in {"cluster", "factory", "job", "claim"}:
                 lines.extend(self._lines(name, decode(entry.data), at))

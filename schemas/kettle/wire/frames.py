@@ -32,6 +32,10 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     """When the first of its events was decided, microseconds since the epoch, UTC."""
     entries: list[Entry]
 
+    def position_of(self, index: int) -> int:
+        """The position in the shard of an entry."""
+        return self.position + index
+
     @property
     def head(self) -> int:
         """The shard's head after this frame: the position of its last entry."""

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kettle.wire.events.codec import EVENT_TYPES, Recorded
+from kettle.wire.events.many import JobsChanged
 from kettle.wire.subjects import token
 
 SPECVERSION: Final = "1.0"
@@ -28,7 +29,10 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     specversion: str
     id: str
-    """`<shard>:<position>`: unique in a pool for ever, so who gets an event twice can tell."""
+    """
+    `<shard>:<position>`, or `<shard>:<position>.<proc>` where many jobs have one position: unique in a pool for ever, so
+    who gets an event twice can tell.
+    """
     source: str
     """`/kettle/<pool>/<shard>`, parts encoded as subject tokens are."""
     type: str
@@ -113,7 +117,9 @@ def schema_of(tag: str) -> str:
 
 
 def _types() -> dict[str, str]:
-    return {type_of(tag): tag for tag in map(str, (kind.__struct_config__.tag for kind in EVENT_TYPES))}
+    # Of what is recorded for many jobs at once each job's own event is published, as if it had been recorded alone.
+    kinds = [kind for kind in EVENT_TYPES if kind is not JobsChanged]
+    return {type_of(tag): tag for tag in map(str, (kind.__struct_config__.tag for kind in kinds))}
 
 
 TYPES: Final[Mapping[str, str]] = MappingProxyType(_types())

@@ -92,8 +92,8 @@ class Follower:
         if not told:
             return mark
         self._registry.submitted(self._shard, owners_in(told))
-        posts = [self._publisher.post(frame, one, await self._owner(one)) for one in told]
-        for piece in pieces(self._shard, frame.epoch, frame.number, posts, last=frame.head):
+        posts = [(one.position, self._publisher.post(frame, one, await self._owner(one))) for one in told]
+        for piece in pieces(self._shard, frame.epoch, frame.number, posts):
             await hand_on(piece)
         return Mark(frame.number, frame.head, frame.epoch)
 

@@ -17,11 +17,21 @@ from kettle.bus.ports import Bus, BusError
 from kettle.schedd.claims import Claims
 from kettle.schedd.demand import Demand
 from kettle.schedd.domain.concurrency import added
+from kettle.schedd.domain.flock import flocked
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.universes import totals
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad
 from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized, JobHeld, JobReleased, JobVacated
+from kettle.wire.events import (
+    ClusterSubmitted,
+    Event,
+    FactoryMaterialized,
+    JobHeld,
+    JobReleased,
+    JobsChanged,
+    JobVacated,
+)
 from kettle.wire.subjects import Subjects, ad_key
 
 _SLOW: Final = 0.5
@@ -31,7 +41,9 @@ _log: Final = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-_URGENT: Final = frozenset({ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld})
+_URGENT: Final = frozenset(
+    {ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld, JobsChanged}
+)
 """After these there is work that was not shown before, or less than was shown."""
 
 
@@ -112,7 +124,7 @@ class Adverts:
             pass  # the slow news, or the time for a full repeat, has come
 
     async def _publish(self, *, everything: bool) -> None:
-        self._flocked = self._queue.flocked()
+        self._flocked = flocked(self._queue)
         for submitter in list(self._queue.tally):
             key = ad_key("Submitter", f"{submitter}@{self._queue.schedd}")
             ad = self.submitter_ad(submitter)
@@ -168,7 +180,7 @@ class Adverts:
             "TotalHeldJobs": total["held"],
             "TotalRemovedJobs": total["removed"],
             "NumClaims": len(self._queue.claims),
-            **self._queue.totals(),
+            **totals(self._queue),
             **self._more(),
         }
 

@@ -20,7 +20,7 @@ from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit, Visits, Ways
 from kettle.schedd.claims import Claims
 from kettle.schedd.demand import Demand
-from kettle.schedd.domain.flock import Level, may_flock
+from kettle.schedd.domain.flock import Level, flocked, may_flock
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.domain.universes import at_home
 from kettle.schedd.settings import ScheddSettings
@@ -260,15 +260,15 @@ class _There:
                     await self._bus.delete(bucket, key)
 
     async def _publish(self, bucket: str) -> None:
-        now, flocked = time.monotonic(), self._flock.queue.flocked(self._visit.name)
+        now, running = time.monotonic(), flocked(self._flock.queue, self._visit.name)
         everything = now - self._refreshed >= self._flock.ad_interval
         if everything:
             self._refreshed = now
         ads: dict[str, bytes] = {}
         for submitter in list(self._flock.queue.tally):
             asks = self._flock.asks(submitter, self._visit.name)
-            if asks or flocked[submitter]:
-                ad = self._ad(submitter, flocked[submitter], asks=asks)
+            if asks or running[submitter]:
+                ad = self._ad(submitter, running[submitter], asks=asks)
                 ads[visitors_key(self._visit.visitor, ad.name)] = _encode(ad)
         for key in self._published.keys() - ads.keys():
             await self._bus.delete(bucket, key)

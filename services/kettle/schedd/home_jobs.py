@@ -13,7 +13,7 @@ from typing import Final
 from kettle.runtime.local_jobs import LocalStartd, find
 from kettle.schedd.claims import Claims
 from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.universes import AT_HOME
+from kettle.schedd.domain.universes import AT_HOME, totals
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.turns import Turn
 from kettle.wire.ads import Ad
@@ -118,7 +118,7 @@ class HomeJobs:
         if refusal is not None:
             return f"it runs on the machine of its schedd, whose startd refuses it: {refusal[0]}"
         universe = self._queue.universe(job)
-        if self._may_start(job, universe, self._queue.totals()):
+        if self._may_start(job, universe, totals(self._queue)):
             return ""
         return (
             f"START_{AT_HOME[universe].upper()}_UNIVERSE of the schedd does not allow one more such job now"
@@ -142,7 +142,7 @@ class HomeJobs:
 
     def _under_way(self) -> Ad:
         """The numbers of running jobs with those for which claims are being asked."""
-        ad = dict(self._queue.totals())
+        ad = dict(totals(self._queue))
         for submitter, autoclusters in self._queue.at_home.items():
             for autocluster in autoclusters:
                 asked = self._claims.asked[submitter, autocluster]

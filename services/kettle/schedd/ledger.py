@@ -10,9 +10,11 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
-from kettle.schedd.domain.queue import Change, Queue, job_of_stream
+from kettle.schedd.domain.many import as_few
+from kettle.schedd.domain.queue import Change, Queue, job_of_stream, job_stream
+from kettle.schedd.domain.restoring import restore as restore_queue
 from kettle.wire import events
-from kettle.wire.events import Event, JobVacated
+from kettle.wire.events import Event, JobEvent, JobVacated
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -71,6 +73,7 @@ class Ledger:
         for stream, event in changes:
             touched = self.queue.apply(stream, event, at)
             self._unsaved.append((self.shard.version(stream), touched))
+            self.shard.adopt({change.stream: change.version for change in touched if change.version})
             for change in touched:
                 if change.state is None:
                     self.shard.retire(change.stream)
@@ -83,6 +86,14 @@ class Ledger:
             ):
                 self.cool(job)
         return future
+
+    def together(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
+        """
+        What is to be recorded of jobs that come in their order: where it is the same for very many, as one event of all.
+
+        It is recorded at once: it names the versions that follow on what was recorded before.
+        """
+        return as_few(changes, lambda job: self.shard.version(job_stream(job)) + 1)
 
     def _meta(self, stream: str) -> bytes:
         return trace_meta(self.queue.schedd, stream)
@@ -104,7 +115,7 @@ def mark(checkpointer: Checkpointer, frame: int, folded: Iterable[tuple[int, lis
                 drops.add(change.stream)
             else:
                 drops.discard(change.stream)
-                puts[change.stream] = (version, change.state)
+                puts[change.stream] = (change.version or version, change.state)
     checkpointer.mark(frame, puts, drops)
 
 
@@ -115,7 +126,7 @@ async def restore(
     Bring a new owner's queue to the head of its shard: the working set, then the tail, which is still to be saved.
     """
     cursor, rows = await working_set.load(shard.name)
-    queue.restore((row.stream, row.state) for row in rows)
+    restore_queue(queue, ((row.stream, row.state) for row in rows))
     versions = {row.stream: row.version for row in rows}
     checkpointer = Checkpointer(
         working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=interval
@@ -123,8 +134,10 @@ async def restore(
     async for frame in log.read(shard.name, after=cursor):
         folded: list[tuple[int, list[Change]]] = []
         for entry in frame.entries:
-            folded.append((entry.version, queue.apply(entry.stream, events.decode(entry.data), frame.at)))
+            touched = queue.apply(entry.stream, events.decode(entry.data), frame.at)
+            folded.append((entry.version, touched))
             versions[entry.stream] = entry.version
+            versions.update((change.stream, change.version) for change in touched if change.version)
         mark(checkpointer, frame.number, folded)
     shard.adopt(versions)
     return checkpointer

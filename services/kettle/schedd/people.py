@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -19,7 +19,7 @@ from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.factories import Factories
-from kettle.schedd.ledger import Ledger
+from kettle.schedd.ledger import Ledger, Recording
 from kettle.schedd.limits import Limits
 from kettle.schedd.selecting import condition, selected_jobs
 from kettle.schedd.settings import ScheddSettings
@@ -38,6 +38,7 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     FactorySubmitted,
+    JobEvent,
     encode,
 )
 from kettle.wire.frames import Frame
@@ -55,8 +56,12 @@ LONGEST_ID: Final = 64
 _MOST_ADMITTED: Final = 32
 """Submissions that may wait for a look at them, each of which may be large."""
 _ADMITTED_MS: Final = 1_000
-SLICE: Final = 200
+LONG: Final = 20_000
+"""Jobs of a submission at which others do not wait any more while it is looked at."""
+SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
+UNCOMMITTED: Final = 50 * SLICE
+"""Jobs of which one command waits for the commit before it goes on: who folds them one by one gets them bit by bit."""
 
 _DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
 _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
@@ -110,19 +115,15 @@ class People:
             return msgspec.msgpack.decode(await first, type=Submitted)
         late = asked(admitted.ad)
         self._make_room(owner, len(admitted.rows), late=late)
-        settings = self._settings
-        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
+        number = self._queue.newest_cluster + 1
         try:
-            check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
-            ad, columns, rows = completed(
-                admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
+            ad = jobsets.numbered(
+                admitted.ad, admitted.columns, self._queue.clusters.values(), owner=owner, number=number
             )
-            number = self._queue.newest_cluster + 1
-            ad = jobsets.numbered(ad, columns, self._queue.clusters.values(), owner=owner, number=number)
         except Unacceptable as refusal:
             raise RefusedError("unacceptable", str(refusal)) from refusal
         kind = FactorySubmitted if late else ClusterSubmitted
-        event = kind(cluster=number, owner=owner, ad=ad, columns=columns, rows=rows)
+        event = kind(cluster=number, owner=owner, ad=ad, columns=admitted.columns, rows=admitted.rows)
         if (size := len(encode(event))) > SUBMISSION_BYTES:
             raise RefusedError(
                 "unacceptable",
@@ -141,11 +142,12 @@ class People:
         return reply(frame)
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
-        """What the site makes of a submission, in a thread of its own: there may be very many jobs that differ."""
-        if not self._admission.needed:
-            return Admitted(
-                ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
-            )
+        """What is to be recorded of a submission; looked at in a thread of its own if that takes long."""
+        if not self._admission.needed and len(request.rows) < LONG:
+            try:
+                return self._admit(request, owner)
+            except Unacceptable as refusal:
+                raise RefusedError("unacceptable", str(refusal)) from refusal
         if command not in self._admitting:  # else it is repeated while we are at it
             if len(self._admitting) >= _MOST_ADMITTED:
                 raise RefusedError(
@@ -167,9 +169,22 @@ class People:
         return admitted
 
     def _admit(self, request: Submit, owner: str) -> Admitted:
-        limit = self._settings.max_jobs_per_factory
-        check(request.ad, request.columns, request.rows, limit=limit)
-        return self._admission.admit(owner, request.ad, request.columns, request.rows, now=time.time())
+        settings = self._settings
+        admitted = Admitted(
+            ad=request.ad, columns=request.columns, rows=request.rows, warnings=[], complaints=[]
+        )
+        if self._admission.needed:
+            check(request.ad, request.columns, request.rows, limit=settings.max_jobs_per_factory)
+            admitted = self._admission.admit(
+                owner, request.ad, request.columns, request.rows, now=time.time()
+            )
+        late = asked(admitted.ad)
+        limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
+        check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
+        ad, columns, rows = completed(
+            admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
+        )
+        return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:
         self._not_too_busy()
@@ -214,15 +229,15 @@ class People:
             for number in list(self._factories.selected(request.select, condition(request.select.constraint)))
         ]
         selected = await selected_jobs(self._queue, request.select)
-        wanted = _COMMANDS[request.action](said, person)
-        changes: list[tuple[str, Event]] = []
+        decisions = _Decisions(_COMMANDS[request.action](said, person))
+        piece = _Piece()
         for at, job in enumerate(selected):
             if at and at % SLICE == 0:
-                await self._record_some(changes)
-                changes = []
+                await self._record_some(piece, patient=at % UNCOMMITTED == 0)
+                piece = _Piece()
             if (entry := self._queue.jobs.get(job)) is not None:
-                events, result = self._act_on(job, entry.job, wanted, person)
-                changes += [(job_stream(job), event) for event in events]
+                events, result = self._act_on(job, entry.job, decisions, person)
+                piece.add(job, entry.job, events)
                 outcomes.append(JobOutcome(job, result, entry.job.status))
         if request.select.jobs:
             found = {outcome.job for outcome in outcomes}
@@ -231,29 +246,68 @@ class People:
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
-        frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
+        frame = await self._ledger.record(
+            piece.changes(self._ledger), command=command, reply=lambda frame: _encode(reply(frame))
+        )
         for outcome in outcomes:
             entry = self._queue.jobs.get(outcome.job)
             if outcome.outcome == "done" and entry is not None and entry.job.claim:
                 self._shadows.stop(outcome.job)
         return reply(frame)
 
-    async def _record_some(self, changes: list[tuple[str, Event]]) -> None:
+    async def _record_some(self, piece: "_Piece", *, patient: bool) -> None:
         """Let others have a turn, and their commands a place: what is to be committed must not become too much."""
-        recorded = self._ledger.record(changes)
-        if self._ledger.shard.backlog > self._settings.max_backlog // 2:
+        recorded = self._ledger.record(piece.changes(self._ledger))
+        if patient or self._ledger.shard.backlog > self._settings.max_backlog // 2:
             await recorded
         else:
             await asyncio.sleep(0)
 
-    def _act_on(self, job: JobId, state: Job, wanted: Command, person: str) -> tuple[list[Event], Outcome]:
+    def _act_on(
+        self, job: JobId, state: Job, decisions: "_Decisions", person: str
+    ) -> tuple[Sequence[JobEvent], Outcome]:
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
-            return [], "denied"
-        try:
-            events = decide(state, wanted)
-        except Refused:
-            return [], "bad_status"
-        return [*events], "done" if events else "already_done"
+            return (), "denied"
+        return decisions.of(state)
+
+
+class _Decisions:
+    """What a command comes to, worked out once for jobs that are alike and come one after the other."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._state: Job | None = None
+        self._last: tuple[Sequence[JobEvent], Outcome] = (), "bad_status"
+
+    def of(self, state: Job) -> tuple[Sequence[JobEvent], Outcome]:
+        """What is to be recorded of a job in this state, and what to answer."""
+        if state is not self._state:
+            self._state = state
+            try:
+                events = decide(state, self._command)
+                self._last = events, "done" if events else "already_done"
+            except Refused:
+                self._last = (), "bad_status"
+        return self._last
+
+
+class _Piece:
+    """What is recorded of some jobs at once: of those that wait together, as they are many, of the others one by one."""
+
+    def __init__(self) -> None:
+        self._alike: list[tuple[JobId, JobEvent]] = []
+        self._apart: list[tuple[str, Event]] = []
+
+    def add(self, job: JobId, state: Job, events: Sequence[JobEvent]) -> None:
+        """The next job."""
+        if not state.claim and len(events) == 1:
+            self._alike.append((job, events[0]))
+        else:
+            self._apart += ((job_stream(job), event) for event in events)
+
+    def changes(self, ledger: Ledger) -> Recording:
+        """To be recorded now."""
+        return [*ledger.together(self._alike), *self._apart]
 
 
 def _person(caller: Identity) -> str:

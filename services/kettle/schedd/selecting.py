@@ -1,7 +1,8 @@
 """Which jobs of a queue somebody means."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
 from typing import Final
 
 from kettle.bus.ports import RefusedError
@@ -21,7 +22,7 @@ LOOK: Final = 32
 async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
     """Jobs of a selection, in their order; whoever asks about very many lets the others have a word in between."""
     meets = condition(select.constraint)
-    jobs = list(queue.select(jobs=select.jobs, clusters=select.clusters, owners=select.owners))
+    jobs = list(listed(queue, jobs=select.jobs, clusters=select.clusters, owners=select.owners))
     if meets is None:
         return jobs
     found: list[JobId] = []
@@ -32,6 +33,24 @@ async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
         if not at % LOOK:
             await turn.pause()
     return found
+
+
+def listed(
+    queue: Queue, *, jobs: Iterable[JobId] = (), clusters: Iterable[int] = (), owners: Iterable[str] = ()
+) -> Iterator[JobId]:
+    """Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order."""
+    single, in_clusters, of_owners = set(jobs), set(clusters), set(owners)
+    if not (single or in_clusters or of_owners):
+        yield from sorted(queue.jobs)
+        return
+    whole = {
+        number
+        for number, cluster in queue.clusters.items()
+        if number in in_clusters or cluster.submitted.owner in of_owners
+    }
+    in_whole = (job for number in sorted(whole) for job in queue.clusters[number].jobs())
+    apart = (job for job in single if job.cluster not in whole and job in queue.jobs)
+    yield from merge(in_whole, sorted(apart))
 
 
 def condition(text: str) -> Callable[[Ad], bool] | None:

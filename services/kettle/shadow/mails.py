@@ -26,6 +26,7 @@ from kettle.wire.events import (
     decode,
     encode,
 )
+from kettle.wire.expansion import expanded
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -119,7 +120,7 @@ class MailProjector:
         if frame.number <= self._state.frame:
             return []
         mails: list[Mail] = []
-        for entry in frame.entries:
+        for entry in expanded(frame).entries:
             kind, _, name = entry.stream.partition("/")
             if kind == "cluster":
                 self._submitted(decode(entry.data), frame.at)

@@ -232,7 +232,7 @@ async def test_how_frames_are_grouped_makes_no_difference(backend: Backend, seed
     await recorded(backend, SHARD, frames)
     await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
     assert [] == await differing(backend, "jobs")
-    read = [(frame, decoded_events(frame)) async for frame in backend.log.read(SHARD)]
+    read = [decoded_events(frame) async for frame in backend.log.read(SHARD)]
     async with backend.log.database.connection() as connection, connection.transaction():
         fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
         await fold.begin()
@@ -273,7 +273,7 @@ async def test_many_jobs_that_leave_at_once(backend: Backend) -> None:
     assert [(2 * INLINE // 5, 2 * INLINE * 4 // 5)] == await rows(
         backend, "SELECT (SELECT count(*) FROM jobs.live), (SELECT count(*) FROM jobs.history)"
     )
-    read = [(frame, decoded_events(frame)) async for frame in backend.log.read(SHARD)]
+    read = [decoded_events(frame) async for frame in backend.log.read(SHARD)]
     async with backend.log.database.connection() as connection, connection.transaction():
         fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
         await fold.begin()
@@ -294,7 +294,7 @@ async def test_what_was_rolled_back_is_not_remembered(backend: Backend) -> None:
     """
     await recorded(backend, SHARD, [(i, changes) for i, changes in enumerate(day(1, jobs=10))])
     await rebuild(PROJECTIONS["jobs"](), backend.log.database, [backend.log])
-    read = [(frame, decoded_events(frame)) async for frame in backend.log.read(SHARD)]
+    read = [decoded_events(frame) async for frame in backend.log.read(SHARD)]
     async with backend.log.database.connection() as connection, connection.transaction():
         fold = Refold(connection, PROJECTIONS["jobs"](), SHARD)
         await fold.begin()

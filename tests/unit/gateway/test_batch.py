@@ -17,7 +17,8 @@ def test_a_frame_is_told_in_parts_that_fit(sizes: list[int], last: int) -> None:
     Parts follow one another, each fits into a batch or is a single message, and the last one ends the frame.
     """
     made = posts(sizes)
-    parts = pieces("s", 1, 7, made, last=last)
+    first = last - len(made) + 1
+    parts = pieces("s", 1, 7, [(first + number, post) for number, post in enumerate(made)])
     assert made == [post for part in parts for post in part.posts]
     assert Mark(7, last, 1) == parts[-1].mark
     position = last - len(made)
@@ -31,7 +32,17 @@ def test_no_part_has_more_messages_than_the_server_takes() -> None:
     """
     A thousand at once is the limit of the server.
     """
-    assert [1000, 1000, 500] == [len(part.posts) for part in pieces("s", 1, 1, posts([1] * 2500), last=2500)]
+    made = list(enumerate(posts([1] * 2500), 1))
+    assert [1000, 1000, 500] == [len(part.posts) for part in pieces("s", 1, 1, made)]
+
+
+def test_what_was_recorded_at_once_is_told_at_once() -> None:
+    """
+    Of 400 messages at each position three do not fit together, and none of them is cut.
+    """
+    made = [(number // 400 + 1, post) for number, post in enumerate(posts([1] * 2000))]
+    parts = pieces("s", 1, 1, made)
+    assert [(800, 2), (800, 4), (400, 5)] == [(len(part.posts), part.mark.position) for part in parts]
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.tuples(*[st.integers(0, 2**62)] * 3)))

@@ -2,6 +2,7 @@
 
 from kettle.schedd.domain.concurrency import LimitsInUse, added
 from kettle.schedd.domain.queue import Queue
+from kettle.schedd.domain.restoring import restore
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
 from kettle.wire.jobs import JobId
 
@@ -35,7 +36,7 @@ def test_the_record_says_what_is_used_also_after_a_restart() -> None:
             rows[change.stream] = change.state
     assert {"matlab": 2.0, "a": 0.1} == queue.limits.of("ada")
     again = Queue("ap")
-    again.restore(rows.items())
+    restore(again, rows.items())
     assert [{"matlab": 2.0, "a": 0.1}, {"matlab": 2.0}, {}] == [
         again.limits.of(n) for n in ("ada", "bob", "eve")
     ]

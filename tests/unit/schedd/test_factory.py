@@ -1,6 +1,7 @@
 """Jobs that come into the queue little by little."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,13 +16,14 @@ from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.gone import PAGE, Gone
 from kettle.schedd.domain.job import Assign, Finish, Hold, Remove, decide
 from kettle.schedd.domain.queue import Queue, factory_stream, job_stream
+from kettle.schedd.domain.restoring import restore as restore_queue
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.domain.table import BLOCK, Table
 from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.limits import Limits
-from kettle.schedd.people import People
+from kettle.schedd.people import LONG, People
 from kettle.schedd.questions import Questions
 from kettle.schedd.refusals import Refusals
 from kettle.schedd.settings import ScheddSettings
@@ -34,6 +36,7 @@ from kettle.wire.commands.schedd import (
     Explain,
     FactoryOutcome,
     QueryEvents,
+    QueryJobs,
     Select,
     Submit,
 )
@@ -108,7 +111,9 @@ def test_the_one_row_of_a_former_release_is_read() -> None:
     (row, *_) = queue.apply("cluster/1", event, 1)
     assert row.state is not None
     left = ((1 << PAGE + 1) - 1) & ~2
-    again.restore([("cluster/1", row.state), ("cluster/1#left", left.to_bytes(PAGE // 8 + 1, "little"))])
+    restore_queue(
+        again, [("cluster/1", row.state), ("cluster/1#left", left.to_bytes(PAGE // 8 + 1, "little"))]
+    )
     assert [1, PAGE + 1, PAGE + 2] == [job.proc for job in again.jobs]
     removed = {
         change.stream: change.state
@@ -421,3 +426,33 @@ def test_only_those_clusters_are_meant_that_a_constraint_is_true_of() -> None:
     queue.apply("cluster/2", submitted(3, number=2, JobMaterializeLimit=1), 1)
     queue.apply(factory_stream(2), FactoryClosed(cluster=2, owner="anna", first=0, count=3), 1)
     assert [1] == list(queue.clusters)
+
+
+async def test_others_are_answered_while_a_long_submission_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    The look at very many jobs ends here when somebody else's submission is recorded and shown: if nobody else had a turn
+    before, it would never end. What was sent again meanwhile is the same submission.
+    """
+    seen, looked = threading.Event(), list[int]()
+
+    def patient(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -> None:
+        looked.append(len(rows))
+        assert len(rows) < LONG or seen.wait(60)
+        check(ad, columns, rows, limit=limit)
+
+    monkeypatch.setattr("kettle.schedd.people.check", patient)
+    rows: list[list[Scalar]] = [[number] for number in range(LONG)]
+    many = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=["N"], rows=rows)
+    async with access_point() as ap, asyncio.timeout(60):
+        long = [asyncio.create_task(ap.people.submit(many, user("anna"))) for _ in range(2)]
+        await asyncio.sleep(0)  # they begin
+        short = await ap.people.submit(Submit(id="1", ad={"Cmd": "x"}, columns=[], rows=[[]]), user("eve"))
+        shown = await ap.questions.query_jobs(QueryJobs(select=Select(), projection=[]), user("eve"))
+        assert [False, False] == [task.done() for task in long]
+        seen.set()
+        answers = await asyncio.gather(*long)
+    assert (1, 1) == (short.cluster, shown.total)
+    assert [(2, LONG), (2, LONG)] == [(each.cluster, each.count) for each in answers]
+    assert [1, LONG] == sorted(looked)

@@ -8,6 +8,7 @@ from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.job import Assign, End, decide
 from kettle.schedd.domain.queue import Queue, job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
+from kettle.schedd.domain.universes import totals
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.ads import Ad, Scalar
 from kettle.wire.events import ClaimGranted, ClusterSubmitted
@@ -55,13 +56,13 @@ def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
     for event in decide(found.jobs[job].job, Assign("c", "local_1@m", "m")):
         found.apply(job_stream(job), event, 3)
 
-    running = found.totals(), found.attended("alice")
+    running = totals(found), found.attended("alice")
     for event in decide(found.jobs[job].job, End(attempt=1, claim="c", code=1022, reason="")):
         found.apply(job_stream(job), event, 4)
 
     idle = {"TotalLocalJobsIdle": 1, "TotalSchedulerJobsIdle": 1, "TotalSchedulerJobsRunning": 0}
     assert ({**idle, "TotalLocalJobsRunning": 1}, 1) == running
-    assert {**idle, "TotalLocalJobsIdle": 2, "TotalLocalJobsRunning": 0} == found.totals()
+    assert {**idle, "TotalLocalJobsIdle": 2, "TotalLocalJobsRunning": 0} == totals(found)
 
 
 @pytest.mark.parametrize(("kind", "home"), [("Local", True), ("Dynamic", False)])

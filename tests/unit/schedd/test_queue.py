@@ -6,6 +6,8 @@ import pytest
 from kettle.schedd.domain.autocluster import Autoclusters
 from kettle.schedd.domain.job import Assign, End, Finish, Hold, decide
 from kettle.schedd.domain.queue import NEWEST, Queue, job_stream
+from kettle.schedd.domain.restoring import restore
+from kettle.schedd.selecting import listed
 from kettle.wire.ads import Ad, Expr, Scalar
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
 from kettle.wire.jobs import JobId
@@ -57,7 +59,7 @@ class Recorder:
 
     def restored(self) -> Queue:
         queue = Queue("ap")
-        queue.restore(self.rows.items())
+        restore(queue, self.rows.items())
         return queue
 
 
@@ -182,7 +184,8 @@ def test_selections_keep_the_queue_order() -> None:
         full = msgspec.convert({"jobs": [], "clusters": [], "owners": [], **lists}, dict[str, list[object]])
         return [
             str(job)
-            for job in queue.select(
+            for job in listed(
+                queue,
                 jobs=msgspec.convert(full["jobs"], list[JobId]),
                 clusters=msgspec.convert(full["clusters"], list[int]),
                 owners=msgspec.convert(full["owners"], list[str]),

@@ -41,8 +41,8 @@ _EXACT: Final = ("happen", "leave")
 
 
 class _Present(msgspec.Struct):
-    position: int
-    """Of the first event that is not in the ads."""
+    frame: int
+    """The first one that is not in the ads."""
     ads: dict[JobId, Ad]
     runs: dict[JobId, Run]
 
@@ -74,7 +74,7 @@ class Jobs:
         shard = frames[0][0].shard
         jobs = set(touched(frame for frame, _ in frames).values())
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
-        known = self._take_present(shard, frames[0][0].position)
+        known = self._take_present(shard, frames[0][0].number)
         present = known.ads
         missing = jobs - present.keys()
         stored = await _jobs(tx, shard, missing) if clusters and missing else {}
@@ -91,19 +91,19 @@ class Jobs:
                 )
         await _depart(tx, shard, changes)
         await _end(tx, shard, changes)
-        self._keep_present(shard, _Present(frames[-1][0].head + 1, past.present, past.runs))
+        self._keep_present(shard, _Present(frames[-1][0].number + 1, past.present, past.runs))
         if (day := self._sweeper.due(frames)) is not None:
             await tx.execute(_QUERIES["forget_minutes"], shard, day)
             await tx.execute(_QUERIES["forget_claims"], shard, day)
 
-    def _take_present(self, shard: str, position: int) -> _Present:
+    def _take_present(self, shard: str, frame: int) -> _Present:
         """
-        Ads as the frames before `position` have left them, if the fold got as far as that the last time.
+        Ads as the frames before `frame` have left them, if the fold got as far as that the last time.
 
         They follow from the log alone: it does not matter whether what was written then was committed, or by whom.
         """
         kept = self._present.pop(shard, None)
-        return kept if kept is not None and kept.position == position else _Present(position, {}, {})
+        return kept if kept is not None and kept.frame == frame else _Present(frame, {}, {})
 
     def _keep_present(self, shard: str, now: _Present) -> None:
         for job in list(islice(now.ads, max(0, len(now.ads) - _PRESENT))):  # those that were spoken of first

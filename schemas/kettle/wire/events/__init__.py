@@ -38,6 +38,7 @@ from kettle.wire.events.job import (
     Usage,
 )
 from kettle.wire.events.machine import MachineJoined, MachineLeft
+from kettle.wire.events.many import JobsChanged, Procs
 from kettle.wire.events.principal import (
     PrincipalCharged,
     PrincipalDeleted,
@@ -75,6 +76,7 @@ __all__ = [
     "JobSuspended",
     "JobTold",
     "JobVacated",
+    "JobsChanged",
     "MachineJoined",
     "MachineLeft",
     "Match",
@@ -84,6 +86,7 @@ __all__ = [
     "PrincipalEvent",
     "PrincipalReset",
     "PrincipalSet",
+    "Procs",
     "Rejection",
     "Superseded",
     "Transfer",

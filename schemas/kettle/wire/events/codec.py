@@ -13,6 +13,7 @@ from kettle.wire.events.cycle import CycleNegotiated
 from kettle.wire.events.factory import FactoryEvent
 from kettle.wire.events.job import JobEvent
 from kettle.wire.events.machine import MachineJoined, MachineLeft
+from kettle.wire.events.many import JobsChanged
 from kettle.wire.events.principal import PrincipalEvent
 
 Recorded = (
@@ -20,6 +21,7 @@ Recorded = (
     | FactorySubmitted
     | FactoryEvent
     | JobEvent
+    | JobsChanged
     | ClaimEvent
     | CycleNegotiated
     | MachineJoined

@@ -31,7 +31,8 @@ from kettle.cli.screen import Screen
 from kettle.cli.spans import clock, counted, run_time, size
 from kettle.client import home_directory
 from kettle.eventsourcing.log import LogError
-from kettle.wire.events import CycleNegotiated, UnknownEventError, decode
+from kettle.wire.events import CycleNegotiated, UnknownEventError
+from kettle.wire.expansion import events_of, expanded
 
 _OFTEN: Final = 256
 _RIGHT: Final = frozenset(
@@ -119,7 +120,8 @@ async def fold(place: Place, until: int, bar: Bar) -> Then | None:
         return None
     async for frame in place.log.read(place.shard, until=until):
         try:
-            folded.feed(frame, [decode(entry.data) for entry in frame.entries])
+            whole = expanded(frame)
+            folded.feed(whole, events_of(whole))
         except UnknownEventError as error:
             raise CommandError(f"{place.shard}, frame {frame.number}: {error}") from error
         if frame.number % _OFTEN == 0:

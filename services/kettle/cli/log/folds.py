@@ -180,7 +180,7 @@ class QueueThen:
         """
         The jobs in the queue, in its order.
         """
-        return [self._job(job) for job in self.queue.select(jobs=(), clusters=(), owners=())]
+        return [self._job(job) for job in sorted(self.queue.jobs)]
 
     def _job(self, job: JobId) -> JobThen:
         ad, state = self.queue.ad(job), self.queue.jobs[job].job

@@ -13,12 +13,16 @@ import asyncpg
 import msgspec
 
 from kettle.cli.log.places import Place
+from kettle.wire.events import UnknownEventError
+from kettle.wire.expansion import each, stands_for_many, stream_of_many
 from kettle.wire.frames import Entry
 
 PAGE_ROWS: Final = 1_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _BEYOND: Final = 1 << 62
+_OF_MANY: Final = "jobs.*"
+"""Events that stand for others, whatever these are."""
 
 _PAGE: Final = """
 SELECT frame, pos, epoch, ver, at, stream, type, data, meta FROM log.event
@@ -97,19 +101,19 @@ async def read(place: Place, narrow: Narrow) -> AsyncGenerator[Row, None]:
             at = (archived, _BEYOND)
             continue
         for row in rows:
-            yield row
+            for single in _singles(row, narrow):
+                yield single
         if len(rows) < PAGE_ROWS:
             return
         at = (rows[-1].frame, rows[-1].position)
 
 
 async def _page(place: Place, at: tuple[int, int], narrow: Narrow) -> list[Row]:
-    likes = [_like(pattern) for pattern in narrow.types] or ["%"]
+    likes = [_like(pattern) for pattern in (*narrow.types, _OF_MANY)] if narrow.types else ["%"]
+    streams = narrow.streams | {other for one in narrow.streams if (other := stream_of_many(one)) is not None}
     arguments = (place.shard, *at, narrow.until, likes, PAGE_ROWS)
     if narrow.streams:
-        found = await place.log.database.run(
-            lambda c: c.fetch(_OF_STREAMS, *arguments, sorted(narrow.streams))
-        )
+        found = await place.log.database.run(lambda c: c.fetch(_OF_STREAMS, *arguments, sorted(streams)))
     else:
         found = await place.log.database.run(lambda c: c.fetch(_PAGE, *arguments))
     return [_row(place.shard, row) for row in found]
@@ -125,8 +129,23 @@ async def _from_log(
     after = at[0] if at[1] == _BEYOND else at[0] - 1
     async for frame in place.log.read(place.shard, after=after, until=until):
         for position, entry in enumerate(frame.entries, frame.position):
-            if (frame.number, position) > at and narrow.takes(entry):
-                yield Row(place.shard, frame.number, position, frame.epoch, frame.at, entry)
+            if (frame.number, position) > at:
+                for row in _singles(
+                    Row(place.shard, frame.number, position, frame.epoch, frame.at, entry), narrow
+                ):
+                    yield row
+
+
+def _singles(row: Row, narrow: Narrow) -> list[Row]:
+    """Those of the events that a row stands for that are wanted; one that cannot be read is shown as it is."""
+    if not stands_for_many(row.entry):
+        return [row] if narrow.takes(row.entry) else []
+    if row.entry.stream in narrow.streams:
+        narrow = msgspec.structs.replace(narrow, streams=frozenset())
+    try:
+        return [msgspec.structs.replace(row, entry=one) for one in each(row.entry) if narrow.takes(one)]
+    except UnknownEventError:
+        return [row]
 
 
 def _like(pattern: str) -> str:

@@ -3,6 +3,8 @@ What is stored together: messages of one or several shards, and with them how fa
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -60,19 +62,25 @@ class Piece(msgspec.Struct, frozen=True):
         return sum(len(post.data) for post in self.posts)
 
 
-def pieces(shard: str, epoch: int, frame: int, posts: Sequence[Post], *, last: int) -> list[Piece]:
+def pieces(shard: str, epoch: int, frame: int, posts: Sequence[tuple[int, Post]]) -> list[Piece]:
     """
-    The messages of one frame, of which the last is at position `last`, in parts that fit into a batch.
+    The messages of one frame, each with its position, in parts that fit into a batch.
+
+    What is at one position, one event of many jobs, stays in one part: marks are positions.
     """
-    first = last - len(posts) + 1
     parts: list[Piece] = []
-    begin = size = 0
-    for index, post in enumerate(posts):
-        if index > begin and (index - begin == MESSAGES or size + len(post.data) > BYTES):
-            parts.append(Piece(shard, Mark(frame, first + index - 1, epoch), posts[begin:index]))
-            begin, size = index, 0
-        size += len(post.data)
-    parts.append(Piece(shard, Mark(frame, last, epoch), posts[begin:]))
+    part: list[Post] = []
+    bytes_of_part = last = 0
+    for position, group in groupby(posts, key=itemgetter(0)):
+        together = [post for _, post in group]
+        size = sum(len(post.data) for post in together)
+        if part and (len(part) + len(together) > MESSAGES or bytes_of_part + size > BYTES):
+            parts.append(Piece(shard, Mark(frame, last, epoch), part))
+            part, bytes_of_part = [], 0
+        part.extend(together)
+        bytes_of_part += size
+        last = position
+    parts.append(Piece(shard, Mark(frame, last, epoch), part))
     return parts
 
 

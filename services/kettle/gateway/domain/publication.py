@@ -9,9 +9,11 @@ import msgspec
 
 from kettle.bus.ports import Post
 from kettle.gateway.domain.plain import to_json
+from kettle.jobs import trace_meta
 from kettle.wire import monitoring
 from kettle.wire.events import ClusterSubmitted, decode, tag_of
 from kettle.wire.events.codec import Recorded
+from kettle.wire.expansion import each, many, stands_for_many
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects, token
@@ -35,6 +37,17 @@ class Told(msgspec.Struct, frozen=True):
     """None: it is an event of the pool."""
     job: JobId | None
     """None: it is not about a single job."""
+    of_many: bool = False
+    """It was recorded for many jobs at once, and the position is that of them all."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from all other events of its shard."""
+        return (
+            f"{self.position}.{self.job.proc}"
+            if self.of_many and self.job is not None
+            else str(self.position)
+        )
 
 
 def read(frame: Frame, *, after: int = 0) -> list[Told]:
@@ -42,14 +55,25 @@ def read(frame: Frame, *, after: int = 0) -> list[Told]:
     The events of a frame that stand after a position. Raises UnknownEventError.
     """
     return [
-        _told(entry, position)
+        told
         for position, entry in enumerate(frame.entries, start=frame.position)
         if position > after
+        for told in _all_told(frame, entry, position)
     ]
 
 
-def _told(entry: Entry, position: int) -> Told:
-    event = decode(entry.data)
+def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[Told]:
+    """One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have."""
+    if not stands_for_many(entry):
+        yield _told(entry, position, decode(entry.data))
+        return
+    schedd, event = frame.shard.removeprefix(SCHEDD), decode(bytes(many(entry).data))
+    for one in each(entry):
+        traced = msgspec.structs.replace(one, meta=trace_meta(schedd, one.stream))
+        yield msgspec.structs.replace(_told(traced, position, event), of_many=True)
+
+
+def _told(entry: Entry, position: int, event: Recorded) -> Told:
     noun, _, name = entry.stream.partition("/")
     job = JobId.parse(name) if noun == "job" else None
     cluster = job.cluster if job is not None else int(name) if noun in {"cluster", "factory"} else None
@@ -93,7 +117,7 @@ class Publisher:
         return _encode(
             monitoring.CloudEvent(
                 specversion=monitoring.SPECVERSION,
-                id=f"{token(frame.shard)}:{told.position}",
+                id=f"{token(frame.shard)}:{told.name}",
                 source=source,
                 type=monitoring.type_of(tag),
                 subject=str(told.job) if told.job else entry.stream,
@@ -101,7 +125,7 @@ class Publisher:
                 dataschema=monitoring.schema_of(tag),
                 datacontenttype=monitoring.JSON if fits else "",
                 data=msgspec.Raw(data) if fits else msgspec.UNSET,
-                dataref="" if fits else f"{source}/{told.position}",
+                dataref="" if fits else f"{source}/{told.name}",
                 stream=entry.stream,
                 version=entry.version,
                 epoch=frame.epoch,

@@ -80,12 +80,13 @@ class Autoclusters:
             i for i, name in enumerate(columns) if name.lower() in reached or _asks(name.lower())
         ]
         self._known: dict[bytes, int] = {}
-        self._same = None if self._varying else signature(ad, significant(ad, self._extra))
+        self.same: Final = None if self._varying else signature(ad, significant(ad, self._extra))
+        """The autocluster of all of them; None: they differ in it."""
 
     def of(self, row: list[Scalar]) -> int:
         """The autocluster of the job with this row."""
-        if self._same is not None:
-            return self._same
+        if self.same is not None:
+            return self.same
         varying = [row[i] for i in self._varying]
         # What an expression in the row mentions may stand in any column.
         key = _encode(row if any(isinstance(value, Expr) for value in varying) else varying)

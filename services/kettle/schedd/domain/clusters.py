@@ -40,6 +40,8 @@ class Cluster(msgspec.Struct):
     """Whether its jobs start at a time of their own."""
     limited: bool = False
     """Whether one of them says that it uses something of which the pool has only so many."""
+    together: bool = False
+    """Whether something was recorded of many of its jobs at once."""
 
     @property
     def size(self) -> int:

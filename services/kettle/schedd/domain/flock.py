@@ -5,12 +5,16 @@ A submitter's *level* is how many of the other pools it asks, in the order of FL
 wait that nobody offers a slot, and it falls to the last pool that it was needed for when none waits any more.
 """
 
-from typing import Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, evaluate_attribute
 from kettle.wire.ads import Ad
+
+if TYPE_CHECKING:
+    from kettle.schedd.domain.queue import Queue
 
 WANTED: Final = "WantFlocking"
 TO: Final = "FlockTo"
@@ -61,3 +65,13 @@ class Level(msgspec.Struct):
             self.since, self.needed = now, 0
         elif now - self.since >= patience and self.pools < most:
             self.pools, self.since = self.pools + 1, now
+
+
+def flocked(queue: "Queue", pool: str = "") -> Counter[str]:
+    """How many jobs of each submitter run in another pool, or in any."""
+    found: Counter[str] = Counter()
+    for claim, where in queue.abroad.items():
+        job = queue.claims[claim].job
+        if job is not None and where == (pool or where) and queue.jobs[job].job.status == "running":
+            found[queue.submitter(job)] += 1
+    return found

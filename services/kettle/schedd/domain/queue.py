@@ -7,7 +7,6 @@ working set changed, so that start-up reads those rows instead of history; finis
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from heapq import merge
 from typing import Final, cast, get_args
 
 import msgspec
@@ -36,10 +35,12 @@ from kettle.wire.events import (
     JobAssigned,
     JobCompleted,
     JobEvent,
+    JobsChanged,
     JobVacated,
     Usage,
     decode,
 )
+from kettle.wire.expansion import stream_of_cluster
 from kettle.wire.flocking import pool_of
 from kettle.wire.jobs import JobId
 
@@ -59,6 +60,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     stream: str
     state: bytes | None
+    version: int = 0
+    """Of the stream; 0: that of the event."""
 
 
 class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree; nothing catches it
@@ -69,14 +72,11 @@ FRESH: Final = Entry()
 _NOTHING: Final[Mapping[JobId, Entry]] = {}
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
-_LEFT: Final = "#left"
+LEFT: Final = "#left"
 """In the names of rows that tell which jobs of a cluster have left."""
 _encode = msgspec.msgpack.Encoder().encode
 _WAITING: Final = frozenset({"idle", "held"})
 """The statuses that a factory's `max_idle` counts."""
-_decode_entry = msgspec.msgpack.Decoder(Entry).decode
-_decode_factory = msgspec.msgpack.Decoder(Factory).decode
-_decode_row = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
 
 def job_stream(job: JobId) -> str:
@@ -92,12 +92,6 @@ def factory_stream(cluster: int) -> str:
 def job_of_stream(stream: str) -> JobId:
     """Inverse of `job_stream`."""
     return JobId.parse(stream.removeprefix("job/"))
-
-
-def _recorded(state: bytes) -> tuple[Event, int]:
-    """A row that holds an event: it may have been written by a version whose type is superseded by now."""
-    data, at = _decode_row(state)
-    return decode(bytes(data)), at
 
 
 class Queue:
@@ -122,7 +116,7 @@ class Queue:
         self._owned: Counter[str] = Counter()
         self.owners: Final[dict[str, str]] = {}
         """Submitter -> whose jobs are charged to it."""
-        self._attended: Counter[tuple[str, int]] = Counter()
+        self.attendance: Counter[tuple[str, int]] = Counter()
         """(submitter, universe) -> jobs that run there."""
         self.cooling: set[JobId] = set()
         """Jobs that may run when `cooled` says so: their last attempts failed one after the other."""
@@ -193,36 +187,8 @@ class Queue:
     def attended(self, submitter: str = "") -> int:
         """How many of a submitter's jobs, or of all, run on the machine of their schedd."""
         if not submitter:
-            return sum(self._attended.values())
-        return sum(self._attended[submitter, universe] for universe in universes.AT_HOME)
-
-    def flocked(self, pool: str = "") -> Counter[str]:
-        """How many jobs of each submitter run in another pool, or in any."""
-        found: Counter[str] = Counter()
-        for claim, where in self.abroad.items():
-            held = self.claims[claim]
-            if (
-                held.job is not None
-                and where == (pool or where)
-                and self.jobs[held.job].job.status == "running"
-            ):
-                found[self.submitter(held.job)] += 1
-        return found
-
-    def totals(self) -> Ad:
-        """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
-        ad: Ad = {}
-        for universe, word in universes.AT_HOME.items():
-            ad[f"Total{word}JobsRunning"] = sum(
-                count for (_, other), count in self._attended.items() if other == universe
-            )
-            ad[f"Total{word}JobsIdle"] = sum(
-                len(jobs)
-                for autoclusters in self.at_home.values()
-                for jobs in autoclusters.values()
-                if (best := jobs.best()) is not None and self.universe(best[1]) == universe
-            )
-        return ad
+            return sum(self.attendance.values())
+        return sum(self.attendance[submitter, universe] for universe in universes.AT_HOME)
 
     def requests(self, submitter: str, *, at_home: bool = False) -> list[tuple[Order, JobId, int, int]]:
         """(order, first job, autocluster, count) of each autocluster with runnable jobs, in the submitter's order."""
@@ -263,8 +229,10 @@ class Queue:
                 return self._submitted(stream, event, at)
             case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
                 return self._factory(event)
+            case JobsChanged():
+                return self._jobs(stream, event, at)
             case ClaimGranted():
-                self._claimed(event, at)
+                self.claimed(event, at)
                 return [Change(stream, _encode((event, at)))]
             case ClaimEnded():
                 self.abroad.pop(event.claim, None)
@@ -274,7 +242,8 @@ class Queue:
             case _:
                 raise Unfit(f"an event {type(event).__name__} does not belong into the shard of a schedd")
 
-    def _claimed(self, event: ClaimGranted, at: int) -> None:
+    def claimed(self, event: ClaimGranted, at: int) -> None:
+        """Take a claim in."""
         self.claims[event.claim] = Claim(event, at)
         if pool := pool_of(event.startd):
             self.abroad[event.claim] = pool
@@ -301,9 +270,15 @@ class Queue:
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         if cluster.factory is not None and cluster.factory.unmade:
             self.unmade.add(event.cluster)
+        fresh: list[JobId] = []
         for job in cluster.jobs():
             entry = self.jobs[job] = known.get(job, FRESH)
-            self._enter(job, entry.job)
+            if entry is FRESH:
+                fresh.append(job)
+            else:
+                self._enter(cluster, [job], entry.job)
+        if fresh:
+            self._enter(cluster, fresh, FRESH.job)
 
     def _factory(self, event: FactoryEvent) -> list[Change]:
         cluster = self.clusters.get(event.cluster)
@@ -318,7 +293,7 @@ class Queue:
         for proc in range(before.made, cluster.factory.made):
             job = JobId(event.cluster, proc)
             self.jobs[job] = FRESH
-            self._enter(job, FRESH.job)
+            self._enter(cluster, [job], FRESH.job)
         stream = factory_stream(event.cluster)
         return self._forget(event.cluster) if cluster.empty else [Change(stream, _encode(cluster.factory))]
 
@@ -329,23 +304,83 @@ class Queue:
         at: int,
     ) -> list[Change]:
         job = job_of_stream(stream)
-        before = self.jobs.get(job)
-        if before is None:
-            raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
-        changed = dict(before.changed) or self.clusters[job.cluster].base(job.proc)
+        [(before, jobs, _)] = self._alike([(job, 0)], event)
+        entry = self._become(jobs, before, event, at)
+        return (
+            [Change(stream, None), *self._left(job)] if entry.job.over else [Change(stream, _encode(entry))]
+        )
+
+    def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
+        """
+        The single event of each of many jobs: the same as one after the other, but jobs that are alike are worked out once
+        and share their entry, which nobody changes.
+        """
+        single = cast("JobEvent", decode(bytes(event.data)))
+        if type(single) not in JOB_EVENTS:
+            raise Unfit(f"an event {event.type} does not belong into the stream of a job")
+        all_of_them = (
+            (JobId(event.cluster, proc), procs.version)
+            for procs in event.jobs
+            for proc in range(procs.first, procs.first + procs.count)
+        )
+        rows: list[Change] = []
+        pages = dict[str, Change]()
+        for before, jobs, versions in self._alike(all_of_them, single):
+            self.clusters[event.cluster].together = True
+            entry = self._become(jobs, before, single, at)
+            if entry.job.over:
+                rows += (Change(job_stream(job), None) for job in jobs)
+                pages.update((change.stream, change) for job in jobs for change in self._left(job))
+            else:
+                state = _encode(entry)
+                rows += (
+                    Change(job_stream(job), state, version)
+                    for job, version in zip(jobs, versions, strict=True)
+                )
+        if event.cluster in self.clusters:
+            rows.append(Change(stream, _encode(None)))
+        return [*rows, *pages.values()]
+
+    def _alike(
+        self, jobs: Iterable[tuple[JobId, int]], event: JobEvent
+    ) -> Iterator[tuple[Entry, list[JobId], list[int]]]:
+        """Jobs of one cluster, each with a number, in runs of those of which an event makes the same."""
+        like, first, run, numbers = FRESH, Ad(), list[JobId](), list[int]()
+        for job, number in jobs:
+            before = self.jobs.get(job)
+            if before is None:
+                raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
+            base = before.changed or self.clusters[job.cluster].base(job.proc)
+            if run and (before is not like or (base is not first and base != first)):
+                yield like, run, numbers
+                run, numbers = [], []
+            if not run:
+                like, first = before, base
+            run.append(job)
+            numbers.append(number)
+        if run:
+            yield like, run, numbers
+
+    def _become(self, jobs: list[JobId], before: Entry, event: JobEvent, at: int) -> Entry:
+        """Jobs of one cluster that were alike are alike again."""
+        cluster = self.clusters[jobs[0].cluster]
+        changed = dict(before.changed) or cluster.base(jobs[0].proc)
         apply_to_ad(changed, event, at)
         entry = Entry(evolve(before.job, event), changed)
-        if type(event) in _ENDS_OR_BEGINS:
-            self.measured.pop(job, None)
-        if self.reconnecting and not entry.job.disconnected:
-            self.reconnecting.pop(job, None)
-        self._leave(job, before.job)
+        if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
+            for job in jobs:
+                if type(event) in _ENDS_OR_BEGINS:
+                    self.measured.pop(job, None)
+                if not entry.job.disconnected:
+                    self.reconnecting.pop(job, None)
+        self._leave(cluster, jobs, before.job)
         if entry.job.over:
-            del self.jobs[job]
-            return [Change(stream, None), *self._left(job)]
-        self.jobs[job] = entry
-        self._enter(job, entry.job)
-        return [Change(stream, _encode(entry))]
+            for job in jobs:
+                del self.jobs[job]
+        else:
+            self.jobs.update(dict.fromkeys(jobs, entry))
+            self._enter(cluster, jobs, entry.job)
+        return entry
 
     def _left(self, job: JobId) -> list[Change]:
         cluster = self.clusters[job.cluster]
@@ -353,62 +388,91 @@ class Queue:
         if cluster.empty:
             return self._forget(job.cluster)
         end, row = cluster.gone.row(job.proc)
-        return [Change(f"cluster/{job.cluster}{_LEFT}{end}", row)]
+        return [Change(f"cluster/{job.cluster}{LEFT}{end}", row)]
 
     def _forget(self, number: int) -> list[Change]:
         """A cluster of which no job is in the queue, nor will be."""
         cluster, stream = self.clusters.pop(number), f"cluster/{number}"
-        rows = [Change(stream, None), *(Change(f"{stream}{_LEFT}{end}", None) for end in cluster.gone.rows)]
+        rows = [Change(stream, None), *(Change(f"{stream}{LEFT}{end}", None) for end in cluster.gone.rows)]
+        if cluster.together:
+            rows.append(Change(stream_of_cluster(number), None))
         return rows if cluster.factory is None else [*rows, Change(factory_stream(number), None)]
 
-    def _enter(self, job: JobId, state: Job) -> None:
-        submitter = self.submitter(job)
-        cluster = self.clusters[job.cluster]
-        self._owned[owner := cluster.submitted.owner] += 1
-        self.owners[submitter] = owner
-        tally = self.tally.setdefault(submitter, {})
-        tally[state.status] = tally.get(state.status, 0) + 1
+    def _enter(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
+        """Count jobs of a cluster that are in the same state now, and offer them if they may run."""
+        owner = cluster.submitted.owner
+        self._owned[owner] += len(jobs)
         if state.status in _WAITING:
-            cluster.waiting += 1
+            cluster.waiting += len(jobs)
+        for submitter, theirs in self._by_submitter(cluster, jobs):
+            self.owners[submitter] = owner
+            tally = self.tally.setdefault(submitter, {})
+            tally[state.status] = tally.get(state.status, 0) + len(theirs)
         if state.runnable and state.cooling:
-            self.cooling.add(job)
+            self.cooling.update(jobs)
         elif state.runnable:
-            self._ready(job)
+            self._ready(cluster, jobs)
         elif state.claim in self.claims:
-            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=job)
-        self._attend(job, state, 1)
+            self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=jobs[-1])
+        self._attend(jobs, state, 1)
 
-    def _attend(self, job: JobId, state: Job, count: int) -> None:
-        if state.claim and universes.at_home(universe := self.universe(job)):
-            self._attended[self.submitter(job), universe] += count
+    def _attend(self, jobs: list[JobId], state: Job, count: int) -> None:
+        for job in jobs if state.claim else ():
+            if universes.at_home(universe := self.universe(job)):
+                self.attendance[self.submitter(job), universe] += count
 
-    def _leave(self, job: JobId, state: Job) -> None:
-        submitter = self.submitter(job)
-        self._attend(job, state, -1)
-        self._owned[self.owner(job)] -= 1
-        self.tally[submitter][state.status] -= 1
+    def _leave(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
+        """Inverse of `_enter`."""
+        self._attend(jobs, state, -1)
+        self._owned[cluster.submitted.owner] -= len(jobs)
         if state.status in _WAITING:
-            self.clusters[job.cluster].waiting -= 1
-        if self.cooling and job in self.cooling:
-            self.cooling.discard(job)
-        elif self.deferred and self.deferred.pop(job, None) is False:
-            pass  # it was not offered yet
-        elif state.runnable:
-            demand = self._demand_of(job)
-            runnable = demand[submitter][number := self.autocluster(job)]
-            runnable.discard(job)
-            if not runnable:
-                del demand[submitter][number]
-                if not demand[submitter]:
-                    del demand[submitter]
+            cluster.waiting -= len(jobs)
+        for submitter, theirs in self._by_submitter(cluster, jobs):
+            self.tally[submitter][state.status] -= len(theirs)
+        if state.runnable:
+            if self.cooling or self.deferred:
+                jobs = [job for job in jobs if self._offered(job)]
+            for demand, submitter, number, theirs in self._by_request(cluster, jobs):
+                runnable = demand[submitter][number]
+                runnable.discard(theirs)
+                if not runnable:
+                    del demand[submitter][number]
+                    if not demand[submitter]:
+                        del demand[submitter]
         elif state.claim in self.claims:
             self.claims[state.claim] = msgspec.structs.replace(self.claims[state.claim], job=None)
+
+    def _offered(self, job: JobId) -> bool:
+        """Whether a job that may run does not wait for its time; it waits no more."""
+        if job in self.cooling:
+            self.cooling.discard(job)
+            return False
+        return self.deferred.pop(job, None) is not False
+
+    def _by_submitter(self, cluster: Cluster, jobs: list[JobId]) -> Iterable[tuple[str, list[JobId]]]:
+        if isinstance(cluster.charged, str):
+            return [(cluster.charged, jobs)]
+        groups = defaultdict[str, list[JobId]](list)
+        for job in jobs:
+            groups[self.submitter(job)].append(job)
+        return groups.items()
+
+    def _by_request(
+        self, cluster: Cluster, jobs: list[JobId]
+    ) -> Iterator[tuple[dict[str, dict[int, Runnable]], str, int, list[JobId]]]:
+        """(demand, submitter, autocluster, jobs) of jobs of one cluster."""
+        for submitter, theirs in self._by_submitter(cluster, jobs) if jobs else ():
+            if cluster.universe is not None and cluster.autoclusters.same is not None:
+                yield self._demand_of(theirs[0]), submitter, cluster.autoclusters.same, theirs
+            else:
+                for job in theirs:
+                    yield self._demand_of(job), submitter, self.autocluster(job), [job]
 
     def cooled(self, job: JobId) -> None:
         """The job has waited long enough after its failures."""
         if job in self.cooling:
             self.cooling.discard(job)
-            self._ready(job)
+            self._ready(self.clusters[job.cluster], [job])
 
     def due(self, job: JobId) -> None:
         """
@@ -416,60 +480,20 @@ class Queue:
         """
         if self.deferred.get(job) is False:
             self.deferred[job] = True
-            self._offer(job)
+            self._offer(self.clusters[job.cluster], [job])
 
-    def _ready(self, job: JobId) -> None:
-        if self.clusters[job.cluster].timed:
-            self.deferred[job] = False
-            self.unplanned.add(job)
+    def _ready(self, cluster: Cluster, jobs: list[JobId]) -> None:
+        if cluster.timed:
+            self.deferred.update(dict.fromkeys(jobs, False))
+            self.unplanned.update(jobs)
         else:
-            self._offer(job)
+            self._offer(cluster, jobs)
 
-    def _offer(self, job: JobId) -> None:
-        autoclusters = self._demand_of(job).setdefault(self.submitter(job), {})
-        autoclusters.setdefault(self.autocluster(job), Runnable()).add(job, self.priority(job))
-
-    # -- start-up ----------------------------------------------------------------------------------------------------
-
-    def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
-        """Take the working set over; the order of its rows does not matter."""
-        kinds = defaultdict[str, list[tuple[str, bytes]]](list)
-        for stream, state in rows:
-            kind = "left" if _LEFT in stream else stream.partition("/")[0]
-            kinds[kind].append((stream, state))
-        gone: dict[str, Gone] = {}
-        for stream, state in kinds["left"]:
-            cluster, _, end = stream.partition(_LEFT)
-            gone.setdefault(cluster, Gone()).read(end, state)
-        factories = {stream.partition("/")[2]: _decode_factory(state) for stream, state in kinds["factory"]}
-        for _, state in kinds[NEWEST]:
-            self.newest_cluster = msgspec.msgpack.decode(state, type=int)
-        for stream, state in kinds["claim"]:
-            granted, at = _recorded(state)
-            assert isinstance(granted, ClaimGranted), stream
-            self._claimed(granted, at)
-        known = {job_of_stream(stream): _decode_entry(state) for stream, state in kinds["job"]}
-        for stream, state in kinds["cluster"]:
-            event, at = _recorded(state)
-            assert isinstance(event, ClusterSubmitted), stream
-            factory, left = factories.get(str(event.cluster)), gone.get(stream)
-            self.admit(event, at, gone=left, known=known, factory=factory)
-        if stray := next((job for job in known if job not in self.jobs), None):
-            raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
-
-    def select(
-        self, *, jobs: Iterable[JobId], clusters: Iterable[int], owners: Iterable[str]
-    ) -> Iterator[JobId]:
-        """Jobs in the queue that are listed, or in a listed cluster, or of a listed owner; with no list, all. In order."""
-        listed, in_clusters, of_owners = set(jobs), set(clusters), set(owners)
-        if not (listed or in_clusters or of_owners):
-            yield from sorted(self.jobs)
-            return
-        whole = {
-            number
-            for number, cluster in self.clusters.items()
-            if number in in_clusters or cluster.submitted.owner in of_owners
-        }
-        in_whole = (job for number in sorted(whole) for job in self.clusters[number].jobs())
-        apart = (job for job in listed if job.cluster not in whole and job in self.jobs)
-        yield from merge(in_whole, sorted(apart))
+    def _offer(self, cluster: Cluster, jobs: list[JobId]) -> None:
+        for demand, submitter, number, theirs in self._by_request(cluster, jobs):
+            runnable = demand.setdefault(submitter, {}).setdefault(number, Runnable())
+            if "JobPrio" in cluster.submitted.columns:
+                for job in theirs:
+                    runnable.add([job], self.priority(job))
+            else:
+                runnable.add(theirs, self.priority(theirs[0]))

@@ -15,6 +15,7 @@ from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.queue import FRESH, JOB_EVENTS, Entry, Queue, Unfit, job_of_stream
 from kettle.wire import events, frames
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, FactoryEvent, JobEvent
+from kettle.wire.expansion import expanded
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
@@ -57,7 +58,7 @@ class Replay:
             UnknownEventError: one cannot be read.
         """
         at, live = frame.at, self._live
-        for entry in frame.entries:
+        for entry in expanded(frame).entries:
             kind = _kind(entry.type)
             if kind == "completed":  # it is over, whatever came before (`evolve`)
                 live.pop(entry.stream, None)

@@ -1,5 +1,6 @@
 """The jobs of one autocluster that may run now, best first."""
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from kettle.wire.jobs import JobId
@@ -23,16 +24,17 @@ class Runnable:
     def __len__(self) -> int:
         return len(self._live)
 
-    def add(self, job: JobId, priority: int) -> None:
-        """Put a job in; one that is in already stays where it is."""
-        key = (job.cluster, job.proc)
-        if key not in self._live:
-            self._live.add(key)
-            heappush(self._heap, order(job, priority))
+    def add(self, jobs: Iterable[JobId], priority: int) -> None:
+        """Put jobs in that have one priority; one that is in already stays where it is."""
+        for job in jobs:
+            key = (job.cluster, job.proc)
+            if key not in self._live:
+                self._live.add(key)
+                heappush(self._heap, order(job, priority))
 
-    def discard(self, job: JobId) -> None:
-        """Take a job out, wherever it stands; one that is not in changes nothing."""
-        self._live.discard((job.cluster, job.proc))
+    def discard(self, jobs: Iterable[JobId]) -> None:
+        """Take jobs out, wherever they stand; one that is not in changes nothing."""
+        self._live.difference_update((job.cluster, job.proc) for job in jobs)
 
     def best(self) -> tuple[Order, JobId] | None:
         """The first job and its place, left in; None if there is none."""

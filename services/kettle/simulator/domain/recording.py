@@ -25,6 +25,7 @@ from kettle.wire.events import (
     PrincipalEvent,
     decode,
 )
+from kettle.wire.expansion import expanded
 from kettle.wire.frames import Entry, Frame
 
 KINDS: Final = ("schedd", "collector", "negotiator")
@@ -75,7 +76,7 @@ class Recording:
         elif shard not in self._begun:
             self._begun.add(shard)
             self._works[shard].forget()
-        for entry in frame.entries:
+        for entry in expanded(frame).entries:
             if frame.at <= self.since:
                 event = self._known(entry)
             elif frame.at <= self.until:
