@@ -68,6 +68,34 @@ async def test_ads_are_found(backend: Backend) -> None:
         assert ["Collector"] == [ad["MyType"] for ad in (await ask(bus, "Collector")).ads]
 
 
+async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
+    """A gap in an ad's numbers is lost updates, and it stays known when the ad went in between; a new start is none."""
+
+    async def update(bus: NatsBus, number: int, *, started: int = 100) -> None:
+        ad: Ad = {
+            "Name": "slot1@a", "Machine": "a", "DaemonStartTime": started, "UpdateSequenceNumber": number,
+        }  # fmt: skip
+        await bus.put(backend.subjects.ads, ad_key("Machine", "slot1@a"), encode(ad))
+
+    async def counted(bus: NatsBus, *expected: int) -> bool:
+        ads = (await ask(bus, "Machine", "UpdatesTotal > 0")).ads
+        return [list(expected)] == [
+            [ad[f"Updates{name}"] for name in ("Total", "Sequenced", "Lost")] for ad in ads
+        ]
+
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await update(bus, 5)
+        await eventually(lambda: counted(bus, 1, 0, 0))
+        await update(bus, 8)
+        await eventually(lambda: counted(bus, 2, 3, 2))
+        await bus.delete(backend.subjects.ads, ad_key("Machine", "slot1@a"))
+        await eventually(lambda: _found(bus, "Machine", 0))
+        await update(bus, 10)
+        await eventually(lambda: counted(bus, 3, 5, 3))
+        await update(bus, 1, started=200)
+        await eventually(lambda: counted(bus, 4, 5, 3))
+
+
 async def _found(bus: NatsBus, kind: str, count: int) -> bool:
     return len((await ask(bus, kind)).ads) == count
 

@@ -39,6 +39,10 @@ class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
     """How much of which concurrency limits its claims here use, with those that are being asked for."""
     cycle: int = 0
     """The last cycle whose matches for it are among these, or came to nothing."""
+    started: int = 0
+    """When the schedd began to number its updates, in seconds since 1970 (DaemonStartTime)."""
+    sequence: int = 0
+    """Which update of this ad it is since then, from 1 on (UpdateSequenceNumber); 0: they are not numbered."""
 
 
 class SlotSecret(msgspec.Struct, frozen=True, kw_only=True):
