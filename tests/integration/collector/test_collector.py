@@ -170,6 +170,33 @@ async def test_many_ads_come_in_pages(backend: Backend) -> None:
     assert second.rest is None
 
 
+async def test_a_long_answer_keeps_no_other_waiting(backend: Backend) -> None:
+    """Who asks after somebody who gets many pages is answered before these are through."""
+    wide: Ad = {f"Attribute{number}": "x" * 100 for number in range(1_000)}
+    answered: list[str] = []
+
+    async def all_of(bus: NatsBus) -> None:
+        rest, pages = None, 0
+        while pages == 0 or rest is not None:
+            part = await ask(bus, "Generic", after=rest)
+            rest, pages = part.rest, pages + 1
+        answered.append(f"{pages} pages")
+
+    async def one_of(bus: NatsBus) -> None:
+        assert ["g07"] == [ad["Name"] for ad in (await ask(bus, constraint='Name == "g07"')).ads]
+        answered.append("one")
+
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        for number in range(20):
+            key = ad_key("Generic", f"g{number:02}")
+            await bus.put(backend.subjects.ads, key, encode({**wide, "Name": f"g{number:02}"}))
+        await eventually(lambda: _complete(bus))
+        async with asyncio.TaskGroup() as both:
+            both.create_task(all_of(bus))
+            both.create_task(one_of(bus))
+    assert ["one", "2 pages"] == answered
+
+
 async def _complete(bus: NatsBus) -> bool:
     return 20 == len((await ask(bus, "Generic", projection=["Name"])).ads)
 
