@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Makes what follows from the code: the pages of `docs/reference` on settings, commands and events, and `schemas/json`.
+Makes what follows from the code: the pages of `docs/reference` on attributes, settings, commands and events, and `schemas/json`.
 
     .venv/bin/python docs/generate.py            writes them
     .venv/bin/python docs/generate.py --check    says which ones are not what the code makes of them
@@ -387,6 +387,48 @@ The time of an event is that of its frame; times inside events are those of some
 """
 
 
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+
+class AttributesOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """
+    What is known of one type of ad: type, unit, meaning by name, and who sets it if that is not `by`.
+    """
+
+    title: str
+    about: str
+    by: str
+    attributes: dict[str, list[str]]
+
+
+def attributes() -> dict[str, AttributesOf]:
+    """
+    Type of ad -> its attributes, from `docs/attributes.toml`.
+    """
+    return msgspec.toml.decode((TOP / "docs/attributes.toml").read_bytes(), type=dict[str, AttributesOf])
+
+
+def attributes_page() -> str:
+    """
+    The reference of attributes.
+    """
+    made = f"""{_MADE}# Attributes
+
+What is in the [ads](classad.md) of a pool, and who says so; `kettle status --ads TYPE` and `kettle q` show them.
+A name is the same name however it is capitalised.
+What an administrator or a submitter adds is not here.
+Where the type is "expression", the value may be a plain one too; a list is an expression with a list or a record as its value.
+"""
+    titles = ("attribute", "type", "unit", "meaning", "set by")
+    for kind in attributes().values():
+        rows = [
+            tuple([f"`{name}`", *about, kind.by][:5])
+            for name, about in sorted(kind.attributes.items(), key=lambda each: each[0].lower())
+        ]
+        made += f"\n## {kind.title}\n\n{kind.about}\n" + (f"\n{_table(titles, rows)}" if rows else "")
+    return made
+
+
 # -- all ---------------------------------------------------------------------------------------------------------------
 
 
@@ -394,7 +436,12 @@ def pages() -> dict[str, str]:
     """
     File name -> text.
     """
-    return {"settings.md": settings_page(), "commands.md": commands_page(), "events.md": events_page()}
+    return {
+        "attributes.md": attributes_page(),
+        "settings.md": settings_page(),
+        "commands.md": commands_page(),
+        "events.md": events_page(),
+    }
 
 
 def schemas() -> dict[str, Document]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kettle.jobs.ad import KEPT, LATER
 from kettle.wire.events import Event, Superseded
 from kettle.wire.events.codec import Codec
 
@@ -82,6 +83,16 @@ def test_the_reference_is_what_the_code_makes_of_it(top: Path, generator: Any) -
         if text != (top / "docs/reference" / name).read_text()
     ]
     assert [] == stale, "run .venv/bin/python docs/generate.py"
+
+
+def test_what_the_queue_sets_is_in_the_reference(generator: Any) -> None:
+    """
+    Also what only some jobs have: no test runs one of every kind.
+    """
+    known = {
+        name.lower() for part in ("Job", "Queue", "all") for name in generator.attributes()[part].attributes
+    }
+    assert set() == {name.lower() for name in (*KEPT, *LATER)} - known
 
 
 def test_superseded_events_stay_in_the_reference(generator: Any) -> None:

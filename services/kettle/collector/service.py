@@ -100,6 +100,7 @@ class Collector:
         """Notice ads and machines that stayed away; for ever."""
         while True:
             await asyncio.sleep(self._settings.housekeeping)
+            self._adverts.forget(time.time())
             for key in self._adverts.stale(time.time()):
                 self._gone(key)
             if self._registrar is not None:
@@ -107,13 +108,15 @@ class Collector:
 
     async def advertise(self, registrar: Registrar) -> None:
         """Repeat the collector's own ad; for ever."""
-        started = time.time()
+        started, number = time.time(), 0
         key = ad_key("Collector", self._settings.name)
         while True:
+            number += 1
             ad: Ad = {
                 "MyType": "Collector",
                 "Name": self._settings.name,
                 "DaemonStartTime": int(started),
+                "UpdateSequenceNumber": number,
                 "ClassAdLifetime": int(self._settings.classad_lifetime),
                 "MachinesTotal": registrar.total,
             }

@@ -238,10 +238,14 @@ class Negotiator:
 
     async def advertise(self) -> None:
         """Publish the negotiator's own ad; for ever."""
+        started, number = int(time.time()), 0
         while True:
+            number += 1
             ad: Ad = {
                 "MyType": "Negotiator",
                 "Name": self._settings.name,
+                "DaemonStartTime": started,
+                "UpdateSequenceNumber": number,
                 "LastNegotiationCycle": self._record.cycle,
             }
             await self._bus.put(self._subjects.ads, ad_key("Negotiator", self._settings.name), _encode(ad))

@@ -75,6 +75,9 @@ class Adverts:
         self._stale = asyncio.Event()
         self._published: dict[str, bytes] = {}
         self._refreshed = float("-inf")
+        self._started = int(time.time())
+        self._numbers: Counter[str] = Counter()
+        """Updates of each ad so far; they go on when an ad comes back."""
         bus.on_return(self._repeat)
 
     def note(self, event: Event) -> None:
@@ -133,18 +136,24 @@ class Adverts:
                 self._published.pop(key, None)
                 await self._bus.delete(self._subjects.ads, key)
             else:
-                await self._put(key, _encode(ad), everything=everything)
-        await self._put(
-            ad_key("Scheduler", self._queue.schedd), _encode(self.scheduler_ad()), everything=everything
-        )
+                await self._put(key, ad, everything=everything)
+        await self._put(ad_key("Scheduler", self._queue.schedd), self.scheduler_ad(), everything=everything)
 
-    async def _put(self, key: str, value: bytes, *, everything: bool) -> None:
+    async def _put(self, key: str, ad: Ad | SubmitterAd, *, everything: bool) -> None:
+        value = _encode(ad)
         if everything or self._published.get(key) != value:
             self._published[key] = value
+            self._numbers[key] += 1
             try:
-                await self._bus.put(self._subjects.ads, key, value)
+                await self._bus.put(self._subjects.ads, key, _encode(self._numbered(key, ad)))
             except BusError as error:  # too large, for example: the others are told all the same
                 _log.warning("ad not published", extra={"key": key, "cause": str(error)})
+
+    def _numbered(self, key: str, ad: Ad | SubmitterAd) -> Ad | SubmitterAd:
+        number = self._numbers[key]
+        if isinstance(ad, SubmitterAd):
+            return msgspec.structs.replace(ad, started=self._started, sequence=number)
+        return ad | {"DaemonStartTime": self._started, "UpdateSequenceNumber": number}
 
     def submitter_ad(self, submitter: str) -> SubmitterAd | None:
         """The demand of a submitter; None if it has no jobs here."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -67,7 +68,11 @@ class Advertiser:
         self._published: dict[str, Ad] = {}
         self._told_secrets: dict[str, SlotSecret] = {}
         self._memo = Memo(memo)
-        self._sequence = 0
+        self._numbers: Counter[str] = Counter()
+        """
+        Updates of each ad so far.  That of a slot goes on when the slot is there again: who counts what was lost
+        need not have seen that it was gone.
+        """
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._soon: asyncio.TimerHandle | None = None
@@ -170,8 +175,8 @@ class Advertiser:
             del self._published[name]
         for name, ad in ads.items():
             if everything or _differ(ad, self._published.get(name)):
-                self._sequence += 1
-                ad["UpdateSequenceNumber"] = self._sequence
+                self._numbers[name] += 1
+                ad["UpdateSequenceNumber"] = self._numbers[name]
                 ad["ClassAdLifetime"] = int(lifetime)
                 await self._bus.put(self._subjects.ads, name, _encode(ad), ttl=lifetime)
                 self._published[name] = ad

@@ -68,6 +68,34 @@ async def test_ads_are_found(backend: Backend) -> None:
         assert ["Collector"] == [ad["MyType"] for ad in (await ask(bus, "Collector")).ads]
 
 
+async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
+    """A gap in an ad's numbers is lost updates, and it stays known when the ad went in between; a new start is none."""
+
+    async def update(bus: NatsBus, number: int, *, started: int = 100) -> None:
+        ad: Ad = {
+            "Name": "slot1@a", "Machine": "a", "DaemonStartTime": started, "UpdateSequenceNumber": number,
+        }  # fmt: skip
+        await bus.put(backend.subjects.ads, ad_key("Machine", "slot1@a"), encode(ad))
+
+    async def counted(bus: NatsBus, *expected: int) -> bool:
+        ads = (await ask(bus, "Machine", "UpdatesTotal > 0")).ads
+        return [list(expected)] == [
+            [ad[f"Updates{name}"] for name in ("Total", "Sequenced", "Lost")] for ad in ads
+        ]
+
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await update(bus, 5)
+        await eventually(lambda: counted(bus, 1, 0, 0))
+        await update(bus, 8)
+        await eventually(lambda: counted(bus, 2, 3, 2))
+        await bus.delete(backend.subjects.ads, ad_key("Machine", "slot1@a"))
+        await eventually(lambda: _found(bus, "Machine", 0))
+        await update(bus, 10)
+        await eventually(lambda: counted(bus, 3, 5, 3))
+        await update(bus, 1, started=200)
+        await eventually(lambda: counted(bus, 4, 5, 3))
+
+
 async def _found(bus: NatsBus, kind: str, count: int) -> bool:
     return len((await ask(bus, kind)).ads) == count
 
@@ -140,6 +168,33 @@ async def test_many_ads_come_in_pages(backend: Backend) -> None:
     found = [[ad["Name"] for ad in part.ads] for part in (first, second)]
     assert [[f"g{number:02}" for number in range(10)], [f"g{number:02}" for number in range(10, 20)]] == found
     assert second.rest is None
+
+
+async def test_a_long_answer_keeps_no_other_waiting(backend: Backend) -> None:
+    """Who asks after somebody who gets many pages is answered before these are through."""
+    wide: Ad = {f"Attribute{number}": "x" * 100 for number in range(1_000)}
+    answered: list[str] = []
+
+    async def all_of(bus: NatsBus) -> None:
+        rest, pages = None, 0
+        while pages == 0 or rest is not None:
+            part = await ask(bus, "Generic", after=rest)
+            rest, pages = part.rest, pages + 1
+        answered.append(f"{pages} pages")
+
+    async def one_of(bus: NatsBus) -> None:
+        assert ["g07"] == [ad["Name"] for ad in (await ask(bus, constraint='Name == "g07"')).ads]
+        answered.append("one")
+
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        for number in range(20):
+            key = ad_key("Generic", f"g{number:02}")
+            await bus.put(backend.subjects.ads, key, encode({**wide, "Name": f"g{number:02}"}))
+        await eventually(lambda: _complete(bus))
+        async with asyncio.TaskGroup() as both:
+            both.create_task(all_of(bus))
+            both.create_task(one_of(bus))
+    assert ["one", "2 pages"] == answered
 
 
 async def _complete(bus: NatsBus) -> bool:

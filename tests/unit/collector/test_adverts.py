@@ -43,15 +43,26 @@ def test_ads_come_in_the_order_of_their_names() -> None:
 
 
 def test_what_is_added() -> None:
-    """An ad says what it is, when it was heard and what time it is; what it says itself stays."""
+    """
+    An ad says what it is, when it was heard and what time it is; what it says itself stays, but for the counts of its
+    updates, which are the collector's word.
+    """
+    counts = {
+        "UpdatesTotal": 1,
+        "UpdatesSequenced": 0,
+        "UpdatesLost": 0,
+        "UpdatesHistory": "0x" + 32 * "0",
+    }
     adverts = Adverts(lifetime=900.0)
     adverts.put("Generic.x", encode({"Name": "x"}), NOW)
     adverts.put(
-        "Generic.y", encode({"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2}), NOW
+        "Generic.y",
+        encode({"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2, "updateslost": 9}),
+        NOW,
     )
     assert [
-        {"Name": "x", "MyType": "Generic", "LastHeardFrom": 1000, "MyCurrentTime": 1005},
-        {"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2},
+        {"Name": "x", "MyType": "Generic", "LastHeardFrom": 1000, "MyCurrentTime": 1005, **counts},
+        {"Name": "y", "MyType": "Z", "LastHeardFrom": 1, "mycurrenttime": 2, **counts},
     ] == query(adverts, "Generic")
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad.columnar import Table
+from kettle.collector.domain.updates import ADDED, Updates
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.flocking import stranger
@@ -93,6 +94,7 @@ class Adverts:
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
         self._shelves: dict[str, Shelf] = {}
+        self._updates = Updates()
 
     def put(self, key: str, value: bytes, now: float) -> Mapping[str, Scalar]:
         """
@@ -106,9 +108,20 @@ class Adverts:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise NotAnAdError(str(error)) from error
         folded = {name.lower(): value for name, value in ad.items()}
-        if len(folded) < len(ad) or any(map(_is_private, folded)):
+        counted = not key.startswith(f"{ABSENT}.")  # an absent slot is a picture that a collector made
+        if (
+            len(folded) < len(ad)
+            or any(map(_is_private, folded))
+            or (counted and not ADDED.isdisjoint(folded))
+        ):
             spelled = {name.lower(): name for name in ad}
-            ad = {spelled[name]: value for name, value in folded.items() if not _is_private(name)}
+            ad = {
+                spelled[name]: value
+                for name, value in folded.items()
+                if not _is_private(name) and not (counted and name in ADDED)
+            }
+        if counted:
+            ad |= self._updates.heard(key, folded, now)
         if "mytype" not in folded:
             ad["MyType"] = kind
         if "lastheardfrom" not in folded:
@@ -137,6 +150,10 @@ class Adverts:
     def known(self) -> list[str]:
         """The keys of all ads."""
         return [key for shelf in self._shelves.values() for key in shelf.heard]
+
+    def forget(self, now: float) -> None:
+        """Forget the counts of ads that were not heard of for days."""
+        self._updates.sweep(now)
 
     def stale(self, now: float) -> list[str]:
         """Ads that the bus should have ended long ago: it lost them together with the news of their end."""
@@ -178,4 +195,9 @@ def _submitter(key: str, value: bytes) -> Ad:
         "HeldJobs": demand.held,
         "FlockedJobs": demand.flocked,
         **({"SubmitterTag": demand.tag} if demand.tag else {}),
+        **(
+            {"DaemonStartTime": demand.started, "UpdateSequenceNumber": demand.sequence}
+            if demand.sequence
+            else {}
+        ),
     }

@@ -66,13 +66,13 @@ def page(
     The candidate is both MY and TARGET: tools write conditions on it either way.  Undefined and error select nothing.
     """
     shelves = [_Selected(shelf, query.constraint, now) for shelf in adverts.of_type(query.kind)]
-    places = _in_order(shelves, query.after)
+    line = _Line(shelves, query.after)
     wanted = frozenset(name.lower() for name in (*query.projection, "MyType")) if query.projection else None
     ads: list[Ad] = []
     size, at, together, begun = 0, 0, _FIRST, clock()
-    while at < len(places):
+    while at < len(line):
         looked = clock()
-        some = places[at : at + together]
+        some = line.some(at, together)
         selected = _look(some)
         if selected is None:
             together = max(1, together // 8)
@@ -86,10 +86,10 @@ def page(
             if len(ads) == query.limit:
                 return Page(ads, None)
             if size >= most_bytes:
-                return Page(ads, place if at < len(places) else None)
+                return Page(ads, place if at < len(line) else None)
         took = clock() - looked
-        if clock() - begun > MOST_SECONDS and at < len(places):
-            return Page(ads, places[at - 1][0])
+        if clock() - begun > MOST_SECONDS and at < len(line):
+            return Page(ads, some[-1][0])
         together = (
             min(_MOST, together * 2)
             if took < _QUICK_S
@@ -103,11 +103,29 @@ def page(
 _Some = Sequence[tuple[Place, "_Selected"]]
 
 
-def _in_order(shelves: Sequence["_Selected"], after: Place | None) -> _Some:
-    found = [(place, shelf) for shelf in shelves for place in shelf.after(after)]
-    if len(shelves) > 1:
-        found.sort(key=lambda each: each[0])
-    return found
+class _Line:
+    """
+    The ads behind a place in the order of their names.
+
+    Those of one type are in order already: of them only what a page comes to is touched, however many there are.
+    """
+
+    def __init__(self, shelves: Sequence["_Selected"], after: Place | None) -> None:
+        self._one = shelves[0] if len(shelves) == 1 else None
+        self._places: Sequence[Place] = () if self._one is None else self._one.after(after)
+        self._all: _Some = ()
+        if self._one is None:
+            found = [(place, shelf) for shelf in shelves for place in shelf.after(after)]
+            self._all = sorted(found, key=lambda each: each[0])
+
+    def __len__(self) -> int:
+        return len(self._all) if self._one is None else len(self._places)
+
+    def some(self, at: int, count: int) -> _Some:
+        """The next ones from a position on."""
+        if self._one is None:
+            return self._all[at : at + count]
+        return [(place, self._one) for place in self._places[at : at + count]]
 
 
 def _look(some: _Some) -> Sequence[bool] | None:
