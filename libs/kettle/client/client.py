@@ -360,13 +360,22 @@ class Client:
         return Visit(self._bus, given, patience=self._patience)
 
     async def ads(
-        self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()
+        self,
+        ad_type: str = "",
+        *,
+        constraint: str = "",
+        projection: Sequence[str] = (),
+        forwarded: bool = False,
     ) -> list[Ad]:
         """
         What the parts of the pool say of themselves; the type is `Machine`, `Scheduler`, `Submitter`, ...
+
+        forwarded: also what other pools forward here; it has `ForwardedFrom`.
         """
         ads: list[Ad] = []
-        request = QueryAds(type=ad_type, constraint=constraint, projection=list(projection))
+        request = QueryAds(
+            type=ad_type, constraint=constraint, projection=list(projection), forwarded=forwarded
+        )
         while True:
             page = await ask(
                 self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience
