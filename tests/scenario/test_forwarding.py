@@ -15,8 +15,12 @@ from kettle.client import select
 from kettle.pool.personal import Tables
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.ads import Ad
+from kettle.wire.jobs import JobId
 
 WITHIN_S = 60.0
+HUNG_S = 20.0
+"""Far less than a hung pool is waited for if it is waited for at all."""
+REACHED = "central: reached"
 FORWARDER = "view@physics"
 SLEEPER = "executable = /bin/sleep\narguments = 600\nrequest_cpus = 1\nqueue\n"
 
@@ -97,9 +101,7 @@ async def test_ads_are_seen_in_the_other_pool_and_change_and_vanish(
     """
     As those of the pool that they come from, beside its own; nobody who does not ask for them sees them.
     """
-    await seen(
-        lambda: physics.client.ads("Collector"), lambda ad: "central: reached" == ad.get("ForwardStates")
-    )
+    await seen(lambda: physics.client.ads("Collector"), lambda ad: REACHED == ad.get("ForwardStates"))
     slot = await seen(theirs(central, "Machine"), lambda _: True)
     assert "physics" == slot["ForwardedFrom"]
     assert [] == [ad for ad in await central.client.ads() if "ForwardedFrom" in ad]
@@ -128,17 +130,90 @@ async def test_forwarded_machines_run_nothing(
     A job of the pool that sees them waits, however idle they are, and they are not counted among its machines.
     """
     await seen(theirs(central, "Machine"), lambda ad: ad["State"] == "Unclaimed")
-    before = (await seen(lambda: central.client.ads("Negotiator"), lambda _: True))["LastNegotiationCycle"]
     submitted = await central.client.submit(SLEEPER, cwd=tmp_path)
     async with asyncio.timeout(WITHIN_S):
-        while (
-            "no machine" not in (said := (await central.kettle("why", f"{submitted.cluster}.0"))[1]).lower()
+        while (verdict := (await central.client.why(JobId(submitted.cluster, 0))).verdict) is None or (
+            verdict.cycle is None
         ):
-            await asyncio.sleep(0.2)
-    del before, said
+            await asyncio.sleep(0.1)
+    assert verdict.analysis is not None
+    assert (1, 0) == (verdict.analysis.slots, verdict.analysis.able)
     (ad,) = await central.client.jobs(select(submitted.cluster))
     assert 1 == ad["JobStatus"]
     assert [] == await physics.client.ads("Machine", constraint='State == "Claimed"')
     collector = await seen(lambda: central.client.ads("Collector"), lambda _: True)
     assert 1 == collector["MachinesTotal"]
     await central.client.remove(select(submitted.cluster))
+
+
+async def test_a_pool_that_hangs_slows_nothing_and_is_told_all_when_it_goes_on(
+    physics: ThrowawayPool, central: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    Its bus stands still: at home jobs start, run and end, and afterwards the other pool sees what has changed. Then it is
+    killed and forgets all ads: they are sent again long before their interval is over.
+    """
+    await seen(theirs(central, "Machine"), lambda _: True)
+    central.kill("nats", signal.SIGSTOP)
+    try:
+        for _ in range(2):
+            submitted = await physics.client.submit("executable = /bin/true\nqueue 4\n", cwd=tmp_path)
+            async with asyncio.timeout(HUNG_S):
+                await physics.client.wait(select(submitted.cluster))
+        submitted = await physics.client.submit(SLEEPER, cwd=tmp_path)
+        async with asyncio.timeout(HUNG_S):
+            await seen(lambda: physics.client.ads("Scheduler"), lambda ad: ad["TotalRunningJobs"] == 1)
+    finally:
+        central.kill("nats", signal.SIGCONT)
+    await seen(theirs(central, "Machine"), lambda ad: ad["State"] == "Claimed")
+    await central.restarted("nats", after=central.kill("nats"))
+    await central.restarted("collector", after=central.kill("collector"))  # nor does that remember any ads
+    await seen(theirs(central, "Machine"), lambda ad: ad["State"] == "Claimed")
+    await seen(theirs(central, "Scheduler"), lambda ad: ad["TotalRunningJobs"] == 1)
+    await physics.client.remove(select(submitted.cluster))
+    await gone(theirs(central, "Machine", 'SlotType == "Dynamic"'))
+
+
+async def test_a_collector_that_starts_anew_goes_on(physics: ThrowawayPool, central: ThrowawayPool) -> None:
+    """
+    Its ads stay seen meanwhile.
+    """
+    before = await seen(theirs(central, "Scheduler"), lambda _: True)
+    await physics.restarted("collector", after=physics.kill("collector"))
+    await seen(lambda: physics.client.ads("Collector"), lambda ad: REACHED == ad.get("ForwardStates"))
+    again = await seen(theirs(central, "Scheduler"), lambda _: True)
+    assert before["Name"] == again["Name"]
+
+
+async def test_a_pass_that_is_withdrawn(
+    physics: ThrowawayPool, central: ThrowawayPool, tmp_path: Path
+) -> None:
+    """
+    The collector's ad says so in a sentence, at home all goes on, and when it is honoured again, it is used again.
+    """
+    file = central.home / "kettle.toml"
+    admitting = file.read_text()
+    file.write_text(admitting.replace(f'view_from = ["{FORWARDER}"]', "view_from = []"))
+    status, _, err = await central.kettle("reconfig")
+    assert 0 == status, err
+    refused = "does not accept our credentials"
+    await seen(lambda: physics.client.ads("Collector"), lambda ad: refused in str(ad.get("ForwardStates")))
+    submitted = await physics.client.submit("executable = /bin/true\nqueue\n", cwd=tmp_path)
+    async with asyncio.timeout(WITHIN_S):
+        await physics.client.wait(select(submitted.cluster))
+    file.write_text(admitting)
+    status, _, err = await central.kettle("reconfig")
+    assert 0 == status, err
+    await seen(lambda: physics.client.ads("Collector"), lambda ad: REACHED == ad.get("ForwardStates"))
+    submitted = await physics.client.submit(SLEEPER, cwd=tmp_path)
+    await seen(theirs(central, "Scheduler"), lambda ad: ad["TotalRunningJobs"] == 1)
+    await physics.client.remove(select(submitted.cluster))
+
+
+async def test_the_records_of_both_are_sound(physics: ThrowawayPool, central: ThrowawayPool) -> None:
+    """
+    After all of this the audits find nothing.
+    """
+    for pool in (physics, central):
+        audit = await pool.log_check()
+        assert audit.clean, audit.said

@@ -77,25 +77,24 @@ class Forwarding:
 
     async def _stay(self, visit: Visit, bus: NatsBus) -> None:
         """Send to one pool until the connection is over."""
-        outbox, stirred, bucket = (
-            self._outboxes[visit.name],
-            self._stirred[visit.name],
-            Subjects(visit.pool).ads,
-        )
+        outbox, stirred = self._outboxes[visit.name], self._stirred[visit.name]
+        returned = asyncio.Event()
+        returned.set()
 
         def again() -> None:
-            outbox.again(filter(self._goes, self._adverts.known()))
+            returned.set()
             stirred.set()
 
-        with suppress(WrongSequenceError):
-            await bus.update(bucket, forwarded_key(visit.visitor, "Collector.x"), b"", expect=_NEVER)
         bus.on_return(again)
-        again()
         while True:
             stirred.clear()
-            while some := outbox.take(time.monotonic(), _AT_ONCE):
+            if returned.is_set():
+                returned.clear()
+                await self._knock(visit, bus)
+                outbox.again(filter(self._goes, self._adverts.known()))
+            while not returned.is_set() and (some := outbox.take(time.monotonic(), _AT_ONCE)):
                 for key in some:
-                    await self._send(bus, bucket, visit, key)
+                    await self._send(visit, bus, key)
                 await asyncio.sleep(0)
             await asyncio.sleep(_FLOOR_S)
             try:
@@ -104,8 +103,15 @@ class Forwarding:
             except TimeoutError:
                 pass  # some are due
 
-    async def _send(self, bus: NatsBus, bucket: str, visit: Visit, key: str) -> None:
-        outbox, place = self._outboxes[visit.name], forwarded_key(visit.visitor, key)
+    async def _knock(self, visit: Visit, bus: NatsBus) -> None:
+        """Find out whether ads are taken: nobody answers those that are sent, and a bus that began anew may have no bucket."""
+        with suppress(WrongSequenceError):
+            place = forwarded_key(visit.visitor, "Collector.x")
+            await bus.update(Subjects(visit.pool).ads, place, b"", expect=_NEVER)
+
+    async def _send(self, visit: Visit, bus: NatsBus, key: str) -> None:
+        outbox, bucket = self._outboxes[visit.name], Subjects(visit.pool).ads
+        place = forwarded_key(visit.visitor, key)
         ad = self._adverts.ad(key)
         if ad is None:
             outbox.removed(key)
