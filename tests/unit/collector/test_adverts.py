@@ -150,7 +150,7 @@ def test_forwarded_ads_are_apart_and_say_where_they_come_from() -> None:
         "ClaimId": "secret",
     }
     folded = adverts.put(key, encode(ad), NOW)
-    assert sighting_of(key, folded | {"machine": "a"}) is None
+    assert sighting_of(key, {**folded, "machine": "a"}) is None
     assert [1024, 2048] == [each["Memory"] for each in query(adverts, "Machine")]
     assert 3 == len(query(adverts))
     asked = Query(kind="Machine", constraint=parse('ForwardedFrom == "physics"'), forwarded=True)

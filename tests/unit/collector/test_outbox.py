@@ -121,7 +121,7 @@ def test_an_ad_that_comes_and_goes_is_kept_once() -> None:
     [
         *(
             ("Machine.a", encode({"Name": "a", "Seen": each}))
-            for each in (1, 1.5, True, "x", Expr("Cpus > 1"), None)
+            for each in (1, 1.5, True, "x", Expr("Cpus > 1"))
         ),
         ("Submitter.a", encode(SubmitterAd(name="a", schedd="ap", idle=1, running=0, held=0, requests=[]))),
     ],
