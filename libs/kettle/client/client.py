@@ -206,6 +206,12 @@ class Client:
         """
         return await self.act("remove", select, reason)
 
+    async def vacate(self, select: Select, reason: str = "", *, fast: bool = False) -> Acted:
+        """
+        Have running jobs leave their machines and go back into the queue; with `fast` without time to end.
+        """
+        return await self.act("vacate_fast" if fast else "vacate", select, reason)
+
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
         """Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle."""
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)

@@ -18,6 +18,7 @@ from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
 from kettle.schedd.domain import deferral
 from kettle.schedd.domain.job_policy import Verdict
+from kettle.schedd.domain.orders import USER_VACATE_JOB
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
@@ -202,6 +203,14 @@ class Shadows:
             case "idle":
                 reason = "the job was held and released"
                 return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
+            case _ if state.orders.vacating:
+                return Stop(
+                    job=job,
+                    attempt=state.attempt,
+                    code=USER_VACATE_JOB,
+                    reason=state.orders.reason,
+                    hard=state.orders.fast,
+                )
             case _:
                 order, _ = self._vacating.get(job, (None, 0))
                 return order if order is not None and order.attempt == state.attempt else None

@@ -63,6 +63,8 @@ class Followed:
         self.attempt: Final = attempt
         self.task: asyncio.Task[None]
         self.stopping: asyncio.Task[None] | None = None
+        self.hurried = False
+        """It is ended without time to end, whatever was ordered first."""
 
     def leave(self) -> None:
         """Look after it no longer; it goes on where it runs."""
@@ -210,18 +212,27 @@ class Shadow:
     def _stop(self, stop: Stop) -> None:
         """Have an attempt ended; said again, it changes nothing."""
         known = self._known(stop.job, stop.attempt)
-        if known is not None and known.stopping is None:
+        if known is None:
+            return
+        hurries = bool(stop.hard) and not known.hurried
+        if known.stopping is not None and hurries:
+            known.stopping.cancel()
+        if known.stopping is None or hurries:
+            known.hurried = known.hurried or hurries
             known.stopping = self._tasks.create_task(self._end(known, stop), name=f"stop {stop.job}")
 
     async def _end(self, followed: Followed, stop: Stop) -> None:
         await followed.attempt.settled.wait()
         assignment = followed.attempt.assignment
         try:
-            hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
+            hard = stop.hard
+            if hard is None:
+                hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
             await self._workers.deactivate(assignment, stop.code, stop.reason, hard=hard)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
-            followed.stopping = None
+            if followed.stopping is asyncio.current_task():
+                followed.stopping, followed.hurried = None, False
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""

@@ -32,7 +32,7 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What the site would rather have otherwise."""
 
 
-Action = Literal["hold", "release", "remove"]
+Action = Literal["hold", "release", "remove", "vacate", "vacate_fast", "suspend", "continue"]
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +83,7 @@ class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     job: JobId
     outcome: Outcome
     status: str = ""
-    """The job's status at that moment: idle, running, held, removed, completed."""
+    """The job's status at that moment: idle, running, suspended, vacating, held, removed, completed."""
 
 
 class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):

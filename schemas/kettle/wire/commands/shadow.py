@@ -28,6 +28,8 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     attempt: int
     code: int
     reason: str
+    hard: bool | None = None
+    """Without time to end; None: as the job wants it when it is removed (WantGracefulRemoval)."""
 
 
 class LookAfter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -19,6 +19,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "ssh": "a shell beside a job",
         "hold": "keep jobs from running",
         "release": "let held jobs run again",
+        "vacate": "have running jobs leave their machines",
         "now": "run a job in the place of others of yours",
         "edit": "change how fast jobs come into the queue",
         "rm": "take jobs out of the queue",
