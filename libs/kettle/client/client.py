@@ -212,6 +212,18 @@ class Client:
         """
         return await self.act("vacate_fast" if fast else "vacate", select, reason)
 
+    async def suspend(self, select: Select, reason: str = "") -> Acted:
+        """
+        Have running jobs stand still; they keep their machines.
+        """
+        return await self.act("suspend", select, reason)
+
+    async def continue_(self, select: Select, reason: str = "") -> Acted:
+        """
+        Have suspended jobs go on, as far as the policy of their machines lets them.
+        """
+        return await self.act("continue", select, reason)
+
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
         """Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle."""
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)

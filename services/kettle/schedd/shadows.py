@@ -22,7 +22,7 @@ from kettle.schedd.domain.orders import USER_VACATE_JOB
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
-from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
+from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class Outbox:
     def __init__(self) -> None:
         self.start: list[Assignment] = []
         self.stop: list[Stop] = []
+        self.still: list[Still] = []
         self.filled = asyncio.Event()
 
 
@@ -138,11 +139,15 @@ class Shadows:
         return subcode if order is not None and order.code == code else 0
 
     def stop(self, job: JobId) -> None:
-        """Have the live attempt of a held, removed or vacated job ended."""
-        shadow = self._keeper.get(job)
-        if shadow is not None and (order := self._stop_order(job)) is not None:
-            outbox = self._outbox(shadow)
+        """Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it."""
+        if (shadow := self._keeper.get(job)) is None:
+            return
+        outbox = self._outbox(shadow)
+        if (order := self._stop_order(job)) is not None:
             outbox.stop.append(order)
+            outbox.filled.set()
+        elif (still := self._still_order(job)) is not None:
+            outbox.still.append(still)
             outbox.filled.set()
 
     def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
@@ -164,6 +169,7 @@ class Shadows:
         listed = {a.job: a.attempt for a in request.attempts}
         start: list[Assignment] = []
         stop: list[Stop] = []
+        still: list[Still] = []
         current: set[Attempt] = set()
         for job in live:
             attempt = self._queue.jobs[job].job.attempt
@@ -175,6 +181,8 @@ class Shadows:
                     start.append(self.assignment(job))
                 if (order := self._stop_order(job)) is not None:
                     stop.append(order)
+                elif (wanted := self._still_order(job)) is not None:
+                    still.append(wanted)
         forget = [a for a in request.attempts if a not in current]
         over = [a for a in request.strays if a not in current]
         drop = [job for job in request.kept if self._is_over(job)]
@@ -182,6 +190,7 @@ class Shadows:
         return ShadowOrders(
             start=first,
             stop=stop,
+            still=still,
             forget=forget,
             over=over,
             drop=drop,
@@ -215,6 +224,12 @@ class Shadows:
                 order, _ = self._vacating.get(job, (None, 0))
                 return order if order is not None and order.attempt == state.attempt else None
 
+    def _still_order(self, job: JobId) -> Still | None:
+        state = self._queue.jobs[job].job
+        if not state.orders.count:
+            return None
+        return Still(job=job, attempt=state.attempt, suspended=state.orders.still, number=state.orders.count)
+
     def _alive(self, shadow: str) -> bool:
         seen = self._seen.get(shadow)
         return seen is not None and time.monotonic() - seen < 3 * self._interval
@@ -246,9 +261,10 @@ class Shadows:
             start = fitting(outbox.start)
             outbox.start = outbox.start[len(start) :]
             stop, outbox.stop = outbox.stop, []
+            still, outbox.still = outbox.still, []
             if not outbox.start:
                 outbox.filled.clear()
             try:
-                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop))
+                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop, still=still))
             except BusError as error:
                 _log.warning("shadow not reached; it will ask", extra={"shadow": shadow, "cause": str(error)})

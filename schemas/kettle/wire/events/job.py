@@ -56,7 +56,7 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
-    """All processes of this attempt stand still, because the machine's policy wants it; it keeps its slot."""
+    """All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot."""
 
     attempt: int
     processes: int = 0

@@ -4,7 +4,7 @@ What the owner of a job has ordered of its live attempt: to leave its machine, t
 An order is recorded before anybody carries it out, so whoever dies meanwhile, the next one does.  It ends with its attempt.
 """
 
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 import msgspec
 
@@ -36,6 +36,13 @@ class Orders(msgspec.Struct, frozen=True, gc=False):
     """It is to stand still, whatever its machine thinks of that."""
     count: int = 0
     """How many there were: a later one replaces an earlier one, in whatever order they arrive."""
+
+    @property
+    def standing(self) -> Literal["", "vacate", "vacate_fast", "suspend"]:
+        """In a word, what is to happen to it or goes on happening."""
+        if self.vacating:
+            return "vacate_fast" if self.fast else "vacate"
+        return "suspend" if self.still else ""
 
     def refuse(self, kind: OrderKind) -> str:
         """Why a job that runs cannot do this; empty: it can."""
