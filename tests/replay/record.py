@@ -197,7 +197,7 @@ async def _moved(pool: ThrowawayPool, place: Path) -> None:
     client = pool.client
     moved = (await client.submit(_LONG.format(log="moved.log", count=1), cwd=place)).cluster
     await _until(pool, moved, "running", 1)
-    await client.vacate(select(moved), "it is to run somewhere else")
+    await client.act("vacate", select(moved), "it is to run somewhere else")
     async with asyncio.timeout(_WITHIN_S), aclosing(client.follow(JobId(moved, 0))) as events:
         async for event in events:
             if isinstance(event.event, JobVacated):

@@ -15,6 +15,7 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Suspended, Unsuspended
+from kettle.wire.commands.schedd import Action
 from kettle.wire.events import (
     Event,
     JobAssigned,
@@ -102,17 +103,17 @@ async def test_a_job_stands_still_until_its_owner_lets_it_go_on(
     job, ticks, go = await submit(pool, evidence)
     await ticking(ticks)
 
-    acted = [(await pool.client.suspend(select(job))).outcomes[0] for _ in range(2)]
+    acted = [(await pool.client.act("suspend", select(job))).outcomes[0] for _ in range(2)]
     suspended = await happened(pool.client, job, JobSuspended)
     (ad,) = await pool.client.jobs(select(job))
     for daemon in ("shadow", "schedd", "startd"):
         killed = pool.kill(daemon, signal.SIGKILL)
         await pool.restarted(daemon, after=killed)
     still = len(moments(ticks))
-    continued = await pool.client.continue_(select(job))
+    continued = await pool.client.act("continue", select(job))
     went_on = await happened(pool.client, job, JobContinued)
     await ticking(ticks, after=went_on.at)
-    again = await pool.client.continue_(select(job))
+    again = await pool.client.act("continue", select(job))
     go.touch()
     await happened(pool.client, job, JobCompleted)
 
@@ -135,8 +136,10 @@ async def test_an_order_reaches_a_machine_that_was_away(pool: ThrowawayPool, evi
     await happened(pool.client, job, JobStarted)
     pool.kill("startd", signal.SIGSTOP)
     try:
-        for order in (pool.client.suspend, pool.client.continue_, pool.client.suspend):
-            assert ["done"] == [one.outcome for one in (await order(select(job))).outcomes]
+        orders: list[Action] = ["suspend", "continue", "suspend"]
+        for order in orders:
+            acted = await pool.client.act(order, select(job))
+            assert ["done"] == [one.outcome for one in acted.outcomes]
         killed = pool.kill("shadow", signal.SIGKILL)
         await pool.restarted("shadow", after=killed)
     finally:
@@ -144,7 +147,7 @@ async def test_an_order_reaches_a_machine_that_was_away(pool: ThrowawayPool, evi
 
     suspended = await happened(pool.client, job, JobSuspended)
     assert "suspend" == (await happened(pool.client, job, JobOrdered, times=3)).order
-    await pool.client.continue_(select(job))
+    await pool.client.act("continue", select(job))
     await happened(pool.client, job, JobContinued)
     await ticking(ticks, after=suspended.at + 0.5)
     go.touch()
@@ -160,10 +163,10 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
     job, ticks, go = await submit(pool, evidence, "+Pausing = true\n")
     await happened(pool.client, job, JobSuspended)
 
-    refused = (await pool.client.continue_(select(job))).outcomes[0]
-    both = (await pool.client.suspend(select(job))).outcomes[0]
-    lifted = (await pool.client.continue_(select(job))).outcomes[0]
-    vacated = (await pool.client.vacate(select(job))).outcomes[0]
+    refused = (await pool.client.act("continue", select(job))).outcomes[0]
+    both = (await pool.client.act("suspend", select(job))).outcomes[0]
+    lifted = (await pool.client.act("continue", select(job))).outcomes[0]
+    vacated = (await pool.client.act("vacate", select(job))).outcomes[0]
     await happened(pool.client, job, JobVacated)
     await happened(pool.client, job, JobAssigned, times=2)
     go.touch()
@@ -186,7 +189,7 @@ async def test_the_machine_may_preempt_what_its_owner_has_suspended(
     """
     job, ticks, go = await submit(pool, evidence, "+Unwanted = true\n")
     await ticking(ticks)
-    await pool.client.suspend(select(job))
+    await pool.client.act("suspend", select(job))
 
     vacated = await happened(pool.client, job, JobVacated)
     await happened(pool.client, job, JobStarted, times=2)

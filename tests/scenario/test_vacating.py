@@ -98,7 +98,7 @@ async def test_a_job_leaves_its_machine_and_goes_on_from_what_it_saved(
     )
     await there(ready)
 
-    acted = await pool.client.vacate(select(job), "somebody needs it more")
+    acted = await pool.client.act("vacate", select(job), "somebody needs it more")
 
     assert ["done"] == [one.outcome for one in acted.outcomes]
     reason = f"somebody needs it more (by user {pool.client.pool.user})"
@@ -125,7 +125,8 @@ async def test_one_that_does_not_listen_is_gone_at_once(pool: ThrowawayPool, evi
     await there(mark)
 
     asked = [
-        (await pool.client.vacate(select(job), fast=fast)).outcomes[0] for fast in (False, False, True, True)
+        (await pool.client.act("vacate_fast" if fast else "vacate", select(job))).outcomes[0]
+        for fast in (False, False, True, True)
     ]
     vacated = await happened(pool.client, job, JobVacated)
     await happened(pool.client, job, JobCompleted)
@@ -149,7 +150,7 @@ async def test_what_was_ordered_outlives_who_should_do_it(pool: ThrowawayPool, e
 
     stopped = pool.kill("startd", signal.SIGSTOP)
     try:
-        acted = await pool.client.vacate(select(job), fast=True)
+        acted = await pool.client.act("vacate_fast", select(job))
         for daemon in ("shadow", "schedd"):
             killed = pool.kill(daemon, signal.SIGKILL)
             await pool.restarted(daemon, after=killed)
@@ -172,10 +173,11 @@ async def test_each_job_has_its_answer(pool: ThrowawayPool, evidence: Evidence, 
     waits = await submit(pool, "exit 0\n", tmp_path, "requirements = false\n", count=2000)
     await there(mark)
     async with somebody(pool, "eve", tmp_path) as eve:
-        others = await eve.vacate(select(runs))
+        others = await eve.act("vacate", select(runs))
 
-    acted = await pool.client.vacate(
-        select(runs.partition(".")[0], waits.partition(".")[0], "99999.0", constraint="JobPrio == 0")
+    acted = await pool.client.act(
+        "vacate",
+        select(runs.partition(".")[0], waits.partition(".")[0], "99999.0", constraint="JobPrio == 0"),
     )
 
     assert [("denied", "running")] == [(one.outcome, one.status) for one in others.outcomes]
@@ -184,6 +186,6 @@ async def test_each_job_has_its_answer(pool: ThrowawayPool, evidence: Evidence, 
     assert ("not_found", "") == found.pop("99999.0")
     assert 2000 == len(found)
     assert {("bad_status", "idle")} == set(found.values())
-    await pool.client.vacate(select(runs), fast=True)
+    await pool.client.act("vacate_fast", select(runs))
     await happened(pool.client, runs, JobCompleted)
     await pool.client.remove(select(waits.partition(".")[0]))

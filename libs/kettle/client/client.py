@@ -206,24 +206,6 @@ class Client:
         """
         return await self.act("remove", select, reason)
 
-    async def vacate(self, select: Select, reason: str = "", *, fast: bool = False) -> Acted:
-        """
-        Have running jobs leave their machines and go back into the queue; with `fast` without time to end.
-        """
-        return await self.act("vacate_fast" if fast else "vacate", select, reason)
-
-    async def suspend(self, select: Select, reason: str = "") -> Acted:
-        """
-        Have running jobs stand still; they keep their machines.
-        """
-        return await self.act("suspend", select, reason)
-
-    async def continue_(self, select: Select, reason: str = "") -> Acted:
-        """
-        Have suspended jobs go on, as far as the policy of their machines lets them.
-        """
-        return await self.act("continue", select, reason)
-
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
         """Change how fast a cluster's jobs come into the queue: JobMaterializeLimit, JobMaterializeMaxIdle."""
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)
@@ -241,7 +223,7 @@ class Client:
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """
-        Do one of the above; one outcome for each job that was named or found.
+        Do one of the above, or one of the other actions that there are for jobs that run; one outcome for each job that was named or found.
         """
         request = Act(id=uuid.uuid4().hex, action=action, select=select, reason=reason)
         reply = await self._ask_schedd(schedd.ACT, request)
