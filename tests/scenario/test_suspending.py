@@ -29,6 +29,7 @@ from kettle.wire.events import (
 
 from .evidence import Evidence
 from .job_log import logged
+from .test_machine_policies import kettle
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -164,6 +165,7 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
     await happened(pool.client, job, JobSuspended)
 
     refused = (await pool.client.act("continue", select(job))).outcomes[0]
+    told = await kettle(pool, "continue", job)
     both = (await pool.client.act("suspend", select(job))).outcomes[0]
     lifted = (await pool.client.act("continue", select(job))).outcomes[0]
     vacated = (await pool.client.act("vacate", select(job))).outcomes[0]
@@ -178,6 +180,8 @@ async def test_what_the_machine_suspended_only_the_machine_continues(
         ("done", "suspended"),
         ("done", "suspended"),
     ] == [(one.outcome, one.status) for one in (refused, both, lifted, vacated)]
+    assert 1 == told[0]
+    assert f"Job {job} is suspended by the policy of its machine, not by its owner" in told[2]
     assert ticks.exists()
 
 
