@@ -80,6 +80,7 @@ _VISITORS_ASK: Final = (
     startd.RELEASE,
     startd.ACTIVATE,
     startd.DEACTIVATE,
+    startd.SUSPEND,
     startd.CONFIRM,
     startd.FETCH_OUTPUT,
 )

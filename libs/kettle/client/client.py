@@ -223,7 +223,7 @@ class Client:
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """
-        Do one of the above; one outcome for each job that was named or found.
+        Do one of the above, or one of the other actions that there are for jobs that run; one outcome for each job that was named or found.
         """
         request = Act(id=uuid.uuid4().hex, action=action, select=select, reason=reason)
         reply = await self._ask_schedd(schedd.ACT, request)

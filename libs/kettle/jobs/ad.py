@@ -22,6 +22,7 @@ from kettle.wire.events.job import (
     JobDisconnected,
     JobEvent,
     JobHeld,
+    JobOrdered,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -150,6 +151,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
         case JobTold(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumChirpUpdates", int(bool(attributes)))
+        case JobOrdered():
+            pass  # what comes of it is told when it comes
         case _:
             _acted(ad, event, now)
 

@@ -4,6 +4,7 @@ The subcommands: a module is imported when its command is typed, so that none pa
 Each module has `HELP` (what it does, with examples), `arguments(parser)` and `run(arguments, screen) -> exit status`.
 """
 
+from keyword import iskeyword
 from typing import Final
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
@@ -19,6 +20,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "ssh": "a shell beside a job",
         "hold": "keep jobs from running",
         "release": "let held jobs run again",
+        "vacate": "have running jobs leave their machines",
+        "suspend": "have running jobs stand still",
+        "continue": "have jobs that stand still go on",
         "now": "run a job in the place of others of yours",
         "edit": "change how fast jobs come into the queue",
         "rm": "take jobs out of the queue",
@@ -55,6 +59,6 @@ COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in gro
 
 def module_of(name: str) -> str:
     """
-    Where a subcommand is: a hyphen is none in the name of a module.
+    Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
     """
-    return f"kettle.cli.commands.{name.replace('-', '_')}"
+    return f"kettle.cli.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"
