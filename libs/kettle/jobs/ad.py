@@ -20,6 +20,7 @@ from kettle.wire.events.job import (
     JobContinued,
     JobDeferred,
     JobDisconnected,
+    JobEdited,
     JobEvent,
     JobHeld,
     JobReconnected,
@@ -97,7 +98,7 @@ _SET_LATER: Final = frozenset({
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumHoldsByReason", "NumChirpUpdates", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
+    "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
@@ -116,7 +117,7 @@ KEPT: Final = frozenset(
 LATER: Final = frozenset((*ALWAYS, *_SET_LATER, *MEASURED, "DeferralTime"))
 """
 The attributes that `apply` may set, change or take away; it leaves all others as they were submitted, unless the job
-itself has set some: then NumChirpUpdates says so.
+itself or somebody has set some: then NumChirpUpdates or NumEdits says so.
 """
 
 
@@ -150,6 +151,9 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
         case JobTold(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumChirpUpdates", int(bool(attributes)))
+        case JobEdited(attributes=attributes):
+            ad.update(attributes)
+            _add(ad, "NumEdits", 1)
         case _:
             _acted(ad, event, now)
 

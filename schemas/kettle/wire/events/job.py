@@ -183,6 +183,13 @@ class JobTold(Event, frozen=True, tag="job.told/1"):
     """Lines for the job event log, in order."""
 
 
+class JobEdited(Event, frozen=True, tag="job.edited/1"):
+    """Somebody has given attributes of the job other values."""
+
+    attributes: Ad
+    by: str = ""
+
+
 JobEvent = (
     JobAssigned
     | JobStarted
@@ -198,4 +205,5 @@ JobEvent = (
     | JobRemoved
     | JobDeferred
     | JobTold
+    | JobEdited
 )

@@ -18,9 +18,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "exec": "run a program beside a job",
         "ssh": "a shell beside a job",
         "hold": "keep jobs from running",
+        "prio": "set or change the priority of jobs",
         "release": "let held jobs run again",
         "now": "run a job in the place of others of yours",
-        "edit": "change how fast jobs come into the queue",
+        "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
     },
     "the pool": {
