@@ -112,7 +112,8 @@ class _Decisions:
         self.edit = edit
         self._queue = ledger.queue
         self._view = View(ledger.queue, [*edit.attributes, PRIORITY])
-        self._cluster, self._entry = -1, FRESH
+        self._cluster = -1
+        self._entry: Entry = FRESH
         self._known: dict[str, str] = {}
         self._size = 0
 

@@ -244,6 +244,7 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.0.job.assigned",
         "kettle.p.tail.alice.12.0.job.started",
         "kettle.p.tail.alice.12.0.job.told",
+        "kettle.p.tail.alice.12.0.job.edited",
         "kettle.p.tail.alice.12.0.job.suspended",
         "kettle.p.tail.alice.12.0.job.continued",
         "kettle.p.tail.alice.12.0.job.disconnected",

@@ -28,7 +28,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     What the command takes.
     """
     job_options(parser, verb="the jobs", then="+N or -N")
-    parser.add_argument("-p", "--priority", type=int, metavar="N", help="the priority, whatever it was before")
+    parser.add_argument(
+        "-p", "--priority", type=int, metavar="N", help="the priority, whatever it was before"
+    )
     parser.add_argument("--all", action="store_true", help="all of your jobs")
     json_option(parser)
     pool_options(parser)
