@@ -211,17 +211,10 @@ class Client:
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)
         return await self._ask_schedd(schedd.EDIT, edit)
 
-    async def edit_jobs(
-        self, select: Select, attributes: Ad | None = None, *, add_to_priority: int = 0
-    ) -> Acted:
-        """
-        Set attributes of jobs in the queue, or add to their priority.
-
-        Raises:
-            CommandRefusedError: one of the attributes is nobody's to set, and nothing has changed.
-        """
+    async def edit_jobs(self, select: Select, attributes: Ad, *, add_to_priority: int = 0) -> Acted:
+        """Set attributes of jobs in the queue, or add to their priority; `refused`: nobody may set one of them."""
         edit = schedd.EditJobs(
-            id=uuid.uuid4().hex, select=select, attributes=attributes or {}, add_to_priority=add_to_priority
+            id=uuid.uuid4().hex, select=select, attributes=attributes, add_to_priority=add_to_priority
         )
         reply = await self._ask_schedd(schedd.EDIT_JOBS, edit)
         self._wrote(reply.position)
