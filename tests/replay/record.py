@@ -211,6 +211,8 @@ async def _many(pool: ThrowawayPool, place: Path) -> None:
     """
     client = pool.client
     many = (await client.submit(_MANY, cwd=place)).cluster
+    await client.edit_jobs(select(f"{many}.1"), {"RequestMemory": 17, "Colour": "blue"})
+    await client.edit_jobs(select(many), {}, add_to_priority=2)
     await client.remove(select(f"{many}.3"), "one is not wanted")
     await client.hold(select(f"{many}.5", f"{many}.6"), "two are not wanted now")
     for act in (client.hold, client.release, client.remove):

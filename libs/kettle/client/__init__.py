@@ -11,8 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kettle.client.client import Client, WhyReport
+    from kettle.client.client import Client
     from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
+    from kettle.client.explaining import WhyReport
     from kettle.client.pool_file import PoolFile, home_directory
     from kettle.client.preparing import prepare
     from kettle.client.progress import JobState, Progress
@@ -66,7 +67,7 @@ _AT: Final = {
     "SubmitError": "kettle.submit",
     "SyncClient": "kettle.client.sync",
     "Wanted": "kettle.client.published",
-    "WhyReport": "kettle.client.client",
+    "WhyReport": "kettle.client.explaining",
     "home_directory": "kettle.client.pool_file",
     "job_id": "kettle.client.selecting",
     "prepare": "kettle.client.preparing",

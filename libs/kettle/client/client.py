@@ -17,6 +17,7 @@ from kettle.client import published, watching
 from kettle.client.accountant import Accountant
 from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
 from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.client.explaining import WhyReport
 from kettle.client.feed import Feed
 from kettle.client.hosts import Hosts
 from kettle.client.listing import TOO_LARGE, listed
@@ -30,7 +31,7 @@ from kettle.wire.ads.types import Ad
 from kettle.wire.commands import accounting, collector, negotiator, schedd
 from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
 from kettle.wire.commands.collector import QueryAds
-from kettle.wire.commands.negotiator import Verdict, Why
+from kettle.wire.commands.negotiator import Why
 from kettle.wire.commands.schedd import (
     Act,
     Acted,
@@ -38,7 +39,6 @@ from kettle.wire.commands.schedd import (
     AskAccess,
     Edited,
     Explain,
-    Explanation,
     JobAds,
     JobEvents,
     QueryEvents,
@@ -59,22 +59,6 @@ if TYPE_CHECKING:
 
 _SIDE_QUESTION_S = 3.0
 """Patience for an answer that we can do without."""
-
-
-class WhyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What the pool knows about why a job is where it is.
-    """
-
-    job: JobId
-    explanation: Explanation | None = None
-    """The schedd's side; None: the job has left the queue."""
-    verdict: Verdict | None = None
-    """The negotiator's side; None: it was not asked, or did not answer."""
-    events: list[JobEvent] = []
-    """What happened to a job that has left the queue."""
-    trouble: str = ""
-    """Why there is no verdict although there should be one."""
 
 
 class Client:
@@ -211,6 +195,15 @@ class Client:
         edit = schedd.Edit(id=uuid.uuid4().hex, cluster=cluster, attributes=attributes)
         return await self._ask_schedd(schedd.EDIT, edit)
 
+    async def edit_jobs(self, select: Select, attributes: Ad, *, add_to_priority: int = 0) -> Acted:
+        """Set attributes of jobs in the queue, or add to their priority; `refused`: nobody may set one of them."""
+        edit = schedd.EditJobs(
+            id=uuid.uuid4().hex, select=select, attributes=attributes, add_to_priority=add_to_priority
+        )
+        reply = await self._ask_schedd(schedd.EDIT_JOBS, edit)
+        self._wrote(reply.position)
+        return reply
+
     async def run_now(self, job: JobId, instead_of: Sequence[JobId]) -> RunningNow:
         """
         Run an idle job in the place of running jobs of yours, which go back into the queue.
@@ -223,7 +216,7 @@ class Client:
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """
-        Do one of the above, or one of the other actions that there are for jobs that run; one outcome for each job that was named or found.
+        Do one of the above, or what is done to running jobs only; one outcome for each job that was named or found.
         """
         request = Act(id=uuid.uuid4().hex, action=action, select=select, reason=reason)
         reply = await self._ask_schedd(schedd.ACT, request)

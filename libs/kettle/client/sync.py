@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kettle.client.asking import PATIENCE_S
-from kettle.client.client import Client, WhyReport
+from kettle.client.client import Client
+from kettle.client.explaining import WhyReport
 from kettle.client.hosts import Speed
 from kettle.client.pool_file import PoolFile
 from kettle.client.progress import Progress

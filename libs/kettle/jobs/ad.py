@@ -20,6 +20,7 @@ from kettle.wire.events.job import (
     JobContinued,
     JobDeferred,
     JobDisconnected,
+    JobEdited,
     JobEvent,
     JobHeld,
     JobOrdered,
@@ -98,7 +99,7 @@ _SET_LATER: Final = frozenset({
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
-    "NumHoldsByReason", "NumChirpUpdates", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
+    "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
@@ -117,7 +118,7 @@ KEPT: Final = frozenset(
 LATER: Final = frozenset((*ALWAYS, *_SET_LATER, *MEASURED, "DeferralTime"))
 """
 The attributes that `apply` may set, change or take away; it leaves all others as they were submitted, unless the job
-itself has set some: then NumChirpUpdates says so.
+itself or somebody has set some: then NumChirpUpdates or NumEdits says so.
 """
 
 
@@ -153,6 +154,9 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
             _add(ad, "NumChirpUpdates", int(bool(attributes)))
         case JobOrdered():
             pass  # what comes of it is told when it comes
+        case JobEdited(attributes=attributes):
+            ad.update(attributes)
+            _add(ad, "NumEdits", 1)
         case _:
             _acted(ad, event, now)
 

@@ -104,12 +104,16 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def job_options(parser: argparse.ArgumentParser, *, verb: str) -> None:
+def job_options(parser: argparse.ArgumentParser, *, verb: str, then: str = "") -> None:
     """
-    Which jobs.
+    Which jobs; `then`: what stands behind their ids, among which the command has to look for it.
     """
+    behind = f"; and {then}" if then else ""
     parser.add_argument(
-        "ids", nargs="*", metavar="ID", help=f"{verb} CLUSTER or CLUSTER.PROC, as in 12 or 12.3"
+        "ids",
+        nargs="*",
+        metavar=f"ID|{then}" if then else "ID",
+        help=f"{verb} CLUSTER or CLUSTER.PROC, as in 12 or 12.3{behind}",
     )
     parser.add_argument(
         "--owner",

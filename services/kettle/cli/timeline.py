@@ -26,6 +26,7 @@ from kettle.wire.events import (
     JobContinued,
     JobDeferred,
     JobDisconnected,
+    JobEdited,
     JobHeld,
     JobOrdered,
     JobReconnected,
@@ -64,6 +65,7 @@ _Told = (
     | JobDeferred
     | JobTold
     | JobOrdered
+    | JobEdited
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
@@ -156,12 +158,14 @@ def _of_factory(event: FactoryEvent) -> tuple[str, str]:
             return _said(f"{counted(count, 'job')} will never be made", event.by, event.reason), "removed"
 
 
-def _of_waiting(event: JobReleased | JobRemoved | JobDeferred) -> tuple[str, str]:
+def _of_waiting(event: JobReleased | JobRemoved | JobDeferred | JobEdited) -> tuple[str, str]:
     match event:
         case JobReleased():
             return _said("released", event.by, event.reason), "good"
         case JobRemoved():
             return _said("removed", event.by, event.reason), "removed"
+        case JobEdited(attributes=attributes):
+            return _said(f"{', '.join(attributes)} set", event.by, ""), "strong"
         case JobDeferred(until=until):
             return f"runs next at {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M %Z}", "idle"
         case _:

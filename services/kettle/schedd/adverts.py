@@ -27,6 +27,7 @@ from kettle.wire.events import (
     ClusterSubmitted,
     Event,
     FactoryMaterialized,
+    JobEdited,
     JobHeld,
     JobReleased,
     JobsChanged,
@@ -42,7 +43,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 _URGENT: Final = frozenset(
-    {ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld, JobsChanged}
+    {ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld, JobEdited, JobsChanged}
 )
 """After these there is work that was not shown before, or less than was shown."""
 

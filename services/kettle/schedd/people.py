@@ -123,7 +123,7 @@ class People:
         command = command_id(caller, "submit", request.id)
         if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Submitted)
-        owner = _person(caller)
+        owner = person_of(caller)
         self._not_too_busy()
         admitted = await self._admitted(request, command, owner)
         if (first := self._ledger.shard.answer(command)) is not None:
@@ -225,7 +225,7 @@ class People:
         command = command_id(caller, "act", request.id)
         if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
-        person = _person(caller)
+        person = person_of(caller)
         self._not_too_busy()
         if command not in self._under_way:  # else it is repeated while we are at it
             self._under_way[command] = asyncio.create_task(self._carry_out(request, command, person))
@@ -248,11 +248,11 @@ class People:
         ]
         selected = await selected_jobs(self._queue, request.select)
         decisions = _Decisions(_COMMANDS[request.action](said, person))
-        piece = _Piece()
+        piece = Piece()
         for at, job in enumerate(selected):
             if at and at % SLICE == 0:
                 await self._record_some(piece, patient=at % UNCOMMITTED == 0)
-                piece = _Piece()
+                piece = Piece()
             if (entry := self._queue.jobs.get(job)) is not None:
                 events, result = self._act_on(job, entry.job, decisions, person)
                 piece.add(job, entry.job, events)
@@ -273,7 +273,7 @@ class People:
                 self._shadows.stop(outcome.job)
         return reply(frame)
 
-    async def _record_some(self, piece: "_Piece", *, patient: bool) -> None:
+    async def _record_some(self, piece: "Piece", *, patient: bool) -> None:
         """Let others have a turn, and their commands a place: what is to be committed must not become too much."""
         recorded = self._ledger.record(piece.changes(self._ledger))
         if patient or self._ledger.shard.backlog > self._settings.max_backlog // 2:
@@ -309,7 +309,7 @@ class _Decisions:
         return self._last
 
 
-class _Piece:
+class Piece:
     """What is recorded of some jobs at once: of those that wait together, as they are many, of the others one by one."""
 
     def __init__(self) -> None:
@@ -328,7 +328,10 @@ class _Piece:
         return [*ledger.together(self._alike), *self._apart]
 
 
-def _person(caller: Identity) -> str:
+def person_of(caller: Identity) -> str:
+    """
+    Who asks; raises RefusedError for who is nobody.
+    """
     if caller.kind != "user":
         raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
     return caller.name

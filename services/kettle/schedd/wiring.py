@@ -18,6 +18,7 @@ from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.flocking import Flock
 from kettle.schedd.home_jobs import HomeJobs
+from kettle.schedd.job_edits import JobEdits
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.limits import Limits
 from kettle.schedd.partners import Partners
@@ -151,6 +152,7 @@ def _answers(
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
         Served(commands.EDIT, _as_owner(Edits(ledger, settings).edit)),
+        Served(commands.EDIT_JOBS, _as_owner(JobEdits(ledger, settings).edit)),
         Served(commands.RUN_NOW, _as_owner(Swaps(ledger, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(questions.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),

@@ -51,8 +51,8 @@ class Common:
         """
         The values of `COLUMNS` of a job of the cluster, and the document as JSON.
         """
-        if ad.get("NumChirpUpdates"):
-            return searchable(ad)  # it has set what the others of its cluster may not have
+        if ad.get("NumChirpUpdates") or ad.get("NumEdits"):
+            return searchable(ad)  # it has what the others of its cluster may not have
         numbers, document = _own({key: plain(ad[name]) for name, key in self._varying if name in ad})
         return numbers, (b"%b,%b" % (self._start, _encode(document)[1:])).decode()
 

@@ -74,7 +74,7 @@ class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
     job: JobId
 
 
-Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied"]
+Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied", "too_large"]
 
 
 class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -111,6 +111,18 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cluster: Number
     attributes: Ad
     """JobMaterializeLimit and JobMaterializeMaxIdle: no others can be set."""
+
+
+class EditJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Set attributes of jobs, or change their priority; `Acted` is the answer. `id` makes a repeat harmless.
+    """
+
+    id: str
+    select: Select
+    attributes: Ad = {}
+    add_to_priority: int = 0
+    """To JobPrio of each."""
 
 
 class Edited(msgspec.Struct, frozen=True, kw_only=True):
@@ -377,6 +389,7 @@ class AccessGiven(msgspec.Struct, frozen=True, kw_only=True):
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
 EDIT = Endpoint("schedd", "edit", Edit, Edited)
+EDIT_JOBS = Endpoint("schedd", "edit_jobs", EditJobs, Acted)
 RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
 QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
 QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
@@ -386,5 +399,5 @@ MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
 
-FOR_USERS = (SUBMIT, ACT, EDIT, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
+FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
 ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)

@@ -201,6 +201,13 @@ class JobOrdered(Event, frozen=True, tag="job.ordered/1"):
     by: str = ""
 
 
+class JobEdited(Event, frozen=True, tag="job.edited/1"):
+    """Somebody has given attributes of the job other values."""
+
+    attributes: Ad
+    by: str = ""
+
+
 JobEvent = (
     JobAssigned
     | JobStarted
@@ -217,4 +224,5 @@ JobEvent = (
     | JobDeferred
     | JobTold
     | JobOrdered
+    | JobEdited
 )

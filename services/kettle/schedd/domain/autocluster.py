@@ -28,6 +28,11 @@ BASIC: Final = (
 _ASKING: Final = ("request", "require")
 """How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own."""
 
+_MOST_EDITS: Final = 256
+"""Different edits of one cluster's jobs that are remembered; the number of others is worked out again."""
+_HIDDEN: Final = ""
+"""The name of a column that does not count: no attribute has it."""
+
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
@@ -80,8 +85,25 @@ class Autoclusters:
             i for i, name in enumerate(columns) if name.lower() in reached or _asks(name.lower())
         ]
         self._known: dict[bytes, int] = {}
+        self._others: dict[bytes, Autoclusters] = {}
         self.same: Final = None if self._varying else signature(ad, significant(ad, self._extra))
         """The autocluster of all of them; None: they differ in it."""
+
+    def edited(self, attributes: Ad) -> "Autoclusters":
+        """Those of the jobs of the cluster that were given these attributes afterwards, whatever they had before."""
+        if not attributes:
+            return self
+        key = _encode(attributes)
+        found = self._others.get(key)
+        if found is None:
+            if len(self._others) >= _MOST_EDITS:
+                self._others.clear()
+            spelled = {name.lower(): name for name in self._ad}
+            ad = {**self._ad, **{spelled.get(name.lower(), name): attributes[name] for name in attributes}}
+            hidden = {name.lower() for name in attributes}
+            columns = [_HIDDEN if name.lower() in hidden else name for name in self._columns]
+            found = self._others[key] = Autoclusters(ad, columns, self._extra)
+        return found
 
     def of(self, row: list[Scalar]) -> int:
         """The autocluster of the job with this row."""

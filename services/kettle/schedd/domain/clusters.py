@@ -71,6 +71,34 @@ class Cluster(msgspec.Struct):
         """The jobs in the queue."""
         return (JobId(self.submitted.cluster, proc) for proc in self.procs())
 
+    def autocluster(self, proc: int, edited: Ad) -> int:
+        """The autocluster of a job, as it was submitted and edited."""
+        return self.autoclusters.edited(edited).of(self.submitted.rows[proc])
+
+    def priority(self, proc: int, edited: Ad) -> int:
+        """JobPrio of a job, as it was submitted and edited."""
+        submitted = self.submitted
+        if "JobPrio" in edited:
+            value = edited["JobPrio"]
+        elif "JobPrio" in submitted.columns:
+            value = submitted.rows[proc][submitted.columns.index("JobPrio")]
+        else:
+            value = submitted.ad.get("JobPrio", 0)
+        return value if isinstance(value, int) else 0
+
+    def universe_of(self, proc: int) -> int:
+        """JobUniverse of a job."""
+        if self.universe is not None:
+            return self.universe
+        value = self.submitted.rows[proc][self.submitted.columns.index("JobUniverse")]
+        return value if isinstance(value, int) else universes.VANILLA
+
+    def edit(self, attributes: Ad) -> None:
+        """One of its jobs has these attributes from now on: what is known of all of them must hold for it, too."""
+        self.periodic |= job_policy.periodic(attributes)
+        self.at_exit |= job_policy.at_exit(attributes)
+        self.limited |= concurrency.said(attributes)
+
 
 def cluster_of(
     event: ClusterSubmitted, at: int, gone: Gone, factory: Factory | None, significant: Iterable[str]

@@ -24,6 +24,7 @@ from kettle.wire.events import (
     JobContinued,
     JobDeferred,
     JobDisconnected,
+    JobEdited,
     JobEvent,
     JobHeld,
     JobOrdered,
@@ -443,8 +444,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, told=event.id)
         case JobOrdered():
             return msgspec.structs.replace(job, orders=ordered(job.orders, event))
-        case JobDeferred():
-            # It waits for its next time from now on, and nobody would end another wait.
+        case JobDeferred() | JobEdited():
+            # It waits for its next time from now on, or may fare better; and nobody would end another wait.
             return msgspec.structs.replace(job, cooling=0.0)
         case _:
             return _evolve_further(job, event)

@@ -16,6 +16,7 @@ from kettle.schedd.domain import universes
 from kettle.schedd.domain.claim import Claim
 from kettle.schedd.domain.clusters import Cluster, cluster_of
 from kettle.schedd.domain.concurrency import LimitsInUse
+from kettle.schedd.domain.entry import FRESH, Entry, by_hand
 from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.factory import evolve as evolve_factory
 from kettle.schedd.domain.gone import Gone
@@ -34,6 +35,7 @@ from kettle.wire.events import (
     FactoryMaterialized,
     JobAssigned,
     JobCompleted,
+    JobEdited,
     JobEvent,
     JobsChanged,
     JobVacated,
@@ -46,13 +48,6 @@ from kettle.wire.jobs import JobId
 
 JOB_EVENTS: Final[frozenset[type[JobEvent]]] = frozenset(get_args(JobEvent))
 _ENDS_OR_BEGINS: Final = frozenset({JobAssigned, JobVacated, JobCompleted})
-
-
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A job in the queue: its state, and the attributes that its events have set since submission."""
-
-    job: Job = Job()
-    changed: Ad = {}
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +63,6 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
     """An event that cannot follow what was folded so far: the log is damaged or this code is wrong."""
 
 
-FRESH: Final = Entry()
 _NOTHING: Final[Mapping[JobId, Entry]] = {}
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
@@ -164,25 +158,15 @@ class Queue:
 
     def autocluster(self, job: JobId) -> int:
         """The autocluster of a job in the queue."""
-        cluster = self.clusters[job.cluster]
-        return cluster.autoclusters.of(cluster.submitted.rows[job.proc])
+        return self.clusters[job.cluster].autocluster(job.proc, self.jobs[job].edited)
 
     def priority(self, job: JobId) -> int:
         """JobPrio."""
-        submitted = self.clusters[job.cluster].submitted
-        if "JobPrio" in submitted.columns:
-            value = submitted.rows[job.proc][submitted.columns.index("JobPrio")]
-        else:
-            value = submitted.ad.get("JobPrio", 0)
-        return value if isinstance(value, int) else 0
+        return self.clusters[job.cluster].priority(job.proc, self.jobs[job].edited)
 
     def universe(self, job: JobId) -> int:
         """JobUniverse of a job in the queue."""
-        cluster = self.clusters[job.cluster]
-        if cluster.universe is not None:
-            return cluster.universe
-        value = cluster.submitted.rows[job.proc][cluster.submitted.columns.index("JobUniverse")]
-        return value if isinstance(value, int) else universes.VANILLA
+        return self.clusters[job.cluster].universe_of(job.proc)
 
     def attended(self, submitter: str = "") -> int:
         """How many of a submitter's jobs, or of all, run on the machine of their schedd."""
@@ -276,6 +260,7 @@ class Queue:
             if entry is FRESH:
                 fresh.append(job)
             else:
+                cluster.edit(entry.edited)
                 self._enter(cluster, [job], entry.job)
         if fresh:
             self._enter(cluster, fresh, FRESH.job)
@@ -366,7 +351,9 @@ class Queue:
         cluster = self.clusters[jobs[0].cluster]
         changed = dict(before.changed) or cluster.base(jobs[0].proc)
         apply_to_ad(changed, event, at)
-        entry = Entry(evolve(before.job, event), changed)
+        if isinstance(event, JobEdited):
+            cluster.edit(event.attributes)
+        entry = Entry(evolve(before.job, event), changed, by_hand(before.by_hand, event))
         if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
             for job in jobs:
                 if type(event) in _ENDS_OR_BEGINS:
@@ -434,7 +421,8 @@ class Queue:
                 jobs = [job for job in jobs if self._offered(job)]
             for demand, submitter, number, theirs in self._by_request(cluster, jobs):
                 runnable = demand[submitter][number]
-                runnable.discard(theirs)
+                for some, priority in self._by_priority(cluster, theirs):
+                    runnable.discard(some, priority)
                 if not runnable:
                     del demand[submitter][number]
                     if not demand[submitter]:
@@ -462,8 +450,10 @@ class Queue:
     ) -> Iterator[tuple[dict[str, dict[int, Runnable]], str, int, list[JobId]]]:
         """(demand, submitter, autocluster, jobs) of jobs of one cluster."""
         for submitter, theirs in self._by_submitter(cluster, jobs) if jobs else ():
-            if cluster.universe is not None and cluster.autoclusters.same is not None:
-                yield self._demand_of(theirs[0]), submitter, cluster.autoclusters.same, theirs
+            # They are in the same state, so they were edited alike.
+            same = cluster.autoclusters.edited(self.jobs[theirs[0]].edited).same
+            if cluster.universe is not None and same is not None:
+                yield self._demand_of(theirs[0]), submitter, same, theirs
             else:
                 for job in theirs:
                     yield self._demand_of(job), submitter, self.autocluster(job), [job]
@@ -492,8 +482,12 @@ class Queue:
     def _offer(self, cluster: Cluster, jobs: list[JobId]) -> None:
         for demand, submitter, number, theirs in self._by_request(cluster, jobs):
             runnable = demand.setdefault(submitter, {}).setdefault(number, Runnable())
-            if "JobPrio" in cluster.submitted.columns:
-                for job in theirs:
-                    runnable.add([job], self.priority(job))
-            else:
-                runnable.add(theirs, self.priority(theirs[0]))
+            for some, priority in self._by_priority(cluster, theirs):
+                runnable.add(some, priority)
+
+    def _by_priority(self, cluster: Cluster, jobs: list[JobId]) -> Iterator[tuple[list[JobId], int]]:
+        """Jobs of one cluster in the same state, with the priority that they have."""
+        if "JobPrio" in cluster.submitted.columns:
+            yield from (([job], self.priority(job)) for job in jobs)
+        else:
+            yield jobs, self.priority(jobs[0])

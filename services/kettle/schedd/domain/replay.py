@@ -9,10 +9,11 @@ from typing import Final, Literal, cast
 
 from kettle.jobs import apply, fold_base
 from kettle.schedd.domain import factory
+from kettle.schedd.domain.entry import FRESH, Entry, by_hand
 from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.gone import Gone
 from kettle.schedd.domain.job import Job, evolve
-from kettle.schedd.domain.queue import FRESH, JOB_EVENTS, Entry, Queue, Unfit, job_of_stream
+from kettle.schedd.domain.queue import JOB_EVENTS, Queue, Unfit, job_of_stream
 from kettle.wire import events, frames
 from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, FactoryEvent, JobEvent
 from kettle.wire.expansion import expanded
@@ -139,9 +140,11 @@ class Replay:
                 raise Unfit(f"something happened to job {job}, which is not in the queue")
             changed = bases[job.cluster](job.proc)
             state, happened = _read(story)
+            edited: tuple[str, ...] = ()
             for event, at in happened:
                 apply(changed, event, at)
-            yield job, Entry(state, changed)
+                edited = by_hand(edited, event)
+            yield job, Entry(state, changed, edited)
 
 
 @cache

@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
+from kettle.schedd.domain.entry import Entry
 from kettle.schedd.domain.factory import Factory
 from kettle.schedd.domain.gone import Gone
-from kettle.schedd.domain.queue import LEFT, NEWEST, Entry, Queue, Unfit, job_of_stream
+from kettle.schedd.domain.queue import LEFT, NEWEST, Queue, Unfit, job_of_stream
 from kettle.wire.events import ClaimGranted, ClusterSubmitted, Event, decode
 from kettle.wire.expansion import STREAM
 

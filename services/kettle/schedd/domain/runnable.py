@@ -15,11 +15,15 @@ def order(job: JobId, priority: int) -> Order:
 
 
 class Runnable:
-    """A priority queue that forgets cheaply: a job that left is skipped when it comes to the front."""
+    """
+    A priority queue that forgets cheaply: a place that was left is skipped when it comes to the front.
+
+    A job leaves the place that it had, so that it can come back with another priority.
+    """
 
     def __init__(self) -> None:
         self._heap: list[Order] = []
-        self._live: set[tuple[int, int]] = set()
+        self._live: set[Order] = set()
 
     def __len__(self) -> int:
         return len(self._live)
@@ -27,20 +31,20 @@ class Runnable:
     def add(self, jobs: Iterable[JobId], priority: int) -> None:
         """Put jobs in that have one priority; one that is in already stays where it is."""
         for job in jobs:
-            key = (job.cluster, job.proc)
-            if key not in self._live:
-                self._live.add(key)
-                heappush(self._heap, order(job, priority))
+            place = order(job, priority)
+            if place not in self._live:
+                self._live.add(place)
+                heappush(self._heap, place)
 
-    def discard(self, jobs: Iterable[JobId]) -> None:
-        """Take jobs out, wherever they stand; one that is not in changes nothing."""
-        self._live.difference_update((job.cluster, job.proc) for job in jobs)
+    def discard(self, jobs: Iterable[JobId], priority: int) -> None:
+        """Take jobs out that were put in with this priority; one that is not in changes nothing."""
+        self._live.difference_update(order(job, priority) for job in jobs)
 
     def best(self) -> tuple[Order, JobId] | None:
         """The first job and its place, left in; None if there is none."""
         while self._heap:
             first = self._heap[0]
-            if first[1:] in self._live:
+            if first in self._live:
                 return first, JobId(first[1], first[2])
             heappop(self._heap)
         return None

@@ -68,6 +68,12 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
         _universes(row[columns.index(universe)] for row in rows)
 
 
+def check_values(ad: Ad) -> None:
+    """Raise `Unacceptable` for values that no job can have."""
+    _expressions(ad.values())
+    _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+
+
 def _pace(ad: Ad, columns: list[str]) -> None:
     if asked(columns):
         raise Unacceptable("max_materialize and max_idle are the same for all jobs of a submission")

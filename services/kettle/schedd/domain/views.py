@@ -11,7 +11,8 @@ from kettle.wire.ads import Ad
 from kettle.wire.jobs import JobId
 
 if TYPE_CHECKING:
-    from kettle.schedd.domain.queue import Entry, Queue
+    from kettle.schedd.domain.entry import Entry
+    from kettle.schedd.domain.queue import Queue
 
 _RENEWED = "LastJobLeaseRenewal"
 
