@@ -81,6 +81,7 @@ MAY_ASK: list[tuple[Endpoint[Any, Any], msgspec.Struct]] = [
     (startd.RELEASE, startd.Release(claims=[], reason="")),
     (startd.ACTIVATE, startd.Activate(activations=[])),
     (startd.DEACTIVATE, startd.Deactivate(attempts=[])),
+    (startd.SUSPEND, startd.Suspend(orders=[])),
     (startd.CONFIRM, startd.Confirm(recorded=[])),
     (
         startd.FETCH_OUTPUT,

@@ -24,7 +24,7 @@ from kettle.client.progress import Status
 from kettle.eventsourcing.log import Log
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobDisconnected, JobReconnected
+from kettle.wire.events import JobDisconnected, JobReconnected, JobVacated
 from kettle.wire.events.codec import CODEC
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
@@ -184,9 +184,25 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     told = (await client.submit(_TELLING, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
         await client.wait(select(told))
+    await _moved(pool, place)
     last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
     await _until(pool, last, "running", 1)
     await _away(pool, JobId(ended, 0))
+
+
+async def _moved(pool: ThrowawayPool, place: Path) -> None:
+    """
+    A job is wanted off its machine.
+    """
+    client = pool.client
+    moved = (await client.submit(_LONG.format(log="moved.log", count=1), cwd=place)).cluster
+    await _until(pool, moved, "running", 1)
+    await client.act("vacate", select(moved), "it is to run somewhere else")
+    async with asyncio.timeout(_WITHIN_S), aclosing(client.follow(JobId(moved, 0))) as events:
+        async for event in events:
+            if isinstance(event.event, JobVacated):
+                break
+    await client.remove(select(moved))
 
 
 async def _many(pool: ThrowawayPool, place: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from kettle.wire.commands import access, accounting, collector, log, master, negotiator, schedd, startd
 from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects, visitors_key
+from kettle.wire.subjects import Subjects, forwarded_key, visitors_key
 
 SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("schedd.schedd",),
@@ -71,12 +71,16 @@ ADMINISTRATOR: Final = "administrator"
 VISITOR: Final = "visitor"
 """The role of a schedd of another pool, with its shadow, that sends jobs here."""
 
+FORWARDER: Final = "forwarder"
+"""The role of a collector of another pool that forwards its ads here."""
+
 _VISITORS_ASK: Final = (
     startd.REQUEST_CLAIMS,
     startd.ALIVE,
     startd.RELEASE,
     startd.ACTIVATE,
     startd.DEACTIVATE,
+    startd.SUSPEND,
     startd.CONFIRM,
     startd.FETCH_OUTPUT,
 )
@@ -90,12 +94,14 @@ def permissions(
 ) -> tuple[list[str], list[str]]:
     """
     Where `identity` may publish, and to what it may subscribe; `role` is a service's, `user` for a person,
-    `administrator` for one who runs the pool, `monitor`, or `visitor`.
+    `administrator` for one who runs the pool, `monitor`, `visitor` or `forwarder`.
 
     `shards`: the names of the shards that each role owns.
     """
     if role == VISITOR:
         return _visitors(subjects, identity)
+    if role == FORWARDER:  # puts ads under its own name, and takes them away; it reads and asks nothing
+        return [f"$KV.{subjects.ads}.{forwarded_key(identity.name, '>')}"], [f"_INBOX_{identity.token}.>"]
     publish = [subjects.commands_by(identity.token, asked, verb) for asked, verb in _ASKS.get(role, ())]
     subscribe = [f"_INBOX_{identity.token}.>"]
     if role == MONITOR:

@@ -189,21 +189,15 @@ class Client:
         return reply
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
-        """
-        Stop jobs, and keep them from running until they are released.
-        """
+        """Stop jobs, and keep them from running until they are released."""
         return await self.act("hold", select, reason)
 
     async def release(self, select: Select, reason: str = "") -> Acted:
-        """
-        Let held jobs run again.
-        """
+        """Let held jobs run again."""
         return await self.act("release", select, reason)
 
     async def remove(self, select: Select, reason: str = "") -> Acted:
-        """
-        Take jobs out of the queue for ever.
-        """
+        """Take jobs out of the queue for ever."""
         return await self.act("remove", select, reason)
 
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
@@ -232,7 +226,7 @@ class Client:
 
     async def act(self, action: Action, select: Select, reason: str = "") -> Acted:
         """
-        Do one of the above; one outcome for each job that was named or found.
+        Do one of the above, or one of the other actions that there are for jobs that run; one outcome for each job that was named or found.
         """
         request = Act(id=uuid.uuid4().hex, action=action, select=select, reason=reason)
         reply = await self._ask_schedd(schedd.ACT, request)
@@ -256,9 +250,7 @@ class Client:
         return await listed(self._query, self._question(select, list(projection), limit))
 
     async def totals(self, select: Select | None = None) -> JobAds:
-        """
-        The same without any ads, but with how many jobs there are of each status.
-        """
+        """The same without any ads, but with how many jobs there are of each status."""
         return await self._query(self._question(select, [], totals=True))
 
     async def unmade(self, select: Select) -> list[Unmade]:
@@ -369,13 +361,22 @@ class Client:
         return Visit(self._bus, given, patience=self._patience)
 
     async def ads(
-        self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()
+        self,
+        ad_type: str = "",
+        *,
+        constraint: str = "",
+        projection: Sequence[str] = (),
+        forwarded: bool = False,
     ) -> list[Ad]:
         """
         What the parts of the pool say of themselves; the type is `Machine`, `Scheduler`, `Submitter`, ...
+
+        forwarded: also what other pools forward here; it has `ForwardedFrom`.
         """
         ads: list[Ad] = []
-        request = QueryAds(type=ad_type, constraint=constraint, projection=list(projection))
+        request = QueryAds(
+            type=ad_type, constraint=constraint, projection=list(projection), forwarded=forwarded
+        )
         while True:
             page = await ask(
                 self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience

@@ -190,11 +190,20 @@ class SyncClient:
         """
         return self._run(self._connected.why(job))
 
-    def ads(self, ad_type: str = "", *, constraint: str = "", projection: Sequence[str] = ()) -> list[Ad]:
+    def ads(
+        self,
+        ad_type: str = "",
+        *,
+        constraint: str = "",
+        projection: Sequence[str] = (),
+        forwarded: bool = False,
+    ) -> list[Ad]:
         """
         See `Client.ads`.
         """
-        return self._run(self._connected.ads(ad_type, constraint=constraint, projection=projection))
+        return self._run(
+            self._connected.ads(ad_type, constraint=constraint, projection=projection, forwarded=forwarded)
+        )
 
     def usage(self, owners: Sequence[str] = ()) -> list[OwnerUsage]:
         """

@@ -23,6 +23,7 @@ from kettle.wire.events.job import (
     JobEdited,
     JobEvent,
     JobHeld,
+    JobOrdered,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -154,6 +155,8 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
         case JobEdited(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumEdits", 1)
+        case JobOrdered():
+            pass  # what comes of it is told when it comes
         case _:
             _acted(ad, event, now)
 

@@ -190,6 +190,15 @@ def visitors_key(visitor: str, submitter: str) -> str:
     return f"Submitter.{key(visitor)}.{key(submitter)}"
 
 
+FORWARDED: Final = "Forwarded"
+"""With this the keys of ads begin that other pools forward: those who follow ads of a type do not see them."""
+
+
+def forwarded_key(forwarder: str, own: str) -> str:
+    """The key of an ad that another pool forwards, which stands under `own` there: under its name, it can write no other."""
+    return f"{FORWARDED}.{key(forwarder)}.{own}"
+
+
 def ad_key(ad_type: str, name: str) -> str:
     """The key of an ad in the bucket `Subjects.ads`."""
     return f"{ad_type}.{key(name)}"

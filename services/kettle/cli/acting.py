@@ -1,9 +1,11 @@
 """
-What `hold`, `release` and `rm` have in common: they differ in one word.
+What `hold`, `release`, `rm`, `vacate`, `suspend` and `continue` have in common: they differ in one word.
 """
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
+from typing import Final
 
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.options import job_options, json_option, pool_options, selection, with_pool
@@ -13,13 +15,29 @@ from kettle.client import Client, Select
 from kettle.wire.commands.schedd import Acted, Action, FactoryOutcome, JobOutcome, Outcome
 
 _LISTED = 20
-_PAST = {"hold": "held", "release": "released", "remove": "removed"}
-_WRONG_STATUS = {"hold": "cannot be held", "release": "is not held", "remove": "cannot be removed"}
+_PAST: Final[Mapping[Action, str]] = {
+    "hold": "held",
+    "release": "released",
+    "remove": "removed",
+    "vacate": "asked to leave its machine",
+    "vacate_fast": "asked to leave its machine at once",
+    "suspend": "asked to stand still",
+    "continue": "asked to go on",
+}
+_WRONG_STATUS: Final[Mapping[Action, str]] = {
+    "hold": "cannot be held",
+    "release": "is not held",
+    "remove": "cannot be removed",
+    "vacate": "is on no machine",
+    "vacate_fast": "is on no machine",
+    "suspend": "cannot be suspended",
+    "continue": "is not suspended by anybody",
+}
 
 
 def act_arguments(parser: argparse.ArgumentParser, *, verb: str) -> None:
     """
-    What the three take.
+    What they all take.
     """
     job_options(parser, verb=verb)
     parser.add_argument("--all", action="store_true", help="all of your jobs")
@@ -106,5 +124,10 @@ def _failure(one: JobOutcome, action: Action) -> str:
             return f"Job {one.job} is not in the queue; if it has ended, kettle history {one.job} shows it."
         case "denied":
             return f"Job {one.job} is not yours."
+        case _ if action == "continue" and one.status == "suspended":
+            return (
+                f"Job {one.job} is suspended by the policy of its machine, not by its owner: "
+                "it goes on when that policy lets it."
+            )
         case _:
             return f"Job {one.job} {_WRONG_STATUS[action]}: it is {one.status}."

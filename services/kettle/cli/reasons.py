@@ -35,6 +35,11 @@ _WAITS: Final = (
 )
 _STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
 _SUSPENDED: Final = 7
+_ORDERED: Final = {
+    "suspend": "It goes on with kettle continue {job}, as far as the policy of its machine lets it.",
+    "vacate": "It has been asked to leave its machine and may take its time; kettle vacate --fast {job} ends it at once.",
+    "vacate_fast": "It has been told to leave its machine at once.",
+}
 """JobStatus."""
 
 
@@ -108,10 +113,13 @@ def _running(job: JobId, explanation: Explanation, lasting: str) -> Answer:
     started = "JobCurrentStartExecutingDate" in explanation.ad
     doing = "runs on" if started else "is being started on"
     if explanation.ad.get("JobStatus") == _SUSPENDED:
-        doing = "is suspended by the policy of"
+        by_owner = explanation.ordered == "suspend"
+        doing = "is suspended by its owner on" if by_owner else "is suspended by the policy of"
     look = f"Look at its output with kettle tail {job}, or beside it with kettle ssh {job}."
     if not started:
         look = "Its files are being moved and its program started; a job that cannot start is tried again, or held with the reason."
+    if explanation.ordered:
+        look = _ORDERED[explanation.ordered].format(job=job)
     return Answer(
         job=str(job), status="running", sentences=[f"Job {job} {doing} {place}, for {lasting} now.", look]
     )

@@ -2,9 +2,9 @@
 What happened, to a job or to the pool, as sentences.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -28,6 +28,7 @@ from kettle.wire.events import (
     JobDisconnected,
     JobEdited,
     JobHeld,
+    JobOrdered,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -44,6 +45,7 @@ from kettle.wire.events import (
     PrincipalSet,
     Usage,
 )
+from kettle.wire.events.job import OrderKind
 
 _Told = (
     ClusterSubmitted
@@ -63,6 +65,7 @@ _Told = (
     | JobDeferred
     | JobTold
     | JobEdited
+    | JobOrdered
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 
@@ -122,6 +125,7 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
             | JobReconnected()
             | JobCheckpointed()
             | JobTold()
+            | JobOrdered()
         ):
             return _meanwhile(event)
         case JobVacated():
@@ -169,13 +173,19 @@ def _of_waiting(event: JobReleased | JobRemoved | JobDeferred | JobEdited) -> tu
 
 
 def _meanwhile(
-    event: JobSuspended | JobContinued | JobDisconnected | JobReconnected | JobCheckpointed | JobTold,
+    event: JobSuspended
+    | JobContinued
+    | JobDisconnected
+    | JobReconnected
+    | JobCheckpointed
+    | JobTold
+    | JobOrdered,
 ) -> tuple[str, str]:
     """What happens to an attempt that goes on."""
     match event:
         case JobSuspended(processes=processes):
             how = f" ({counted(processes, 'process', 'processes')})" if processes else ""
-            return f"stands still: the machine suspended it{how}", "held"
+            return f"stands still on its machine{how}", "held"
         case JobContinued():
             return "goes on after its suspension", "running"
         case JobDisconnected(reason=reason):
@@ -190,6 +200,16 @@ def _meanwhile(
                 *([f"sets {', '.join(attributes)}"] if attributes else []),
             ]
             return f"says of itself: {'; '.join(said)}", "running"
+        case JobOrdered(order=order, by=by, reason=reason):
+            return _said(f"asked to {_ORDERS[order]}", by, reason), "held"
+
+
+_ORDERS: Final[Mapping[OrderKind, str]] = {
+    "vacate": "leave its machine",
+    "vacate_fast": "leave its machine at once",
+    "suspend": "stand still",
+    "continue": "go on",
+}
 
 
 def _of_pool(event: _Pools) -> tuple[str, str]:

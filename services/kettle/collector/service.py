@@ -12,6 +12,7 @@ from kettle.classad import ClassAdParseError, Node, parse
 from kettle.collector.domain.adverts import Adverts, NotAnAdError
 from kettle.collector.domain.machines import Sighting, sighting_of
 from kettle.collector.domain.selection import Query, page
+from kettle.collector.forwarding import Forwarding
 from kettle.collector.registrar import Registrar
 from kettle.collector.settings import CollectorSettings
 from kettle.wire.ads.types import Ad
@@ -37,9 +38,10 @@ class Collector:
         self._bus = bus
         self._subjects = subjects
         self._settings = settings
-        self._adverts = Adverts(settings.classad_lifetime)
+        self.adverts: Final = Adverts(settings.classad_lifetime)
         self._sightings: dict[str, Sighting] = {}
         self._registrar: Registrar | None = None
+        self._forwarding: Forwarding | None = None
         self.complete = asyncio.Event()
         """Set when all ads that were there at the start have been read."""
 
@@ -47,6 +49,10 @@ class Collector:
         """Have machines that come and go written down from now on, those first that are there."""
         registrar.catch_up(self._sightings, complete=self.complete.is_set())
         self._registrar = registrar
+
+    def forward(self, forwarding: Forwarding) -> None:
+        """Have ads sent to other pools from now on; those that are there it finds itself."""
+        self._forwarding = forwarding
 
     async def watch(self) -> None:
         """Follow the bucket; for ever."""
@@ -69,10 +75,12 @@ class Collector:
 
     def _heard(self, key: str, value: bytes) -> None:
         try:
-            ad = self._adverts.put(key, value, time.time())
+            ad = self.adverts.put(key, value, time.time())
         except NotAnAdError as error:
             _log.warning("not an ad", extra={"key": key, "error": str(error)})
             return
+        if self._forwarding is not None:
+            self._forwarding.heard(key, ad)
         sighting = sighting_of(key, ad)
         if sighting is None:
             self._sightings.pop(key, None)
@@ -83,16 +91,20 @@ class Collector:
 
     def _gone(self, key: str) -> None:
         self._sightings.pop(key, None)
-        ad = self._adverts.ad(key)
-        heard = self._adverts.drop(key)
+        ad = self.adverts.ad(key)
+        heard = self.adverts.drop(key)
+        if self._forwarding is not None:
+            self._forwarding.gone(key)
         if ad is not None and heard is not None and self._registrar is not None:
             self._registrar.gone(key, ad, heard)
 
     def _listed(self, keys: set[str]) -> None:
-        for key in self._adverts.known():
+        for key in self.adverts.known():
             if key not in keys:
-                self._adverts.drop(key)
+                self.adverts.drop(key)
                 self._sightings.pop(key, None)
+                if self._forwarding is not None:
+                    self._forwarding.gone(key)
         if self._registrar is not None:
             self._registrar.listed(keys)
 
@@ -100,17 +112,23 @@ class Collector:
         """Notice ads and machines that stayed away; for ever."""
         while True:
             await asyncio.sleep(self._settings.housekeeping)
-            self._adverts.forget(time.time())
-            for key in self._adverts.stale(time.time()):
+            self.adverts.forget(time.time())
+            for key in self.adverts.stale(time.time()):
                 self._gone(key)
             if self._registrar is not None:
                 self._registrar.overdue()
 
-    async def advertise(self, registrar: Registrar) -> None:
-        """Repeat the collector's own ad; for ever."""
-        started, number = time.time(), 0
+    async def advertise(self, registrar: Registrar, forwarding: Forwarding) -> None:
+        """Repeat the collector's own ad, and at once when another pool is reached or not any more; for ever."""
+        started, number, said, due = time.time(), 0, Ad(), 0.0
         key = ad_key("Collector", self._settings.name)
+        tick = self._settings.housekeeping if forwarding.visits else self._settings.ad_interval
         while True:
+            before, said = said, forwarding.ad()
+            if said == before and time.monotonic() < due:
+                await asyncio.sleep(tick)
+                continue
+            due = time.monotonic() + self._settings.ad_interval
             number += 1
             ad: Ad = {
                 "MyType": "Collector",
@@ -119,9 +137,10 @@ class Collector:
                 "UpdateSequenceNumber": number,
                 "ClassAdLifetime": int(self._settings.classad_lifetime),
                 "MachinesTotal": registrar.total,
+                **said,
             }
             await self._bus.put(self._subjects.ads, key, _encode(ad))
-            await asyncio.sleep(self._settings.ad_interval)
+            await asyncio.sleep(tick)
 
     async def query_ads(self, request: QueryAds, caller: Identity) -> Ads:
         """Ads by type, constraint and projection; everybody may ask."""
@@ -134,9 +153,9 @@ class Collector:
             raise RefusedError("not_ready", "the collector has not read the ads yet; ask again") from None
         query = Query(
             kind=request.type, constraint=constraint, projection=request.projection, limit=request.limit,
-            after=request.after,
+            after=request.after, forwarded=request.forwarded,
         )  # fmt: skip
-        found = page(self._adverts, query, time.time(), time.perf_counter)
+        found = page(self.adverts, query, time.time(), time.perf_counter)
         return Ads(ads=found.ads, rest=found.rest)
 
 

@@ -1,6 +1,11 @@
 """What can be set about a collector."""
 
+from typing import Annotated
+
+import msgspec
+
 from kettle.runtime import OwnerSettings
+from kettle.wire.flocking import POOL
 
 
 class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,3 +25,25 @@ class CollectorSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown
     """
     absent_expire: float = 30 * 86400.0
     """Seconds after the last word of an absent slot when it is forgotten (ABSENT_EXPIRE_ADS_AFTER)."""
+    view_pools: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
+    """
+    Other pools to which the ads of this one are forwarded, to be seen there (CONDOR_VIEW_HOST), by the names under which
+    their passes were taken in with `kettle flock use`.
+    """
+    forward_types: tuple[str, ...] = ()
+    """Of which types ads are forwarded, such as `Machine` and `Scheduler`; none: of all."""
+    forward_interval: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    """
+    Seconds after which an ad is forwarded again although nothing that is watched has changed
+    (COLLECTOR_FORWARD_INTERVAL); shorter than the other pool's `classad_lifetime`.
+    """
+    forward_watch: tuple[str, ...] = ("State", "Activity", "Cpus", "Memory", "IdleJobs", "RunningJobs")
+    """
+    Attributes whose change is forwarded at once (COLLECTOR_FORWARD_WATCH_LIST); none: every update is.
+    """
+
+    def __post_init__(self) -> None:
+        if twice := {name for name in self.view_pools if self.view_pools.count(name) > 1}:
+            raise ValueError(
+                f"view_pools: {', '.join(sorted(twice))} is there more than once; name each pool once"
+            )

@@ -7,6 +7,7 @@ from kettle.bus.ports import BucketSpec, Served
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.collector.absentees import Absentees
 from kettle.collector.domain.machines import Machines
+from kettle.collector.forwarding import Forwarding
 from kettle.collector.record import SHARD, Record, recall
 from kettle.collector.registrar import Registrar
 from kettle.collector.service import Collector
@@ -54,7 +55,11 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
     collector.register(registrar)
     rt.loop(absentees.keep(every=min(settings.ad_interval, lifetime / 3)), name="absentees")
     rt.loop(checkpointer.run(), name="checkpoint")
-    rt.loop(collector.advertise(registrar), name="advertise")
+    forwarding = Forwarding(collector.adverts, settings)
+    collector.forward(forwarding)
+    for visit in forwarding.visits:
+        rt.loop(visit.run(), name=f"pool {visit.name}")
+    rt.loop(collector.advertise(registrar, forwarding), name="advertise")
     rt.ready()
     await rt.stopping.wait()
 

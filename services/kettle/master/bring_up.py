@@ -108,7 +108,7 @@ class BringUp:
             self._server.allow(self._allowed(settings))
 
     def _allowed(self, settings: MasterSettings) -> Mapping[str, Permissions]:
-        return bus_users(settings.pool, settings.daemon_list, settings.flock_from)
+        return bus_users(settings.pool, settings.daemon_list, settings.flock_from, settings.view_from)
 
     def _postgres(self, group: asyncio.TaskGroup) -> EmbeddedPostgres | None:
         if POSTGRES not in self.servers:

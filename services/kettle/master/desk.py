@@ -217,7 +217,8 @@ class Desk:
         late = needs_restart(msgspec.structs.asdict(self.settings), msgspec.structs.asdict(new))
         kept = {name: getattr(self.settings, name) for name in late}
         merged = msgspec.structs.replace(new, **kept)
-        changed, others = merged != self.settings, merged.flock_from != self.settings.flock_from
+        changed, was = merged != self.settings, self.settings
+        others = (merged.flock_from, merged.view_from) != (was.flock_from, was.view_from)
         self.settings = merged
         if others:
             self._admit(merged)

@@ -31,6 +31,10 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Schedds of other pools that may send jobs here (FLOCK_FROM), each under a name `name@domain` that is for you to choose:
     their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs. A change is used
     at once, by `kettle reconfig`."""
+    view_from: tuple[str, ...] = ()
+    """Collectors of other pools that may forward their ads here, to be seen beside ours, each under a name `name@domain` that
+    is for you to choose: their ads have `ForwardedFrom` = `domain`. `kettle flock pass` makes the file that such a collector
+    needs. A change is used at once, by `kettle reconfig`."""
     environment: Hidden[dict[str, dict[str, str]]] = {}
     """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
     backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
@@ -92,6 +96,13 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise ValueError(
                     f"flock_from: '{name}' is no name of a visiting schedd: write name@domain, such as schedd@physics"
                 )
+        for name in self.view_from:
+            if not is_visitor(name):
+                raise ValueError(
+                    f"view_from: '{name}' is no name of a forwarding collector: write name@domain, such as view@physics"
+                )
+            if name in self.flock_from:
+                raise ValueError(f"view_from: {name} is in flock_from too; each pass is for one of the two")
         if unknown := self.environment.keys() - set(self.daemon_list):
             raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
 

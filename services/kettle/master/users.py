@@ -1,13 +1,13 @@
 """
 Who may connect to the pool's own NATS server: one NKey per service, one for the person whose pool it is, and one for each
-schedd of another pool that may send jobs.
+schedd of another pool that may send jobs, and for each collector of another that may forward ads.
 """
 
 import os
 import pwd
 from collections.abc import Mapping, Sequence
 
-from kettle.auth.permissions import ADMINISTRATOR, MONITOR, VISITOR, permissions
+from kettle.auth.permissions import ADMINISTRATOR, FORWARDER, MONITOR, VISITOR, permissions
 from kettle.embedded import Permissions
 from kettle.master.domain.order import role_of, shards
 from kettle.wire.identity import Identity, daemon, user, visitor
@@ -35,15 +35,17 @@ def login_name() -> str:
 
 def visitors_credential(name: str) -> str:
     """
-    The name of the credential of a visiting schedd.
+    The name of the credential of a visiting schedd, or of a collector that forwards.
     """
     return f"{VISITOR}-{name}"
 
 
-def bus_users(pool: str, daemons: Sequence[str], visitors: Sequence[str] = ()) -> dict[str, Permissions]:
+def bus_users(
+    pool: str, daemons: Sequence[str], visitors: Sequence[str] = (), forwarders: Sequence[str] = ()
+) -> dict[str, Permissions]:
     """
     By name of the credential, what its holder may do on the bus; `daemons` are entries of the daemon list, `visitors` the
-    names of other pools' schedds that may send jobs.
+    names of other pools' schedds that may send jobs, `forwarders` those of other pools' collectors that may forward ads.
     """
     subjects = Subjects(pool)
     owned = shards(daemons)
@@ -54,6 +56,9 @@ def bus_users(pool: str, daemons: Sequence[str], visitors: Sequence[str] = ()) -
     for name in visitors:
         publish, subscribe = permissions(VISITOR, subjects, visitor(name))
         users[visitors_credential(name)] = Permissions(publish=publish, subscribe=subscribe, replies=True)
+    for name in forwarders:
+        publish, subscribe = permissions(FORWARDER, subjects, visitor(name))
+        users[visitors_credential(name)] = Permissions(publish=publish, subscribe=subscribe, replies=False)
     return users
 
 

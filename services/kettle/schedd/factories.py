@@ -147,3 +147,5 @@ class Factories:
                 return [*factory.resumed(number, found, reason=reason, by=person)]
             case "remove":
                 return [*factory.closed(number, self._owner(number), found, reason=reason, by=person)]
+            case _:
+                return []  # the others are about jobs that run

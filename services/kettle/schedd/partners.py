@@ -21,6 +21,7 @@ from kettle.schedd.domain.job import (
     decide,
 )
 from kettle.schedd.domain.job_policy import POLICY_UNDEFINED, SYSTEM_POLICY
+from kettle.schedd.domain.orders import USER_VACATE_JOB
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.policies import Policies
@@ -171,6 +172,11 @@ class Partners:
             return None
         if isinstance(news, Ended) and news.code in REFUSED_ACTIVATION:
             self._claims.end(report.claim, reason)  # the machine does not like this claim's jobs (any more)
+            return None
+        if isinstance(news, Ended) and news.code == USER_VACATE_JOB and not news.hold:
+            self._claims.end(
+                report.claim, reason
+            )  # who wants a job off its machine wants the machine given up
             return None
         job = self._claims.reuse(report.claim)
         return None if job == report.job and not self._is_next(report) else job

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
 from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, decide
+from kettle.schedd.domain.orders import Order
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
@@ -63,12 +65,26 @@ SLICE: Final = 500
 UNCOMMITTED: Final = 50 * SLICE
 """Jobs of which one command waits for the commit before it goes on: who folds them one by one gets them bit by bit."""
 
-_DONE_BY: Final = {"hold": "condor_hold", "release": "condor_release", "remove": "condor_rm"}
+_DONE_BY: Final[Mapping[Action, str]] = {
+    "hold": "condor_hold",
+    "release": "condor_release",
+    "remove": "condor_rm",
+    "vacate": "condor_vacate_job",
+    "vacate_fast": "condor_vacate_job -fast",
+    "suspend": "condor_suspend",
+    "continue": "condor_continue",
+}
 _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
     "hold": Hold,
     "release": Release,
     "remove": Remove,
+    "vacate": partial(Order, "vacate"),
+    "vacate_fast": partial(Order, "vacate_fast"),
+    "suspend": partial(Order, "suspend"),
+    "continue": partial(Order, "continue"),
 }
+_OF_FACTORIES: Final = frozenset({"hold", "release", "remove"})
+"""What can be done with jobs that are not made yet."""
 
 
 class People:
@@ -205,7 +221,7 @@ class People:
         )
 
     async def act(self, request: Act, caller: Identity) -> Acted:
-        """Hold, release or remove jobs, once per id."""
+        """Do one thing to some jobs, once per id."""
         command = command_id(caller, "act", request.id)
         if (first := self._ledger.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
@@ -224,9 +240,11 @@ class People:
         """
         outcomes: list[JobOutcome] = []
         said = f"{request.reason or f'via {_DONE_BY[request.action]}'} (by user {person})"
+        only_if = condition(request.select.constraint)
         factories = [
             self._factories.act(number, request, person=person, reason=said)
-            for number in list(self._factories.selected(request.select, condition(request.select.constraint)))
+            for number in list(self._factories.selected(request.select, only_if))
+            if request.action in _OF_FACTORIES
         ]
         selected = await selected_jobs(self._queue, request.select)
         decisions = _Decisions(_COMMANDS[request.action](said, person))
@@ -238,7 +256,7 @@ class People:
             if (entry := self._queue.jobs.get(job)) is not None:
                 events, result = self._act_on(job, entry.job, decisions, person)
                 piece.add(job, entry.job, events)
-                outcomes.append(JobOutcome(job, result, entry.job.status))
+                outcomes.append(JobOutcome(job, result, entry.job.shown))
         if request.select.jobs:
             found = {outcome.job for outcome in outcomes}
             outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]

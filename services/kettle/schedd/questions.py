@@ -173,6 +173,7 @@ class Questions:
             submitter=self._queue.submitter(request.job),
             autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
             ad=ad,
+            ordered=entry.job.orders.standing,
         )
         await self._ledger.record([])
         return explanation

@@ -18,10 +18,11 @@ from kettle.jobs import traceparent
 from kettle.runtime import Telemetry
 from kettle.schedd.domain import deferral
 from kettle.schedd.domain.job_policy import Verdict
+from kettle.schedd.domain.orders import USER_VACATE_JOB
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
-from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
+from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle.wire.jobs import JobId
 
 _log: Final = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Outbox:
     def __init__(self) -> None:
         self.start: list[Assignment] = []
         self.stop: list[Stop] = []
+        self.still: list[Still] = []
         self.filled = asyncio.Event()
 
 
@@ -137,11 +139,15 @@ class Shadows:
         return subcode if order is not None and order.code == code else 0
 
     def stop(self, job: JobId) -> None:
-        """Have the live attempt of a held, removed or vacated job ended."""
-        shadow = self._keeper.get(job)
-        if shadow is not None and (order := self._stop_order(job)) is not None:
-            outbox = self._outbox(shadow)
+        """Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it."""
+        if (shadow := self._keeper.get(job)) is None:
+            return
+        outbox = self._outbox(shadow)
+        if (order := self._stop_order(job)) is not None:
             outbox.stop.append(order)
+            outbox.filled.set()
+        elif (still := self._still_order(job)) is not None:
+            outbox.still.append(still)
             outbox.filled.set()
 
     def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
@@ -163,6 +169,7 @@ class Shadows:
         listed = {a.job: a.attempt for a in request.attempts}
         start: list[Assignment] = []
         stop: list[Stop] = []
+        still: list[Still] = []
         current: set[Attempt] = set()
         for job in live:
             attempt = self._queue.jobs[job].job.attempt
@@ -174,6 +181,8 @@ class Shadows:
                     start.append(self.assignment(job))
                 if (order := self._stop_order(job)) is not None:
                     stop.append(order)
+                elif (wanted := self._still_order(job)) is not None:
+                    still.append(wanted)
         forget = [a for a in request.attempts if a not in current]
         over = [a for a in request.strays if a not in current]
         drop = [job for job in request.kept if self._is_over(job)]
@@ -181,6 +190,7 @@ class Shadows:
         return ShadowOrders(
             start=first,
             stop=stop,
+            still=still,
             forget=forget,
             over=over,
             drop=drop,
@@ -202,9 +212,23 @@ class Shadows:
             case "idle":
                 reason = "the job was held and released"
                 return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
+            case _ if state.orders.vacating:
+                return Stop(
+                    job=job,
+                    attempt=state.attempt,
+                    code=USER_VACATE_JOB,
+                    reason=state.orders.reason,
+                    hard=state.orders.fast,
+                )
             case _:
                 order, _ = self._vacating.get(job, (None, 0))
                 return order if order is not None and order.attempt == state.attempt else None
+
+    def _still_order(self, job: JobId) -> Still | None:
+        state = self._queue.jobs[job].job
+        if not state.orders.count:
+            return None
+        return Still(job=job, attempt=state.attempt, suspended=state.orders.still, number=state.orders.count)
 
     def _alive(self, shadow: str) -> bool:
         seen = self._seen.get(shadow)
@@ -237,9 +261,10 @@ class Shadows:
             start = fitting(outbox.start)
             outbox.start = outbox.start[len(start) :]
             stop, outbox.stop = outbox.stop, []
+            still, outbox.still = outbox.still, []
             if not outbox.start:
                 outbox.filled.clear()
             try:
-                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop))
+                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop, still=still))
             except BusError as error:
                 _log.warning("shadow not reached; it will ask", extra={"shadow": shadow, "cause": str(error)})

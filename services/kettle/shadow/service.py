@@ -40,6 +40,7 @@ from kettle.wire.commands.shadow import (
     LookAfter,
     Offered,
     OfferInput,
+    Still,
     Stop,
 )
 from kettle.wire.commands.startd import Done, Piece
@@ -63,12 +64,19 @@ class Followed:
         self.attempt: Final = attempt
         self.task: asyncio.Task[None]
         self.stopping: asyncio.Task[None] | None = None
+        self.hurried = False
+        """It is ended without time to end, whatever was ordered first."""
+
+        self.stilling: asyncio.Task[None] | None = None
+        self.ordered = 0
+        """Number of the last order to stand still or go on."""
 
     def leave(self) -> None:
         """Look after it no longer; it goes on where it runs."""
         self.task.cancel()
-        if self.stopping is not None:
-            self.stopping.cancel()
+        for order in (self.stopping, self.stilling):
+            if order is not None:
+                order.cancel()
 
 
 class Shadow:
@@ -167,6 +175,8 @@ class Shadow:
             self.start(assignment)
         for stop in request.stop:
             self._stop(stop)
+        for still in request.still:
+            self._still(still)
         return Done()
 
     def start(self, assignment: Assignment) -> None:
@@ -210,18 +220,48 @@ class Shadow:
     def _stop(self, stop: Stop) -> None:
         """Have an attempt ended; said again, it changes nothing."""
         known = self._known(stop.job, stop.attempt)
-        if known is not None and known.stopping is None:
+        if known is None:
+            return
+        hurries = bool(stop.hard) and not known.hurried
+        if known.stopping is not None and hurries:
+            known.stopping.cancel()
+        if known.stopping is None or hurries:
+            known.hurried = known.hurried or hurries
             known.stopping = self._tasks.create_task(self._end(known, stop), name=f"stop {stop.job}")
 
     async def _end(self, followed: Followed, stop: Stop) -> None:
         await followed.attempt.settled.wait()
         assignment = followed.attempt.assignment
         try:
-            hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
+            hard = stop.hard
+            if hard is None:
+                hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
             await self._workers.deactivate(assignment, stop.code, stop.reason, hard=hard)
         except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
             _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
-            followed.stopping = None
+            if followed.stopping is asyncio.current_task():
+                followed.stopping, followed.hurried = None, False
+
+    def _still(self, order: Still) -> None:
+        """Have an attempt stand still or go on; an order that came before, or was followed by another, changes nothing."""
+        known = self._known(order.job, order.attempt)
+        if known is None or order.number <= known.ordered:
+            return
+        if known.stilling is not None:
+            known.stilling.cancel()
+        known.ordered = order.number
+        known.stilling = self._tasks.create_task(self._suspend(known, order), name=f"still {order.job}")
+
+    async def _suspend(self, followed: Followed, order: Still) -> None:
+        await followed.attempt.settled.wait()
+        try:
+            await self._workers.suspend(
+                followed.attempt.assignment, suspended=order.suspended, number=order.number
+            )
+        except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
+            _log.warning("not suspended", extra={"job": str(order.job), "cause": str(refusal)})
+            if followed.ordered == order.number:
+                followed.ordered = 0
 
     async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
         """A worker reads an input file."""
@@ -392,6 +432,8 @@ class Shadow:
             self.start(assignment)
         for stop in orders.stop:
             self._stop(stop)
+        for still in orders.still:
+            self._still(still)
         for ended in orders.forget:
             known = self._known(ended.job, ended.attempt)
             if known is not None:

@@ -11,7 +11,17 @@ from kettle.shadow.outputs import PIECE, Fetch
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.worker import Worker
 from kettle.wire.commands.shadow import Assignment
-from kettle.wire.commands.startd import DEACTIVATE, FETCH_OUTPUT, Deactivate, Deactivation, FetchOutput, Piece
+from kettle.wire.commands.startd import (
+    DEACTIVATE,
+    FETCH_OUTPUT,
+    SUSPEND,
+    Deactivate,
+    Deactivation,
+    FetchOutput,
+    Piece,
+    Suspend,
+    Suspension,
+)
 from kettle.wire.work import OutputFile
 
 _DEADLINE_S: Final = 10.0
@@ -89,6 +99,20 @@ class Workers:
         ask = partial(self._bus.call, DEACTIVATE, assignment.startd, message, deadline=deadline)
         with self.used(assignment.startd) as worker:
             await worker.peer.ask(f"end of {assignment.job} on {assignment.startd}", ask)
+
+    async def suspend(self, assignment: Assignment, *, suspended: bool, number: int) -> None:
+        """Have an attempt stand still, or go on; its reports tell when it does. Raises RefusedError."""
+        order = Suspension(
+            key=assignment.key,
+            job=assignment.job,
+            attempt=assignment.attempt,
+            suspended=suspended,
+            number=number,
+        )
+        deadline = self._settings.call_deadline
+        ask = partial(self._bus.call, SUSPEND, assignment.startd, Suspend(orders=[order]), deadline=deadline)
+        with self.used(assignment.startd) as worker:
+            await worker.peer.ask(f"suspension of {assignment.job} on {assignment.startd}", ask)
 
     def fetcher(self, assignment: Assignment) -> Fetch:
         """Reads the large output files of an attempt; ValueError if one has not the bytes that were reported."""

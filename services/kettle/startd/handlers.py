@@ -28,6 +28,7 @@ from kettle.wire.commands.startd import (
     FETCH_OUTPUT,
     RELEASE,
     REQUEST_CLAIMS,
+    SUSPEND,
     Activate,
     Activated,
     Activation,
@@ -44,6 +45,7 @@ from kettle.wire.commands.startd import (
     Piece,
     Release,
     RequestClaims,
+    Suspend,
 )
 from kettle.wire.identity import Identity
 
@@ -73,6 +75,7 @@ class Handlers:
             Served(ALIVE, self.alive),
             Served(ACTIVATE, self.activate),
             Served(DEACTIVATE, self.deactivate),
+            Served(SUSPEND, self.suspend),
             Served(RELEASE, self.release),
             Served(CONFIRM, self.confirm),
             Served(FETCH_OUTPUT, self.fetch_output),
@@ -145,6 +148,15 @@ class Handlers:
         only("shadow", caller)
         for attempt in command.attempts:
             self._startd.record(attempts.deactivate(self._machine, attempt, moment()))
+        return Done()
+
+    async def suspend(self, command: Suspend, caller: Identity) -> Done:
+        """
+        Have attempts stand still, or go on.
+        """
+        only("shadow", caller)
+        for order in command.orders:
+            self._startd.record(attempts.suspend(self._machine, order, moment()))
         return Done()
 
     async def drain(self, command: Drain, caller: Identity) -> Done:

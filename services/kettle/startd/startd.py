@@ -35,6 +35,7 @@ from kettle.startd.domain.changes import (
     Draining,
     Gone,
     Met,
+    Ordered,
     Over,
     Renewed,
     Reopened,
@@ -183,9 +184,8 @@ class Startd:
                 self._deadlines.set()
             case Begun() | Over():
                 self._advertiser.soon()
-            case Suspended(claim=name) | Continued(claim=name):
-                for attempt in self._attempts_of([name]):
-                    self._tenancy.still(attempt, suspended=isinstance(change, Suspended))
+            case Suspended(claim=name) | Continued(claim=name) | Ordered(claim=name):
+                self._still(name)
                 self._advertiser.soon()
             case Stopped(claim=name, stop=stop):
                 self._end(name, stop)
@@ -197,6 +197,12 @@ class Startd:
         return [
             attempt for claim in found if claim is not None and (attempt := claim.attempt_id()) is not None
         ]
+
+    def _still(self, name: str) -> None:
+        claim = self.machine.claims.get(name)
+        if claim is not None and claim.attempt is not None:
+            for attempt in self._attempts_of([name]):
+                self._tenancy.still(attempt, suspended=claim.attempt.stands_still)
 
     def _end(self, name: str, stop: Stop) -> None:
         for attempt in self._attempts_of([name]):

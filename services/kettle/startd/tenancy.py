@@ -105,7 +105,7 @@ class Tenancy:
         self.expect(attempt)
         tenant = self._tenants[attempt]
         tenant.stop = known.stop
-        tenant.suspended = known.suspended is not None
+        tenant.suspended = known.stands_still
         if known.pid and self._watch(tenant, known.pid, known.start_time):
             return
         self._loop.call_later(patience if not known.pid else 0.0, self._missing, tenant)

@@ -1,5 +1,5 @@
 """
-Whether a job's processes stand still, because the policy of the machine wants it.
+Whether a job's processes stand still, because the policy of the machine or the owner of the job wants it.
 """
 
 import time

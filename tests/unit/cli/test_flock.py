@@ -83,3 +83,13 @@ def test_the_rights_are_those_of_the_visitor(there: Path, capsys: pytest.Capture
     rights = json.loads(capsys.readouterr().out)
     assert "kettle.chemistry.cmd.startd.*.request_claims.v-ap%40physics" in rights["publish"]
     assert "_INBOX_v-ap%40physics.>" in rights["subscribe"]
+
+
+def test_the_rights_of_a_collector_that_forwards(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    For servers of a site's own: they are another's than a schedd's, and put ads under the name of the pass alone.
+    """
+    assert 0 == main(["flock", "pass", "view@physics", "--view", "--rights", "--home", str(there)])
+    rights = json.loads(capsys.readouterr().out)
+    assert ["$KV.KETTLE_chemistry_ADS.Forwarded.view=40physics.>"] == rights["publish"]
+    assert ["_INBOX_v-view%40physics.>"] == rights["subscribe"]

@@ -1,7 +1,7 @@
 """What `kettle why` says of a job in each state, and what to do next."""
 
 import io
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -23,11 +23,18 @@ def report(
     *,
     reason: str = "",
     autocluster: int | None = 1,
+    ordered: Literal["", "vacate", "vacate_fast", "suspend"] = "",
     **ad: Scalar,
 ) -> WhyReport:
     said: Ad = {"EnteredCurrentStatus": 40.0, "RequestMemory": 4096, **ad}
     explained = Explanation(
-        job=JOB, status=status, reason=reason, submitter="ada", autocluster=autocluster, ad=said
+        job=JOB,
+        status=status,
+        reason=reason,
+        submitter="ada",
+        autocluster=autocluster,
+        ad=said,
+        ordered=ordered,
     )
     return WhyReport(job=JOB, explanation=explained, verdict=verdict)
 
@@ -75,6 +82,9 @@ NONE = Analysis(
         (report("running", RemoteHost="s@m"), ["is being started on s@m, for 1 min 0 s now", "tried again, or held"]),
         (report("running", RemoteHost="s@m", JobCurrentStartExecutingDate=50), ["runs on s@m", "kettle tail 12.3"]),
         (report("running", RemoteHost="s@m", JobStatus=7), ["is suspended by the policy of s@m"]),
+        (report("running", RemoteHost="s@m", JobStatus=7, ordered="suspend"), ["is suspended by its owner on s@m", "kettle continue 12.3"]),
+        (report("running", RemoteHost="s@m", ordered="vacate"), ["kettle vacate --fast 12.3 ends it"]),
+        (report("running", RemoteHost="s@m", ordered="vacate_fast"), ["told to leave its machine at once"]),
         (report("completed"), ["is completed.", "LeaveJobInQueue", "kettle rm 12.3"]),
         (report("removed", reason="by ada."), ["is removed: by ada.", "kettle rm 12.3"]),
         (report("idle", autocluster=None, reason="it starts at its DeferralTime, 160, in 60 s"), ["The schedd says: it starts at its DeferralTime, 160, in 60 s."]),

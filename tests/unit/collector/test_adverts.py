@@ -1,11 +1,15 @@
+from contextlib import suppress
+
 import msgspec
 import pytest
 
 from kettle.classad import parse
 from kettle.collector.domain.adverts import Adverts, NotAnAdError
+from kettle.collector.domain.machines import sighting_of
 from kettle.collector.domain.selection import Query, page
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad, Expr
+from kettle.wire.subjects import forwarded_key
 
 NOW = 1000.0
 encode = msgspec.msgpack.encode
@@ -128,3 +132,61 @@ def test_stale() -> None:
     assert ["Machine.b"] == adverts.known()
     adverts.put("Machine.c", encode({"Name": "c", "ClassAdLifetime": -1}), NOW)
     assert "Machine.c" not in adverts.stale(NOW + 1)
+
+
+def test_forwarded_ads_are_apart_and_say_where_they_come_from() -> None:
+    """
+    By the key, which follows from the credential, not by what they say; the same name here is another ad. They are shown
+    to those who ask for them, and no machine of ours is seen in them.
+    """
+    adverts = pool()
+    own = "Machine.slot1@a"
+    key = forwarded_key("view@physics", own)
+    ad: Ad = {
+        "Name": "slot1@a",
+        "Memory": 1,
+        "forwardedFROM": "biology",
+        "UpdatesTotal": 7,
+        "ClaimId": "secret",
+    }
+    folded = adverts.put(key, encode(ad), NOW)
+    assert sighting_of(key, {**folded, "machine": "a"}) is None
+    assert [1024, 2048] == [each["Memory"] for each in query(adverts, "Machine")]
+    assert 3 == len(query(adverts))
+    asked = Query(kind="Machine", constraint=parse('ForwardedFrom == "physics"'), forwarded=True)
+    (found,) = page(adverts, asked, NOW, lambda: 0.0).ads
+    assert (1, "physics", 7, "Machine") == tuple(
+        found[name] for name in ("Memory", "ForwardedFrom", "UpdatesTotal", "MyType")
+    )
+    assert "ClaimId" not in found
+    assert ["ForwardedFrom"] == [name for name in found if name.lower() == "forwardedfrom"]
+    both = page(adverts, Query(kind="Machine", forwarded=True), NOW, lambda: 0.0).ads
+    assert ["slot1@a", "slot1@a", "slot2@b"] == [each["Name"] for each in both]
+    adverts.drop(key)
+    assert [1024, 2048] == [each["Memory"] for each in query(adverts, "Machine")]
+
+
+def test_nobody_says_of_itself_that_it_is_forwarded() -> None:
+    """
+    Neither is a forwarded submitter read as one of ours.
+    """
+    adverts = pool()
+    adverts.put("Machine.x", encode({"Name": "x", "ForwardedFrom": "physics"}), NOW)
+    assert all("ForwardedFrom" not in ad for ad in query(adverts, "Machine"))
+    adverts.put(forwarded_key("view@physics", "Submitter.a"), encode({"Name": "a", "IdleJobs": 3}), NOW)
+    found = page(adverts, Query(kind="Submitter", forwarded=True), NOW, lambda: 0.0).ads
+    assert [3, 3] == [ad["IdleJobs"] for ad in found]
+
+
+@pytest.mark.parametrize(
+    "key", ["Forwarded", "Forwarded.", "Forwarded.view=40physics", "Forwarded.=ZZ.Machine.a"]
+)
+def test_forwarded_keys_that_are_none(key: str) -> None:
+    """
+    Whatever stands there, it is no ad of this pool.
+    """
+    adverts = pool()
+    with suppress(NotAnAdError):
+        adverts.put(key, encode({"Name": "x"}), NOW)
+    assert 2 == len(query(adverts, "Machine"))
+    adverts.drop(key)

@@ -74,3 +74,16 @@ def test_a_tuning_script_is_an_absolute_path() -> None:
     """
     with pytest.raises(ValueError, match="absolute path"):
         MasterSettings(linux_kernel_tuning_script=("tune.sh",))
+
+
+@pytest.mark.parametrize(
+    ("flock_from", "view_from", "says"),
+    [((), ("physics",), "write name@domain"), (("ap@physics",), ("ap@physics",), "is in flock_from too")],
+)
+def test_who_may_forward_ads(flock_from: tuple[str, ...], view_from: tuple[str, ...], says: str) -> None:
+    """
+    A name and a domain; one credential has one of the two rights.
+    """
+    with pytest.raises(ValueError, match=says):
+        MasterSettings(flock_from=flock_from, view_from=view_from)
+    MasterSettings(flock_from=("ap@physics",), view_from=("view@physics",))

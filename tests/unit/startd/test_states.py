@@ -7,7 +7,16 @@ import pytest
 
 from kettle.startd.domain import attempts, claims, draining, looking
 from kettle.startd.domain.ads import question, slot_ad
-from kettle.startd.domain.changes import Begun, Change, Claimed, Closing, Gone, Met, Stopped, Suspended
+from kettle.startd.domain.changes import (
+    Begun,
+    Change,
+    Claimed,
+    Closing,
+    Gone,
+    Met,
+    Stopped,
+    Suspended,
+)
 from kettle.startd.domain.claim import Attempt, Claim, Drain, Now, Speed, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.startd.domain.policy import DEFAULTS

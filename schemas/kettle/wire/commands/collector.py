@@ -16,6 +16,8 @@ class QueryAds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limit: Number = 0
     after: tuple[str, str] | None = None
     """From where on: the `rest` of the page before."""
+    forwarded: bool = False
+    """Those too that other pools forward; they have `ForwardedFrom`."""
 
 
 class Ads(msgspec.Struct, frozen=True, kw_only=True):

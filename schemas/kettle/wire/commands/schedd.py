@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.commands.access import Access
-from kettle.wire.commands.shadow import Assignment, Stop
+from kettle.wire.commands.shadow import Assignment, Still, Stop
 from kettle.wire.commands.startd import Done, Occupied
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.events.job import Transfer, Usage
@@ -32,7 +32,7 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What the site would rather have otherwise."""
 
 
-Action = Literal["hold", "release", "remove"]
+Action = Literal["hold", "release", "remove", "vacate", "vacate_fast", "suspend", "continue"]
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +83,7 @@ class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     job: JobId
     outcome: Outcome
     status: str = ""
-    """The job's status at that moment: idle, running, held, removed, completed."""
+    """The job's status at that moment: idle, running, suspended, vacating, held, removed, completed."""
 
 
 class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
@@ -211,6 +211,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     submitter: str
     autocluster: int | None
     ad: Ad
+    ordered: Literal["", "vacate", "vacate_fast", "suspend"] = ""
+    """What counts of its owner's orders to the attempt that runs."""
 
 
 class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -258,6 +260,7 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
 
     start: list[Assignment] = []
     stop: list[Stop] = []
+    still: list[Still] = []
     forget: list[Attempt] = []
     over: list[Attempt] = []
     """Those of the strays that are over in the record: their reports may be confirmed."""

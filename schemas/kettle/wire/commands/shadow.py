@@ -6,7 +6,7 @@ from kettle.wire.ads.types import Ad
 from kettle.wire.commands.questions import Answered, Ask
 from kettle.wire.commands.startd import ClaimKey, Done, Piece
 from kettle.wire.endpoint import Endpoint
-from kettle.wire.jobs import JobId
+from kettle.wire.jobs import JobId, Number
 
 
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -28,13 +28,25 @@ class Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     attempt: int
     code: int
     reason: str
+    hard: bool | None = None
+    """Without time to end; None: as the job wants it when it is removed (WantGracefulRemoval)."""
 
 
-class LookAfter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Still(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Have an attempt stand still, or go on; the one with the largest `number` counts."""
+
+    job: JobId
+    attempt: int
+    suspended: bool
+    number: Number
+
+
+class LookAfter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Changes to what this shadow looks after. Repeats change nothing."""
 
     start: list[Assignment] = []
     stop: list[Stop] = []
+    still: list[Still] = []
 
 
 class FetchInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

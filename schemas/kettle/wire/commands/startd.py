@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.wire.ads.types import Ad
 from kettle.wire.endpoint import Endpoint
-from kettle.wire.jobs import JobId
+from kettle.wire.jobs import JobId, Number
 from kettle.wire.work import ReportKey
 
 
@@ -158,6 +158,23 @@ class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     attempts: list[Deactivation]
 
 
+class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the owner of a job wants of an attempt: that it stands still, or that it goes on as far as the machine lets it."""
+
+    key: ClaimKey
+    job: JobId
+    attempt: int
+    suspended: bool
+    number: Number
+    """Counts the orders to this attempt: an earlier one that comes later changes nothing."""
+
+
+class Suspend(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Have attempts stand still, or go on; of one that is over or is being ended nothing is wanted any more."""
+
+    orders: list[Suspension]
+
+
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Give claims back; what still runs on them is ended."""
 
@@ -218,6 +235,7 @@ REQUEST_CLAIMS = Endpoint("startd", "request_claims", RequestClaims, ClaimsDecid
 ALIVE = Endpoint("startd", "alive", Alive, AliveReply)
 ACTIVATE = Endpoint("startd", "activate", Activate, Activated)
 DEACTIVATE = Endpoint("startd", "deactivate", Deactivate, Done)
+SUSPEND = Endpoint("startd", "suspend", Suspend, Done)
 RELEASE = Endpoint("startd", "release", Release, Done)
 CONFIRM = Endpoint("startd", "confirm", Confirm, Done)
 FETCH_OUTPUT = Endpoint("startd", "fetch_output", FetchOutput, Piece)
@@ -226,4 +244,14 @@ DRAIN = Endpoint("startd", "drain", Drain, Done)
 CANCEL_DRAIN = Endpoint("startd", "cancel_drain", CancelDrain, Done)
 
 FOR_ADMINISTRATORS = (DRAIN, CANCEL_DRAIN)
-ENDPOINTS = (REQUEST_CLAIMS, ALIVE, ACTIVATE, DEACTIVATE, RELEASE, CONFIRM, FETCH_OUTPUT, *FOR_ADMINISTRATORS)
+ENDPOINTS = (
+    REQUEST_CLAIMS,
+    ALIVE,
+    ACTIVATE,
+    DEACTIVATE,
+    SUSPEND,
+    RELEASE,
+    CONFIRM,
+    FETCH_OUTPUT,
+    *FOR_ADMINISTRATORS,
+)

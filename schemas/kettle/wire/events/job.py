@@ -1,5 +1,7 @@
 """What happens to one job, on the stream `job/<cluster>.<proc>`."""
 
+from typing import Literal
+
 import msgspec
 
 from kettle.wire.ads.types import Ad
@@ -54,7 +56,7 @@ class JobStarted(Event, frozen=True, tag="job.started/1"):
 
 
 class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
-    """All processes of this attempt stand still, because the machine's policy wants it; it keeps its slot."""
+    """All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot."""
 
     attempt: int
     processes: int = 0
@@ -190,6 +192,22 @@ class JobEdited(Event, frozen=True, tag="job.edited/1"):
     by: str = ""
 
 
+OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
+
+
+class JobOrdered(Event, frozen=True, tag="job.ordered/1"):
+    """
+    Somebody wants this attempt to leave its machine (`vacate_fast`: without time to end), to stand still, or to go on.
+
+    Other events say what came of it.
+    """
+
+    attempt: int
+    order: OrderKind
+    reason: str = ""
+    by: str = ""
+
+
 JobEvent = (
     JobAssigned
     | JobStarted
@@ -206,4 +224,5 @@ JobEvent = (
     | JobDeferred
     | JobTold
     | JobEdited
+    | JobOrdered
 )

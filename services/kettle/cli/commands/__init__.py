@@ -4,6 +4,7 @@ The subcommands: a module is imported when its command is typed, so that none pa
 Each module has `HELP` (what it does, with examples), `arguments(parser)` and `run(arguments, screen) -> exit status`.
 """
 
+from keyword import iskeyword
 from typing import Final
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
@@ -20,6 +21,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "hold": "keep jobs from running",
         "prio": "set or change the priority of jobs",
         "release": "let held jobs run again",
+        "vacate": "have running jobs leave their machines",
+        "suspend": "have running jobs stand still",
+        "continue": "have jobs that stand still go on",
         "now": "run a job in the place of others of yours",
         "edit": "give attributes of jobs other values",
         "rm": "take jobs out of the queue",
@@ -56,6 +60,6 @@ COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in gro
 
 def module_of(name: str) -> str:
     """
-    Where a subcommand is: a hyphen is none in the name of a module.
+    Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
     """
-    return f"kettle.cli.commands.{name.replace('-', '_')}"
+    return f"kettle.cli.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"

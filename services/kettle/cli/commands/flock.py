@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kettle.auth.permissions import VISITOR, permissions
+from kettle.auth.permissions import FORWARDER, VISITOR, permissions
 from kettle.cli.errors import CommandError, UsageError
 from kettle.cli.options import home_option, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
@@ -41,6 +41,9 @@ Make the pass of a schedd that may send jobs here.  Put its name into flock_from
 schedd's domain.  To withdraw it, take the name out of flock_from, remove credentials/visitor-NAME@DOMAIN.nk from the
 pool's directory, and say `kettle reconfig`: it ends at once, and a later pass has another key.
 
+A collector that may forward its ads here has its name in view_from instead; its pass is made in the same way, and lets
+nobody do anything else.
+
 The pass says where the bus is: give --nats-url if it is reached by another address from there.
 Where the bus is a NATS server of the site's own, that server admits the visitor: make it an NKey user with what --rights
 prints, and give the file with its seed as --key.
@@ -48,7 +51,7 @@ prints, and give the file with its seed as --key.
 
 _USE: Final = """\
 Take in the pass for another pool, for the schedd and the shadow of this one.  The name is how the pool is called here:
-in flock_to of [schedd], in RemotePool and LastRemotePool of jobs, and in FlockTo of those that name the pools they want.
+in flock_to of [schedd] or view_pools of [collector], in RemotePool and LastRemotePool of jobs, and in FlockTo of those that name the pools they want.
 A pass that is there already under the name is replaced; whoever uses it finds the new one within seconds of a failure.
 """
 
@@ -64,6 +67,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pool_options(show)
     make = commands.add_parser("pass", help="let a schedd in", description=_ADMIT, formatter_class=form)
     make.add_argument("visitor", metavar="NAME@DOMAIN", help="the name by which flock_from admits it")
+    make.add_argument(
+        "--view", action="store_true", help="--rights are those of a collector that view_from admits"
+    )
     make.add_argument("--rights", action="store_true", help="print what it may do on the bus, as JSON")
     make.add_argument(
         "--key", type=Path, metavar="FILE", help="its NKey seed, where the master has made none"
@@ -100,7 +106,9 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"'{arguments.visitor}' is no name of a visiting schedd: write name@domain")
     pool = PoolFile.load(home)
     if arguments.rights:
-        publish, subscribe = permissions(VISITOR, Subjects(pool.pool), visitor(arguments.visitor))
+        publish, subscribe = permissions(
+            FORWARDER if arguments.view else VISITOR, Subjects(pool.pool), visitor(arguments.visitor)
+        )
         rights = {
             "publish": publish,
             "subscribe": subscribe,
@@ -113,8 +121,8 @@ def _pass(arguments: argparse.Namespace, screen: Screen) -> int:
         seed = credential.read_text(encoding="ascii").strip()
     except OSError as error:
         raise CommandError(
-            f"{credential} cannot be read ({error.strerror}): add {arguments.visitor} to flock_from in the table "
-            "[master] of the settings, and say: kettle reconfig"
+            f"{credential} cannot be read ({error.strerror}): add {arguments.visitor} to flock_from or view_from in the "
+            "table [master] of the settings, and say: kettle reconfig"
         ) from error
     except UnicodeDecodeError as error:
         raise CommandError(f"{credential} holds no NKey seed of a user") from error
@@ -152,7 +160,7 @@ def _use(arguments: argparse.Namespace, screen: Screen) -> int:
         return 0
     screen.say(
         f'The pool {arguments.name} lets us in as {own.visitor}. Add "{arguments.name}" to flock_to in the table [schedd] of '
-        "the settings, and start the schedd anew: kettle reconfig."
+        "the settings, or to view_pools in the table [collector] if the pass is for forwarding ads, and say: kettle reconfig."
     )
     return 0
 

@@ -3,6 +3,7 @@
 """
 
 import argparse
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kettle.cli.errors import UsageError
 from kettle.cli.jobs import number
 from kettle.cli.masters import show_masters
 from kettle.cli.options import json_option, pool_options, with_pool
@@ -28,6 +30,7 @@ examples:
   kettle status --absent            the slots of machines that fell silent and are expected back
   kettle status --master            the daemons of every host, by the ads of their masters
   kettle status --ads Scheduler     the ads of one type as they are: Machine, Scheduler, Submitter, Negotiator, ...
+  kettle status --pool physics      only what the pool physics forwards here
   kettle status --json
 """
 
@@ -35,6 +38,8 @@ _SLOT_TITLES: Final = ("NAME", "STATE", "ACTIVITY", "CPUS", "MEMORY", "DISK", "I
 """What one needs least stands last: a narrow terminal cuts it off."""
 _GPUS_AT: Final = 4
 """Where GPUs stand in a pool that has some: behind the cores."""
+_SOURCE: Final = "ForwardedFrom"
+_POOL: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _RIGHT: Final = frozenset(
     {"CPUS", "GPUS", "MEMORY", "DISK", "IN STATE", "PID", "UPTIME", "STARTS", "SILENT FOR"}
 )
@@ -58,6 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", action="store_true", help="the daemons of every host")
     parser.add_argument("--ads", metavar="TYPE", help="the ads of this type, whole")
     parser.add_argument("--constraint", default="", metavar="EXPR", help="only ads for which this is true")
+    parser.add_argument("--pool", default="", metavar="NAME", help="only what this pool forwards here")
     json_option(parser)
     pool_options(parser)
 
@@ -66,18 +72,22 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     Show it.
     """
+    wanted = _constraint(arguments.pool, arguments.constraint)
     if arguments.ads:
-        ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=arguments.constraint))
+        ads = with_pool(arguments, lambda pool: pool.ads(arguments.ads, constraint=wanted, forwarded=True))
         _show_ads(ads, screen)
         return 0
     if arguments.master:
-        ads = with_pool(arguments, lambda pool: pool.ads("DaemonMaster", constraint=arguments.constraint))
+        foreign = bool(arguments.pool)
+        ads = with_pool(
+            arguments, lambda pool: pool.ads("DaemonMaster", constraint=wanted, forwarded=foreign)
+        )
         show_masters(ads, screen)
         return 0
     local = _local(arguments.home)
 
     async def ask(pool: Client) -> tuple[str, list[Ad]]:
-        return pool.pool.pool, await pool.ads(constraint=arguments.constraint)
+        return pool.pool.pool, await pool.ads(constraint=wanted, forwarded=True)
 
     try:
         name, ads = with_pool(arguments, ask)
@@ -102,6 +112,15 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.say(f"{counted(len(absent), 'slot')} absent; see them with: kettle status --absent")
     _show_jobs([ad for ad in ads if ad.get("MyType") == "Scheduler"], screen)
     return 0
+
+
+def _constraint(pool: str, constraint: str) -> str:
+    if not pool:
+        return constraint
+    if not _POOL.fullmatch(pool):
+        raise UsageError(f"'{pool}' is no name of a pool that forwards its ads: letters, digits, -, _ and .")
+    own = f'{_SOURCE} =?= "{pool}"'
+    return f"{own} && ({constraint})" if constraint.strip() else own
 
 
 def _local(home: Path | None) -> Any:
@@ -169,6 +188,10 @@ def _show_slots(ads: list[Ad], screen: Screen, *, every: bool) -> None:
         titles.insert(_GPUS_AT, "GPUS")
         for row, ad in zip(rows, shown, strict=True):
             row.insert(_GPUS_AT, _of(ad, "GPUs", "TotalSlotGPUs", _plain_number))
+    if any(_SOURCE in ad for ad in shown):
+        titles.insert(1, "POOL")
+        for row, ad in zip(rows, shown, strict=True):
+            row.insert(1, str(ad.get(_SOURCE, "-")))
     screen.table(titles, rows, styles=styles, right=_RIGHT)
     if dynamic and not every:
         screen.say(
@@ -229,6 +252,7 @@ def _show_jobs(ads: list[Ad], screen: Screen) -> None:
             f"{int(number(ad, f'Total{status}Jobs'))} {status.lower()}"
             for status in ("Idle", "Running", "Held")
         )
-        screen.say(f"Jobs at {ad.get('Name', '?')}: {counts}.")
+        pool = f" of {ad[_SOURCE]}" if _SOURCE in ad else ""
+        screen.say(f"Jobs at {ad.get('Name', '?')}{pool}: {counts}.")
     if not ads:
         screen.say("No schedd answers for jobs at the moment.")

@@ -10,13 +10,16 @@ from kettle.classad.columnar import Table
 from kettle.collector.domain.updates import ADDED, Updates
 from kettle.wire.ads.daemon import SubmitterAd
 from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.flocking import stranger
+from kettle.wire.flocking import domain_of, stranger
+from kettle.wire.subjects import FORWARDED, unkey
 
 SUBMITTER: Final = "Submitter"
 SLOT: Final = "Machine"
 ABSENT: Final = "Absent"
 """Under this stand the slots of absent machines in the bucket, so that only collectors see them: they can run nothing."""
 CLOCK: Final = "MyCurrentTime"
+SOURCE: Final = "ForwardedFrom"
+"""What an ad has that another pool forwards: which one, by the credential that put it there."""
 
 _PRIVATE: Final = frozenset(
     {"claimid", "claimids", "claimidlist", "childclaimids", "capability", "transferkey"}
@@ -28,6 +31,8 @@ _LATE: Final = 1.5
 
 _SHORTEST_S: Final = 1.0
 """No ad lives shorter, whatever it says: it would come and go with each update."""
+_SOURCE: Final = frozenset({SOURCE.lower()})
+_OURS: Final = ADDED | _SOURCE
 _decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
 _decode_submitter: Final = msgspec.msgpack.Decoder(SubmitterAd).decode
 
@@ -93,7 +98,8 @@ class Adverts:
 
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: dict[tuple[bool, str], Shelf] = {}
+        """By whether another pool forwards the ads, and their type in lower case."""
         self._updates = Updates()
 
     def put(self, key: str, value: bytes, now: float) -> Mapping[str, Scalar]:
@@ -102,24 +108,25 @@ class Adverts:
 
         Raises NotAnAdError if it is none; the last one then stays.
         """
-        kind = type_of(key)
+        kind, forwarded = type_of(key), is_forwarded(key)
         try:
-            ad = _submitter(key, value) if kind == SUBMITTER else _decode_ad(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            source = source_of(key) if forwarded else ""
+            ad = _submitter(key, value) if kind == SUBMITTER and not forwarded else _decode_ad(value)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise NotAnAdError(str(error)) from error
         folded = {name.lower(): value for name, value in ad.items()}
-        counted = not key.startswith(f"{ABSENT}.")  # an absent slot is a picture that a collector made
-        if (
-            len(folded) < len(ad)
-            or any(map(_is_private, folded))
-            or (counted and not ADDED.isdisjoint(folded))
-        ):
+        # An absent slot is a picture that a collector made; what is forwarded was counted where it comes from.
+        counted = not forwarded and not key.startswith(f"{ABSENT}.")
+        ours = _OURS if counted else _SOURCE
+        if len(folded) < len(ad) or any(map(_is_private, folded)) or not ours.isdisjoint(folded):
             spelled = {name.lower(): name for name in ad}
             ad = {
                 spelled[name]: value
                 for name, value in folded.items()
-                if not _is_private(name) and not (counted and name in ADDED)
+                if not _is_private(name) and name not in ours
             }
+        if forwarded:
+            ad[SOURCE] = source
         if counted:
             ad |= self._updates.heard(key, folded, now)
         if "mytype" not in folded:
@@ -134,17 +141,17 @@ class Adverts:
             if isinstance(lifetime, int | float)
             else self._lifetime,
         )
-        self._shelves.setdefault(kind.lower(), Shelf()).put(key, ad, heard)
+        self._shelves.setdefault(_shelf_of(key), Shelf()).put(key, ad, heard)
         return folded
 
     def drop(self, key: str) -> Heard | None:
         """Take an entry out; returns what was known of it."""
-        shelf = self._shelves.get(type_of(key).lower())
+        shelf = self._shelves.get(_shelf_of(key))
         return None if shelf is None else shelf.drop(key)
 
     def ad(self, key: str) -> Ad | None:
         """An ad as it came, without secrets."""
-        shelf = self._shelves.get(type_of(key).lower())
+        shelf = self._shelves.get(_shelf_of(key))
         return None if shelf is None or key not in shelf.heard else shelf.table.wire(shelf.table.row(key))
 
     def known(self) -> list[str]:
@@ -164,18 +171,34 @@ class Adverts:
             if now > heard.at + heard.lifetime * _LATE
         ]
 
-    def of_type(self, kind: str) -> list[Shelf]:
-        """Where the ads of a type are; an empty one is every type."""
-        if not kind:
-            return list(self._shelves.values())
-        shelf = self._shelves.get(kind.lower())
-        return [] if shelf is None else [shelf]
+    def of_type(self, kind: str, *, forwarded: bool = False) -> list[Shelf]:
+        """Where the ads of a type are; an empty one is every type. `forwarded`: those of other pools too."""
+        return [
+            shelf
+            for (foreign, other), shelf in self._shelves.items()
+            if (forwarded or not foreign) and (not kind or other == kind.lower())
+        ]
 
 
 def type_of(key: str) -> str:
-    """The type of ad that stands under a key of the bucket."""
-    kind = key.partition(".")[0]
+    """The type of ad that stands under a key of the bucket, whichever pool it is of."""
+    own = key.split(".", 2)[-1] if is_forwarded(key) else key
+    kind = own.partition(".")[0]
     return SLOT if kind == ABSENT else kind
+
+
+def is_forwarded(key: str) -> bool:
+    """Whether another pool forwards the ad that stands under a key of the bucket."""
+    return key.startswith(f"{FORWARDED}.")
+
+
+def source_of(key: str) -> str:
+    """Which pool forwards an ad; raises ValueError if the key does not say."""
+    return domain_of(unkey(key.split(".", 2)[1]))
+
+
+def _shelf_of(key: str) -> tuple[bool, str]:
+    return is_forwarded(key), type_of(key).lower()
 
 
 def _is_private(name: str) -> bool:

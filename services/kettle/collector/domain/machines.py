@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kettle.collector.domain.adverts import ABSENT, SLOT, type_of
+from kettle.collector.domain.adverts import ABSENT, SLOT, is_forwarded, type_of
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.events import MachineJoined, MachineLeft
 
@@ -32,7 +32,7 @@ class Sighting(msgspec.Struct, frozen=True):
 def sighting_of(key: str, ad: Mapping[str, Scalar]) -> Sighting | None:
     """The machine that an ad is of, whose attributes have lower-case names; None for ads that are of no machine."""
     kind = type_of(key)
-    if kind not in {STARTD, SLOT} or key.startswith(f"{ABSENT}."):
+    if kind not in {STARTD, SLOT} or key.startswith(f"{ABSENT}.") or is_forwarded(key):
         return None
     machine = ad.get("machine") or (ad.get("name") if kind == STARTD else None)
     if not isinstance(machine, str):

@@ -48,6 +48,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     projection: Sequence[str] = ()
     limit: int = 0
     after: Place | None = None
+    forwarded: bool = False
+    """Ads of other pools too."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -65,7 +67,8 @@ def page(
 
     The candidate is both MY and TARGET: tools write conditions on it either way.  Undefined and error select nothing.
     """
-    shelves = [_Selected(shelf, query.constraint, now) for shelf in adverts.of_type(query.kind)]
+    found = adverts.of_type(query.kind, forwarded=query.forwarded)
+    shelves = [_Selected(shelf, query.constraint, now) for shelf in found]
     line = _Line(shelves, query.after)
     wanted = frozenset(name.lower() for name in (*query.projection, "MyType")) if query.projection else None
     ads: list[Ad] = []

@@ -15,6 +15,7 @@ from typing import Literal, assert_never, cast, get_args
 
 import msgspec
 
+from kettle.schedd.domain.orders import NONE, Order, Orders, ordered
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
     JobAssigned,
@@ -26,6 +27,7 @@ from kettle.wire.events import (
     JobEdited,
     JobEvent,
     JobHeld,
+    JobOrdered,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -74,11 +76,20 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """Seconds that the job waits before its next attempt, because the last one failed around its start."""
     told: str = ""
     """Id of what the newest attempt last said of itself."""
+    orders: Orders = NONE
+    """What its owner has ordered of its newest attempt."""
 
     @property
     def runnable(self) -> bool:
         """Whether it may be given a claim now."""
         return self.status == "idle" and not self.claim
+
+    @property
+    def shown(self) -> str:
+        """Its status in a word, as people are told it."""
+        if self.status != "running":
+            return self.status
+        return "vacating" if self.orders.vacating else "suspended" if self.suspended else "running"
 
     @property
     def over(self) -> bool:
@@ -227,7 +238,7 @@ class Defer(msgspec.Struct, frozen=True):
 
 
 Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
-Command = Assign | Defer | Heard | Hold | Release | Remove
+Command = Assign | Defer | Heard | Hold | Order | Release | Remove
 _ACTIONS = frozenset({Hold, Release, Remove})
 
 _STAYS = frozenset({0, 1, 16})
@@ -257,8 +268,20 @@ def decide(job: Job, command: Command) -> list[JobEvent]:
             return _hear(job, command)
         case Hold() | Release() | Remove():
             return _act(job, command)
+        case Order():
+            return _order(job, command)
         case _:
             assert_never(command)
+
+
+def _order(job: Job, command: Order) -> list[JobEvent]:
+    if job.status != "running":
+        raise Refused(f"the job is {job.status}")
+    if refusal := job.orders.refuse(command.kind):
+        raise Refused(refusal)
+    if job.orders.meets(command.kind):
+        return []
+    return [JobOrdered(attempt=job.attempt, order=command.kind, reason=command.reason, by=command.by)]
 
 
 def _assign(job: Job, command: Assign) -> list[JobEvent]:
@@ -419,6 +442,8 @@ def evolve(job: Job, event: JobEvent) -> Job:
             return msgspec.structs.replace(job, checkpoint=event.number)
         case JobTold():
             return msgspec.structs.replace(job, told=event.id)
+        case JobOrdered():
+            return msgspec.structs.replace(job, orders=ordered(job.orders, event))
         case JobDeferred() | JobEdited():
             # It waits for its next time from now on, or may fare better; and nobody would end another wait.
             return msgspec.structs.replace(job, cooling=0.0)
@@ -442,6 +467,7 @@ def _evolve_further(job: Job, event: _Lasting) -> Job:
                 failures=failures,
                 disconnected=False,
                 cooling=event.cool_down,
+                orders=NONE,
             )
         case JobCompleted():
             return msgspec.structs.replace(job, status="completed", claim="", disconnected=False)

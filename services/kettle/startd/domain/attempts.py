@@ -7,11 +7,11 @@ import msgspec
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true, rank
 from kettle.startd.domain.ads import claim_ad, question
 from kettle.startd.domain.assigning import misfit
-from kettle.startd.domain.changes import Begun, Change, Gone, Over, Stopped
+from kettle.startd.domain.changes import Begun, Change, Gone, Ordered, Over, Stopped
 from kettle.startd.domain.claim import Attempt, Claim, Now, Stop
 from kettle.startd.domain.machine import Machine
 from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation
+from kettle.wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
 from kettle.wire.work import Exited, Failed, Report
 
 BAD_REQUEST, NO_MATCH, STILL_CLEANING, WORKLIFE_EXPIRED = 1026, 1027, 1028, 1029
@@ -127,6 +127,19 @@ def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change
         return []
     stop = Stop(command.code, command.reason, command.hard, hold=command.hold)
     return stop_attempt(claim, stop, now)
+
+
+def suspend(machine: Machine, order: Suspension, now: Now) -> list[Change]:
+    """
+    What the owner of a job wants of its processes; the latest order counts, in whatever order they come.
+    """
+    claim = machine.proven(order.key)
+    running = claim.attempt if claim is not None else None
+    if claim is None or running is None or (running.job, running.attempt) != (order.job, order.attempt):
+        return []
+    if running.stop is not None or order.number <= running.ordered:
+        return []
+    return [Ordered(claim.key.claim, order.suspended, order.number, now.time)]
 
 
 def stop_attempt(claim: Claim, stop: Stop, now: Now) -> list[Change]:

@@ -72,6 +72,19 @@ class Continued(msgspec.Struct, frozen=True, tag="continued"):
     """Seconds since the epoch."""
 
 
+class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
+    """
+    The job's owner wants its processes to stand still, or does not want it any more.
+    """
+
+    claim: str
+    still: bool
+    number: int
+    """Of the order: what has a smaller one comes late."""
+    at: float
+    """Seconds since the epoch."""
+
+
 class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
     """
     The attempt is to be ended.
@@ -168,6 +181,7 @@ Change = (
     | Met
     | Suspended
     | Continued
+    | Ordered
     | Stopped
     | Over
     | Remembered

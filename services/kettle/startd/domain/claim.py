@@ -68,14 +68,25 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is suspended, seconds since boot; None: it is not."""
     suspension: float = 0.0
     """Seconds of suspensions that are over."""
+    still: bool = False
+    """Its owner wants it to stand still, whatever the policy of the machine says; its time goes on meanwhile."""
+    ordered: int = 0
+    """Number of the last order of its owner, 0 before the first."""
     pid: int = 0
     """The starter's; 0: it has not said hello yet."""
     start_time: int = 0
     stop: Stop | None = None
 
+    @property
+    def stands_still(self) -> bool:
+        """
+        Whether the machine or the owner of the job, or both, want it so.
+        """
+        return self.still or self.suspended is not None
+
     def run_time(self, clock: float) -> float:
         """
-        Seconds that it has run at a moment, suspensions not counted.
+        Seconds that it has run at a moment, suspensions by the machine not counted.
         """
         return (clock if self.suspended is None else self.suspended) - self.clock - self.suspension
 

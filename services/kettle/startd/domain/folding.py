@@ -11,6 +11,7 @@ from kettle.startd.domain.changes import (
     Closing,
     Continued,
     Met,
+    Ordered,
     Over,
     Reopened,
     Stopped,
@@ -18,7 +19,7 @@ from kettle.startd.domain.changes import (
 )
 from kettle.startd.domain.claim import Attempt, Claim
 
-OfClaim = Begun | Met | Suspended | Continued | Stopped | Over | Closing | Reopened
+OfClaim = Begun | Met | Suspended | Continued | Ordered | Stopped | Over | Closing | Reopened
 """Changes of one claim that leave it a claim."""
 
 _replace = msgspec.structs.replace
@@ -40,13 +41,13 @@ def after(claim: Claim, change: OfClaim) -> Claim:
             return _moved(_replace(claim, ending=reason, then=then), at)
         case Reopened(at=at):
             return _moved(_replace(claim, ending="", then=None), at)
-        case Met() | Suspended() | Continued() | Stopped():
+        case Met() | Suspended() | Continued() | Ordered() | Stopped():
             return _attempt(claim, change)
         case _:
             assert_never(change)
 
 
-def _attempt(claim: Claim, change: Met | Suspended | Continued | Stopped) -> Claim:
+def _attempt(claim: Claim, change: Met | Suspended | Continued | Ordered | Stopped) -> Claim:
     attempt = claim.attempt
     if attempt is None:
         return claim
@@ -57,8 +58,11 @@ def _attempt(claim: Claim, change: Met | Suspended | Continued | Stopped) -> Cla
             return _moved(_replace(claim, attempt=_replace(attempt, suspended=clock)), at)
         case Continued(clock=clock, at=at):
             return _moved(_replace(claim, attempt=_running(attempt, clock)), at)
+        case Ordered(still=still, number=number, at=at):
+            changed = _replace(claim, attempt=_replace(attempt, still=still, ordered=number))
+            return _moved(changed, at) if attempt.suspended is None else changed
         case Stopped(stop=stop, at=at):
-            stopped = _replace(claim, attempt=_replace(_running(attempt, stop.at), stop=stop))
+            stopped = _replace(claim, attempt=_replace(_running(attempt, stop.at), stop=stop, still=False))
             first = attempt.stop is None and bool(claim.ending)
             return _moved(_replace(stopped, entered=at) if first and at else stopped, at)
         case _:

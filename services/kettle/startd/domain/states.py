@@ -13,6 +13,8 @@ The states of a slot and what leads from one to the next, as HTCondor draws them
 The state of a claimed slot is not stored beside its claim: it follows from it.  A claim that ends with its attempt is
 retiring until the attempt is told to stop.  There is no Matched: a match is advice to a schedd, and no slot waits for it.
 Backfill is no state of a claim either (see `backfill`).
+A slot is suspended, too, while only the owner of its job wants that: PREEMPT is asked, the policy may suspend the job as
+well, and its CONTINUE lifts only what it has wanted itself.
 A Cleaning slot has a job that is being ended by its submit side, or has ended, and whose starter is not done.
 
 Pure: `step` says what changes now; time comes in, and the policy is asked.
@@ -47,7 +49,9 @@ def state_of(claim: Claim) -> tuple[State, Activity]:
         return "Preempting", "Killing" if attempt.stop.hard else "Vacating"
     if attempt.suspended is not None:
         return "Claimed", "Suspended"
-    return "Claimed", "Retiring" if claim.ending else "Busy"
+    if claim.ending:
+        return "Claimed", "Retiring"
+    return "Claimed", "Suspended" if attempt.still else "Busy"
 
 
 def step(claim: Claim, asked: Asked, now: Now) -> list[Change]:
@@ -78,6 +82,8 @@ def _busy(claim: Claim, asked: Asked, now: Now) -> list[Change]:
 def _suspended(claim: Claim, asked: Asked, now: Now) -> list[Change]:
     if asked.holds("PREEMPT"):
         return retire(claim, _preempted(asked), asked, now)
+    if claim.attempt is None or claim.attempt.suspended is None:  # it was the job's owner alone who wanted it
+        return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
     return [Continued(claim.key.claim, now.clock, now.time)] if asked.holds("CONTINUE") else []
 
 

@@ -1,0 +1,203 @@
+"""
+Jobs that their owner wants to stand still for a while, in a real pool.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+import pytest_asyncio
+
+from kettle.client import Client, job_id, select
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.userlog import Suspended, Unsuspended
+from kettle.wire.commands.schedd import Action
+from kettle.wire.events import (
+    Event,
+    JobAssigned,
+    JobCompleted,
+    JobContinued,
+    JobOrdered,
+    JobStarted,
+    JobSuspended,
+    JobVacated,
+)
+
+from .evidence import Evidence
+from .job_log import logged
+from .test_machine_policies import kettle
+
+WITHIN_S: Final = 60.0
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "schedd": {"lease": 30.0},
+    "startd": {
+        "polling_interval": 0.1,
+        "want_suspend": "TARGET.Pausing =?= true",
+        "suspend": "TotalJobSuspendTime =?= undefined",
+        "continue": "TARGET.Pausing =!= true || TARGET.NumShadowStarts > 1",
+        "preempt": 'TARGET.Unwanted =?= true && TARGET.NumShadowStarts < 2 && Activity == "Suspended"',
+    },
+}
+"""A machine that suspends jobs that say so, and lets none go on; its CONTINUE is true of all others."""
+TICKS: Final = "while [ ! -e {go} ]; do date +%s.%N >> {ticks}; sleep 0.1; done\n"
+
+T = TypeVar("T", bound=Event)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    directory = tmp_path_factory.mktemp("suspending")
+    async with throwaway_pool(directory, cpus=4, template=template, settings=SETTINGS) as running:
+        yield running
+    assert [] == running.left
+
+
+async def submit(pool: ThrowawayPool, evidence: Evidence, more: str = "") -> tuple[str, Path, Path]:
+    """A job that writes the time ten times a second; its id, where, and the file that lets it end."""
+    ticks, go = evidence.directory / "ticks", evidence.directory / "go"
+    path = evidence.work / "job.sh"
+    path.write_text(f"#!/bin/sh\n{TICKS.format(go=go, ticks=ticks)}")
+    path.chmod(0o755)
+    small = "request_memory = 16\nrequest_disk = 1024\n"
+    submitted = await pool.client.submit(
+        f"executable = job.sh\nlog = log\n{small}{more}queue\n", cwd=evidence.work
+    )
+    return f"{submitted.cluster}.0", ticks, go
+
+
+async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
+    """Wait until something has happened to a job so many times; the last one."""
+    found = 0
+    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
+        async for each in events:
+            found += isinstance(each.event, kind)
+            if found == times:
+                assert isinstance(each.event, kind)
+                return each.event
+    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
+
+
+def moments(ticks: Path) -> list[float]:
+    """When the job has run."""
+    return [float(line) for line in ticks.read_text().split()]
+
+
+async def ticking(ticks: Path, *, after: float = 0.0) -> None:
+    """Wait until the job writes, after a moment."""
+    async with asyncio.timeout(WITHIN_S):
+        while not ticks.exists() or not ticks.read_text() or moments(ticks)[-1] <= after:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_job_stands_still_until_its_owner_lets_it_go_on(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    Whatever CONTINUE says, and although shadow, schedd and startd are killed meanwhile; its log and its ad tell.
+    """
+    job, ticks, go = await submit(pool, evidence)
+    await ticking(ticks)
+
+    acted = [(await pool.client.act("suspend", select(job))).outcomes[0] for _ in range(2)]
+    suspended = await happened(pool.client, job, JobSuspended)
+    (ad,) = await pool.client.jobs(select(job))
+    for daemon in ("shadow", "schedd", "startd"):
+        killed = pool.kill(daemon, signal.SIGKILL)
+        await pool.restarted(daemon, after=killed)
+    still = len(moments(ticks))
+    continued = await pool.client.act("continue", select(job))
+    went_on = await happened(pool.client, job, JobContinued)
+    await ticking(ticks, after=went_on.at)
+    again = await pool.client.act("continue", select(job))
+    go.touch()
+    await happened(pool.client, job, JobCompleted)
+
+    assert [("done", "running"), "already_done"] == [(acted[0].outcome, acted[0].status), acted[1].outcome]
+    assert (7, 1) == (ad["JobStatus"], ad["TotalSuspensions"])
+    assert ["done"] == [one.outcome for one in continued.outcomes]
+    assert [("bad_status", "running")] == [(one.outcome, one.status) for one in again.outcomes]
+    stood = [each for each in moments(ticks) if suspended.at + 0.5 < each < went_on.at - 0.1]
+    assert ([], still) == (stood, len([each for each in moments(ticks) if each < went_on.at - 0.1]))
+    events = await logged(evidence.work / "log", Unsuspended)
+    assert [1, 1] == [sum(isinstance(each, kind) for each in events) for kind in (Suspended, Unsuspended)]
+
+
+async def test_an_order_reaches_a_machine_that_was_away(pool: ThrowawayPool, evidence: Evidence) -> None:
+    """
+    It is silent when the job is suspended and continued and suspended: the last one counts.
+    """
+    job, ticks, go = await submit(pool, evidence)
+    await ticking(ticks)
+    await happened(pool.client, job, JobStarted)
+    pool.kill("startd", signal.SIGSTOP)
+    try:
+        orders: list[Action] = ["suspend", "continue", "suspend"]
+        for order in orders:
+            acted = await pool.client.act(order, select(job))
+            assert ["done"] == [one.outcome for one in acted.outcomes]
+        killed = pool.kill("shadow", signal.SIGKILL)
+        await pool.restarted("shadow", after=killed)
+    finally:
+        pool.kill("startd", signal.SIGCONT)
+
+    suspended = await happened(pool.client, job, JobSuspended)
+    assert "suspend" == (await happened(pool.client, job, JobOrdered, times=3)).order
+    await pool.client.act("continue", select(job))
+    await happened(pool.client, job, JobContinued)
+    await ticking(ticks, after=suspended.at + 0.5)
+    go.touch()
+    await happened(pool.client, job, JobCompleted)
+
+
+async def test_what_the_machine_suspended_only_the_machine_continues(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    Its owner is told so; what she has suspended as well, she may continue, and it stands still all the same.
+    """
+    job, ticks, go = await submit(pool, evidence, "+Pausing = true\n")
+    await happened(pool.client, job, JobSuspended)
+
+    refused = (await pool.client.act("continue", select(job))).outcomes[0]
+    told = await kettle(pool, "continue", job)
+    both = (await pool.client.act("suspend", select(job))).outcomes[0]
+    lifted = (await pool.client.act("continue", select(job))).outcomes[0]
+    vacated = (await pool.client.act("vacate", select(job))).outcomes[0]
+    await happened(pool.client, job, JobVacated)
+    await happened(pool.client, job, JobAssigned, times=2)
+    go.touch()
+    await happened(pool.client, job, JobCompleted)
+
+    assert [
+        ("bad_status", "suspended"),
+        ("done", "suspended"),
+        ("done", "suspended"),
+        ("done", "suspended"),
+    ] == [(one.outcome, one.status) for one in (refused, both, lifted, vacated)]
+    assert 1 == told[0]
+    assert f"Job {job} is suspended by the policy of its machine, not by its owner" in told[2]
+    assert ticks.exists()
+
+
+async def test_the_machine_may_preempt_what_its_owner_has_suspended(
+    pool: ThrowawayPool, evidence: Evidence
+) -> None:
+    """
+    A job that stands still is no reason to keep a machine; the next run knows nothing of the order.
+    """
+    job, ticks, go = await submit(pool, evidence, "+Unwanted = true\n")
+    await ticking(ticks)
+    await pool.client.act("suspend", select(job))
+
+    vacated = await happened(pool.client, job, JobVacated)
+    await happened(pool.client, job, JobStarted, times=2)
+    go.touch()
+    await happened(pool.client, job, JobCompleted)
+
+    assert 1011 == vacated.code
