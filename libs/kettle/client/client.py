@@ -173,21 +173,15 @@ class Client:
         return reply
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
-        """
-        Stop jobs, and keep them from running until they are released.
-        """
+        """Stop jobs, and keep them from running until they are released."""
         return await self.act("hold", select, reason)
 
     async def release(self, select: Select, reason: str = "") -> Acted:
-        """
-        Let held jobs run again.
-        """
+        """Let held jobs run again."""
         return await self.act("release", select, reason)
 
     async def remove(self, select: Select, reason: str = "") -> Acted:
-        """
-        Take jobs out of the queue for ever.
-        """
+        """Take jobs out of the queue for ever."""
         return await self.act("remove", select, reason)
 
     async def edit(self, cluster: int, attributes: Ad) -> Edited:
@@ -240,9 +234,7 @@ class Client:
         return await listed(self._query, self._question(select, list(projection), limit))
 
     async def totals(self, select: Select | None = None) -> JobAds:
-        """
-        The same without any ads, but with how many jobs there are of each status.
-        """
+        """The same without any ads, but with how many jobs there are of each status."""
         return await self._query(self._question(select, [], totals=True))
 
     async def unmade(self, select: Select) -> list[Unmade]:

@@ -152,11 +152,11 @@ def apply(ad: Ad, event: JobEvent, at_us: int) -> None:
         case JobTold(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumChirpUpdates", int(bool(attributes)))
-        case JobOrdered():
-            pass  # what comes of it is told when it comes
         case JobEdited(attributes=attributes):
             ad.update(attributes)
             _add(ad, "NumEdits", 1)
+        case JobOrdered():
+            pass  # what comes of it is told when it comes
         case _:
             _acted(ad, event, now)
 

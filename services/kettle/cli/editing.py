@@ -14,6 +14,7 @@ from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import Acted, JobOutcome
 
 _LISTED = 20
+_ON_A_MACHINE = frozenset({"running", "suspended", "vacating"})
 
 
 def edit_jobs(
@@ -54,7 +55,7 @@ def _tell(outcomes: list[JobOutcome], screen: Screen) -> None:
             for one in group:
                 running = " (it runs: what it began with stays until its next run)"
                 screen.say(
-                    f"Job {one.job} {what}{running if one.status == 'running' and outcome == 'done' else ''}."
+                    f"Job {one.job} {what}{running if one.status in _ON_A_MACHINE and outcome == 'done' else ''}."
                 )
     failed = [one for one in outcomes if one.outcome not in {"done", "already_done"}]
     for one in failed[:_LISTED]:

@@ -64,8 +64,8 @@ _Told = (
     | JobRemoved
     | JobDeferred
     | JobTold
-    | JobOrdered
     | JobEdited
+    | JobOrdered
 )
 _Pools = ClaimGranted | ClaimEnded | CycleNegotiated | MachineJoined | MachineLeft | PrincipalEvent
 

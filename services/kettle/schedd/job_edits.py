@@ -80,7 +80,7 @@ class JobEdits:
             if (entry := self._queue.jobs.get(job)) is not None:
                 event, outcome = self._decided(job, entry, decisions)
                 piece.add(job, entry.job, [event] if event else [])
-                outcomes.append(JobOutcome(job, outcome, entry.job.status))
+                outcomes.append(JobOutcome(job, outcome, entry.job.shown))
         found = {outcome.job for outcome in outcomes} if request.select.jobs else set[JobId]()
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 

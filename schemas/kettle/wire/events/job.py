@@ -185,6 +185,13 @@ class JobTold(Event, frozen=True, tag="job.told/1"):
     """Lines for the job event log, in order."""
 
 
+class JobEdited(Event, frozen=True, tag="job.edited/1"):
+    """Somebody has given attributes of the job other values."""
+
+    attributes: Ad
+    by: str = ""
+
+
 OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
 
 
@@ -198,13 +205,6 @@ class JobOrdered(Event, frozen=True, tag="job.ordered/1"):
     attempt: int
     order: OrderKind
     reason: str = ""
-    by: str = ""
-
-
-class JobEdited(Event, frozen=True, tag="job.edited/1"):
-    """Somebody has given attributes of the job other values."""
-
-    attributes: Ad
     by: str = ""
 
 
@@ -223,6 +223,6 @@ JobEvent = (
     | JobRemoved
     | JobDeferred
     | JobTold
-    | JobOrdered
     | JobEdited
+    | JobOrdered
 )
