@@ -120,6 +120,22 @@ def test_where_priorities_count_a_job_makes_room_for_one_that_is_liked_as_much()
     assert (1019, False) == (stop.code, stop.hard)
 
 
+def test_a_claim_that_is_released_with_the_one_that_waits_for_it_ends() -> None:
+    """
+    The job is not to go on because nobody waits any more: its own schedd has given the claim back with the same word.
+    """
+    one = host()
+    ask(one)
+    heir = one.waits_for(one.claims["c1"])
+    assert heir is not None
+
+    happen(one, claims.release(one, [KEY, heir.key], "enough", NOW))
+    over(one)
+
+    assert {} == one.claims
+    assert {} == one.waiting
+
+
 def test_an_idle_claim_makes_room_at_once() -> None:
     """
     Claimed/Idle -> Claimed/Idle of the better one: there is no job to wait for.

@@ -212,7 +212,9 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
     stop = Stop(RELEASED, reason or "the schedd released the claim")
-    withdrawn = [change for claim in waiting for change in preempting.withdraw(machine, claim, now)]
+    withdrawn = [
+        change for claim in waiting for change in preempting.withdraw(machine, claim, now, ended=found)
+    ]
     return [*withdrawn, *(change for claim in found for change in end_claim(claim, stop, now))]
 
 
@@ -225,7 +227,9 @@ def expire(machine: Machine, now: Now) -> list[Change]:
     ]
     stop = Stop(RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True)
     waiting = [claim for claim in machine.waiting.values() if claim.deadline <= now.clock]
-    withdrawn = [change for claim in waiting for change in preempting.withdraw(machine, claim, now)]
+    withdrawn = [
+        change for claim in waiting for change in preempting.withdraw(machine, claim, now, ended=late)
+    ]
     return [*withdrawn, *(change for claim in late for change in end_claim(claim, stop, now))]
 
 

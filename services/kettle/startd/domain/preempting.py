@@ -12,6 +12,7 @@ A swap is proved by the secrets of the claims that make room.
 """
 
 import hmac
+from collections.abc import Sequence
 from functools import reduce
 from hashlib import sha256
 
@@ -207,11 +208,14 @@ def _with_more(machine: Machine, heir: Claim, given: Claim, job: ClassAd, now: N
     return heir
 
 
-def withdraw(machine: Machine, heir: Claim, now: Now) -> list[Change]:
+def withdraw(machine: Machine, heir: Claim, now: Now, *, ended: Sequence[Claim] = ()) -> list[Change]:
     """
-    A waiting claim goes away: the job that it waits for goes on, unless it was told to end.
+    A waiting claim goes away: the job that it waits for goes on, unless it was told to end, or is `ended` at the same time.
     """
-    currents = [claim for name in heir.after if (claim := machine.claims.get(name)) is not None]
+    gone = {claim.key.claim for claim in ended}
+    currents = [
+        claim for name in heir.after if name not in gone and (claim := machine.claims.get(name)) is not None
+    ]
     return [
         Gone(heir.key.claim),
         *(
