@@ -58,6 +58,7 @@ ASKED_BY: Final[Mapping[str, str]] = {
     "startd.release": "schedd",
     "startd.activate": "shadow",
     "startd.deactivate": "shadow",
+    "startd.suspend": "shadow",
     "startd.confirm": "shadow",
     "startd.fetch_output": "shadow",
     "log.frames": "accounting",
