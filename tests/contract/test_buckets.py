@@ -34,7 +34,7 @@ async def arrived(world: World, bus: Bus, bucket: str) -> None:
     Everything put before has reached the bucket, wherever it is kept.
     """
     await bus.update(bucket, "last", b"", expect=0)
-    await world.everywhere(bucket)
+    await world.everywhere(f"KV_{bucket}")
 
 
 async def test_a_watch_begins_with_what_is_there(world: World) -> None:

@@ -49,9 +49,9 @@ class World(Protocol):
         """
         ...
 
-    async def everywhere(self, bucket: str) -> None:
+    async def everywhere(self, stream: str) -> None:
         """
-        Wait until what was put into a bucket is on every server that keeps it.
+        Wait until what was stored in a stream, that of a bucket for example, is on every server that keeps it.
         """
         ...
 
@@ -104,7 +104,7 @@ class MemoryWorld:
         self._now += seconds
         self._server.expire()
 
-    async def everywhere(self, bucket: str) -> None:
+    async def everywhere(self, stream: str) -> None:
         """
         See `World.everywhere`.
         """
@@ -169,11 +169,11 @@ class NatsWorld:
         """
         await asyncio.sleep(seconds)
 
-    async def everywhere(self, bucket: str) -> None:
+    async def everywhere(self, stream: str) -> None:
         """
         See `World.everywhere`.
         """
-        await everywhere(self._addresses, f"KV_{bucket}")
+        await everywhere(self._addresses, stream)
 
     async def lose(self, stream: str) -> None:
         """
