@@ -5,9 +5,7 @@ Jobs that save what they have done and go on from there, in a real pool: on the 
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -17,7 +15,6 @@ from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Checkpointed, Terminated
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
-    Event,
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -29,9 +26,9 @@ from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
 from .job_log import logged
+from .waiting import happened
 
 WITHIN_S = 60.0
-T = TypeVar("T", bound=Event)
 
 PATIENT: dict[str, dict[str, str | float]] = {"schedd": {"lease": 30.0}, "startd": {"checkpoint_pause": 0.01}}
 """A startd that is killed is there again before the lease is over, also on a slow machine; jobs go on at once."""
@@ -64,19 +61,6 @@ async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Asyn
         yield running
 
 
-async def happened(pool: ThrowawayPool, job: JobId, kind: type[T], times: int = 1) -> T:
-    """
-    An event of the job, when it has been recorded so often.
-    """
-    async with asyncio.timeout(WITHIN_S), aclosing(pool.client.follow(job)) as events:
-        async for event in events:
-            if isinstance(event.event, kind):
-                times -= 1
-                if not times:
-                    return event.event
-    raise AssertionError(f"{kind.__name__} was not recorded")
-
-
 async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
     """
     The ad of a job that has left the queue, as soon as accounting knows it.
@@ -85,6 +69,15 @@ async def ended(pool: ThrowawayPool, job: JobId) -> Ad:
         while not (found := await pool.client.history(select(job))):
             await asyncio.sleep(0.05)
     return found[0]
+
+
+async def until_empty(directory: Path) -> None:
+    """
+    Wait until no file is left below a directory: what a job has saved goes after it has ended.
+    """
+    async with asyncio.timeout(WITHIN_S):
+        while any(names for _, _, names in os.walk(directory)):
+            await asyncio.sleep(0.05)
 
 
 def script(evidence: Evidence, text: str) -> None:
@@ -124,16 +117,16 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
         "transfer_checkpoint_files = state",
         "transfer_output_files = result, large",
     )
-    first = await happened(pool, job, JobCheckpointed)
+    first = await happened(pool.client, job, JobCheckpointed)
     while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
         await asyncio.sleep(0.05)
     (ad,) = await pool.client.jobs(select(job))
     machine = str((await pool.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])
     status, _, said = await pool.kettle("drain", "--quick", "--resume-on-completion", machine)
     assert 0 == status, said
-    vacated = await happened(pool, job, JobVacated)
+    vacated = await happened(pool.client, job, JobVacated)
     (evidence.directory / "go").touch()
-    completed = await happened(pool, job, JobCompleted)
+    completed = await happened(pool.client, job, JobCompleted)
     done = await ended(pool, job)
     events = [event.event for event in await pool.client.events(job)]
     lines = await logged(evidence.work / "log", Terminated)
@@ -153,7 +146,7 @@ async def test_a_drained_job_goes_on_from_its_checkpoint(pool: ThrowawayPool, ev
     assert [0, 1, 3, 4, 1, 3, 5] == numbers
     assert all(event.sent > 3_000_000 for event in lines if isinstance(event, Checkpointed))
     assert [2, 2] == [sum(isinstance(event, kind) for event in events) for kind in (JobAssigned, JobStarted)]
-    assert not [path for path in (pool.home / "state" / "spool").rglob("*") if path.is_file()]
+    await until_empty(pool.home / "state" / "spool")
 
 
 async def test_a_checkpoint_that_is_not_there_holds_the_job(pool: ThrowawayPool, evidence: Evidence) -> None:
@@ -162,7 +155,7 @@ async def test_a_checkpoint_that_is_not_there_holds_the_job(pool: ThrowawayPool,
     """
     script(evidence, "#!/bin/sh\nexit 85\n")
     job = await submit(pool, evidence, "", "transfer_checkpoint_files = state/one, state/two")
-    held = await happened(pool, job, JobHeld)
+    held = await happened(pool.client, job, JobHeld)
     assert (36, "the job did not make state/one, state/two for its checkpoint") == (held.code, held.reason)
     await pool.client.remove(select(job))
 
@@ -181,10 +174,10 @@ async def test_services_that_die_meanwhile_lose_no_checkpoint(
     )
     job = await submit(pool, evidence, "")
     for number, service in ((3, "shadow"), (10, "startd"), (17, "shadow")):
-        await happened(pool, job, JobCheckpointed, number)
+        await happened(pool.client, job, JobCheckpointed, times=number)
         killed = pool.kill(service)
         await pool.restarted(service, after=killed)
-    completed = await happened(pool, job, JobCompleted)
+    completed = await happened(pool.client, job, JobCompleted)
     done = await ended(pool, job)
     assert (1, 0, 30) == (completed.attempt, completed.exit_code, done["NumCkpts"])
     assert [str(number) for number in range(1, 31)] == steps.read_text().split()

@@ -18,7 +18,8 @@ from kettle.wire.events import JobCheckpointed, JobCompleted, JobVacated
 from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
-from .test_checkpoints import COUNTER, happened
+from .test_checkpoints import COUNTER
+from .waiting import happened
 
 WITHIN_S = 60.0
 WORKING = [
@@ -134,16 +135,16 @@ async def test_a_job_in_a_container_goes_on_from_its_checkpoint(
     async with throwaway_pool(tmp_path / "pool", cpus=2, template=template, settings=settings) as running:
         submitted = await running.client.submit(description, cwd=work)
         job = JobId(submitted.cluster, 0)
-        await happened(running, job, JobCheckpointed)
+        await happened(running.client, job, JobCheckpointed)
         async with asyncio.timeout(WITHIN_S):
             while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
                 await asyncio.sleep(0.05)
         machine = str((await running.client.ads("Machine", constraint="PartitionableSlot"))[0]["Machine"])
         status, _, said = await running.kettle("drain", "--quick", "--resume-on-completion", machine)
         assert 0 == status, said
-        await happened(running, job, JobVacated)
+        await happened(running.client, job, JobVacated)
         (evidence.directory / "go").touch()
-        completed = await happened(running, job, JobCompleted)
+        completed = await happened(running.client, job, JobCompleted)
     assert [] == running.left
 
     assert (2, 0) == (completed.attempt, completed.exit_code)

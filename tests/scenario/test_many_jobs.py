@@ -20,13 +20,14 @@ from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog.events import Aborted, Held, Released
 from kettle.wire.commands.schedd import Acted
-from kettle.wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobVacated
+from kettle.wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
 from kettle.wire.expansion import size, stands_for_many
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
 from .job_log import logged
 from .persons import somebody
+from .waiting import happened
 
 WITHIN_S: Final = 120.0
 MANY: Final = 3000
@@ -86,7 +87,8 @@ async def test_thousands_are_held_released_and_removed_by_one_command_each(
     """
     me = pool.client
     running = (await me.submit(_RUNNING, cwd=tmp_path)).cluster
-    await until(me, running, "running")
+    for proc in range(2):
+        await happened(me, JobId(running, proc), JobStarted)
     mine = (await me.submit(f"{_WAITING}log = many.log\nqueue {MANY}\n", cwd=tmp_path)).cluster
     async with somebody(pool, "eve", tmp_path) as eve:
         hers = (await eve.submit(f"{_WAITING}queue 20\n", cwd=tmp_path)).cluster

@@ -4,9 +4,8 @@ What becomes of jobs by their own policies and by the site's, in a real pool.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -15,9 +14,10 @@ from kettle.client import Client, job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Evicted, Held, Terminated
 from kettle.wire.ads.types import Ad
-from kettle.wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
+from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
 
 from .job_log import logged
+from .waiting import happened
 
 WITHIN_S = 60.0
 SLEEP = "executable = /bin/sleep\narguments = 600\n"
@@ -36,7 +36,6 @@ SITE: dict[str, dict[str, Any]] = {
     "startd": {"measure_interval": 0.5},
 }
 
-T = TypeVar("T", bound=Event)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,20 +54,6 @@ async def submit(pool: ThrowawayPool, text: str, cwd: Path) -> str:
     """
     submitted = await pool.client.submit(f"{text}queue\n", cwd=cwd)
     return f"{submitted.cluster}.0"
-
-
-async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
-    """
-    Wait until something has happened to a job so many times; the last time.
-    """
-    found = 0
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
-        async for each in events:
-            found += isinstance(each.event, kind)
-            if found == times:
-                assert isinstance(each.event, kind)
-                return each.event
-    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
 async def queued(client: Client, job: str) -> Ad:

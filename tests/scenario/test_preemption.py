@@ -4,9 +4,8 @@ Slots that change hands: by the machine's RANK, and by the word of those whose j
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -14,7 +13,9 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import Event, JobAssigned, JobStarted, JobVacated
+from kettle.wire.events import JobAssigned, JobStarted, JobVacated
+
+from .waiting import happened
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -28,7 +29,6 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "negotiator": {"allow_pslot_preemption": True},
 }
 
-T = TypeVar("T", bound=Event)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,20 +47,6 @@ async def submit(pool: ThrowawayPool, cwd: Path, more: str) -> str:
     """
     described = f"executable = /bin/sleep\ntransfer_executable = false\narguments = 600\n{more}queue\n"
     return f"{(await pool.client.submit(described, cwd=cwd)).cluster}.0"
-
-
-async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
-    """
-    Wait until something has happened to a job so many times; the last one.
-    """
-    found = 0
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
-        async for each in events:
-            found += isinstance(each.event, kind)
-            if found == times:
-                assert isinstance(each.event, kind)
-                return each.event
-    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
 async def gone(pool: ThrowawayPool, *jobs: str) -> None:

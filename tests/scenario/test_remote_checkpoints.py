@@ -6,9 +6,8 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -17,13 +16,13 @@ from aiohttp import web
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.ads import Ad
-from kettle.wire.events import Event, JobCheckpointed, JobCompleted, JobHeld, JobVacated
+from kettle.wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
 from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
+from .waiting import happened
 
 WITHIN_S = 60.0
-T = TypeVar("T", bound=Event)
 
 COUNTER = """\
 #!/bin/sh
@@ -106,17 +105,6 @@ async def server() -> AsyncGenerator[tuple[str, dict[str, bytes], list[str]]]:
         await runner.cleanup()
 
 
-async def happened(pool: ThrowawayPool, job: JobId, kind: type[T]) -> T:
-    """
-    An event of the job, as soon as it is recorded.
-    """
-    async with asyncio.timeout(WITHIN_S), aclosing(pool.client.follow(job)) as events:
-        async for event in events:
-            if isinstance(event.event, kind):
-                return event.event
-    raise AssertionError(f"{kind.__name__} was not recorded")
-
-
 async def until_gone(there: dict[str, bytes] | Path) -> None:
     """
     Wait until nothing is left.
@@ -150,7 +138,7 @@ queue
         cwd=evidence.work,
     )
     job = JobId(submitted.cluster, 0)
-    await happened(pool, job, JobCheckpointed)
+    await happened(pool.client, job, JobCheckpointed)
     async with asyncio.timeout(WITHIN_S):
         while (evidence.directory / "steps").read_text() != "1\n2\n3\n":
             await asyncio.sleep(0.05)
@@ -178,9 +166,9 @@ async def test_a_job_goes_on_from_a_web_server(pool: ThrowawayPool, evidence: Ev
             path.name for path in (pool.home / "state" / "spool" / str(job)).rglob("*") if path.is_file()
         ]
         await drain(pool)
-        await happened(pool, job, JobVacated)
+        await happened(pool.client, job, JobVacated)
         (evidence.directory / "go").touch()
-        completed = await happened(pool, job, JobCompleted)
+        completed = await happened(pool.client, job, JobCompleted)
         await until_gone(files)
         puts = [line for line in asked if line.startswith("PUT")]
 
@@ -218,7 +206,7 @@ async def test_what_is_not_what_was_saved_is_not_used(
     count.write_text("9\n")
     count.chmod(0o644)
     await drain(pool)
-    held = await happened(pool, job, JobHeld)
+    held = await happened(pool.client, job, JobHeld)
     await pool.client.remove(select(job))
     await until_gone(shared)
 
@@ -249,7 +237,7 @@ queue
         cwd=evidence.work,
     )
     job = JobId(submitted.cluster, 0)
-    held = await happened(pool, job, JobHeld)
+    held = await happened(pool.client, job, JobHeld)
     await pool.client.remove(select(job))
 
     assert 36 == held.code

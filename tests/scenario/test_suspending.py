@@ -5,19 +5,17 @@ Jobs that their owner wants to stand still for a while, in a real pool.
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
 
-from kettle.client import Client, job_id, select
+from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Suspended, Unsuspended
 from kettle.wire.commands.schedd import Action
 from kettle.wire.events import (
-    Event,
     JobAssigned,
     JobCompleted,
     JobContinued,
@@ -30,6 +28,7 @@ from kettle.wire.events import (
 from .evidence import Evidence
 from .job_log import logged
 from .test_machine_policies import kettle
+from .waiting import happened
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -45,7 +44,6 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 """A machine that suspends jobs that say so, and lets none go on; its CONTINUE is true of all others."""
 TICKS: Final = "while [ ! -e {go} ]; do date +%s.%N >> {ticks}; sleep 0.1; done\n"
 
-T = TypeVar("T", bound=Event)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,18 +67,6 @@ async def submit(pool: ThrowawayPool, evidence: Evidence, more: str = "") -> tup
         f"executable = job.sh\nlog = log\n{small}{more}queue\n", cwd=evidence.work
     )
     return f"{submitted.cluster}.0", ticks, go
-
-
-async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
-    """Wait until something has happened to a job so many times; the last one."""
-    found = 0
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
-        async for each in events:
-            found += isinstance(each.event, kind)
-            if found == times:
-                assert isinstance(each.event, kind)
-                return each.event
-    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
 def moments(ticks: Path) -> list[float]:

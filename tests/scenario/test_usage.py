@@ -24,6 +24,7 @@ from kettle.wire.jobs import JobId
 
 from .evidence import Evidence
 from .persons import somebody
+from .waiting import happened
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")
 WITHIN_S: Final = 60.0
@@ -59,13 +60,6 @@ async def reported(pool: ThrowawayPool, *arguments: str) -> dict[str, Any]:
     status, out, err = await pool.kettle("usage", "--json", *arguments)
     assert 0 == status, err
     return msgspec.json.decode(out, type=dict[str, Any])
-
-
-async def happened(client: Client, job: JobId, kind: type) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        async for event in client.follow(job):
-            if isinstance(event.event, kind):
-                return
 
 
 async def test_report_projection_history_and_log_agree(

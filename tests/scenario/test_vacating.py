@@ -5,22 +5,22 @@ Jobs that their owner wants off their machines, in a real pool.
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
 
-from kettle.client import Client, job_id, select
+from kettle.client import Client, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Evicted
 from kettle.wire.ads.types import Ad
-from kettle.wire.events import Event, JobAssigned, JobCompleted, JobOrdered, JobStarted, JobVacated
+from kettle.wire.events import JobAssigned, JobCompleted, JobOrdered, JobStarted, JobVacated
 
 from .evidence import Evidence
 from .job_log import logged
 from .persons import somebody
+from .waiting import happened
 
 WITHIN_S: Final = 60.0
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -31,7 +31,6 @@ USER_VACATE_JOB: Final = 1004
 STUBBORN: Final = "trap '' TERM\n[ -e {mark} ] && exit 0\ntouch {mark}\nwhile :; do sleep 0.05; done\n"
 """It does not end when it is asked to, and ends by itself when it runs again."""
 
-T = TypeVar("T", bound=Event)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,18 +52,6 @@ async def submit(pool: ThrowawayPool, program: str, cwd: Path, more: str = "", *
     description = f"executable = job.sh\nlog = log\n{small}{more}queue {count}\n"
     submitted = await pool.client.submit(description, cwd=cwd)
     return f"{submitted.cluster}.0"
-
-
-async def happened(client: Client, job: str, kind: type[T], *, times: int = 1) -> T:
-    """Wait until something has happened to a job so many times; the last one."""
-    found = 0
-    async with asyncio.timeout(WITHIN_S), aclosing(client.follow(job_id(job))) as events:
-        async for each in events:
-            found += isinstance(each.event, kind)
-            if found == times:
-                assert isinstance(each.event, kind)
-                return each.event
-    raise AssertionError(f"{kind.__name__} did not happen {times} times to job {job}")
 
 
 async def there(path: Path) -> None:
