@@ -15,7 +15,7 @@ from kettle.eventsourcing import shard as module
 from kettle.eventsourcing.log import Answered, FencedError, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
-from kettle.wire.events import JobHeld, JobRemoved, JobsChanged, Procs, decode
+from kettle.wire.events import Event, JobHeld, JobRemoved, JobsChanged, Procs, decode
 from kettle.wire.events import encode as encode_event
 from kettle.wire.expansion import size
 from kettle.wire.frames import Frame, encode
@@ -120,7 +120,13 @@ async def test_a_batch_is_bounded_in_what_it_is_to_readers(monkeypatch: pytest.M
 
     log = MemoryLog()
     async with running(log) as shard:
-        records = [[of_jobs(6)], [of_jobs(4)], [of_jobs(30)], [("a", REMOVED)] * 8, [of_jobs(3)]]
+        records: list[list[tuple[str, Event]]] = [
+            [of_jobs(6)],
+            [of_jobs(4)],
+            [of_jobs(30)],
+            [("a", REMOVED)] * 8,
+            [of_jobs(3)],
+        ]
         futures = [shard.record(each, now_us=1) for each in records]
         assert [1, 1, 2, 3, 4] == await asyncio.gather(*futures)
     assert [10, 30, 8, 3] == [size(frame) async for frame in log.read("s")]
