@@ -12,7 +12,7 @@ from kettle.wire.jobs import JobId
 
 SLICE: Final = 500
 """Jobs that are looked at before somebody else gets a turn."""
-UNCOMMITTED: Final = 50 * SLICE
+UNCOMMITTED: Final = 20 * SLICE
 """Jobs after which the command waits until those before them are committed: what is on its way must not become too much."""
 
 
