@@ -98,6 +98,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "s3_endpoint": ("S3Endpoint",),
     "should_transfer_files": ("ShouldTransferFiles",),
+    "stream_error": ("StreamErr",),
+    "stream_output": ("StreamOut",),
     "success_exit_code": ("JobSuccessExitCode",),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
@@ -126,8 +128,7 @@ _NOT_YET: Final = """
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
-    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
-    stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
+    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
     transfer_common_input ulog_execute_attrs use_oauth_services
     """
 
