@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobCompleted, JobStarted, JobVacated
 from kettle.wire.jobs import JobId
@@ -104,6 +105,21 @@ async def test_a_new_attempt_begins_anew(pool: ThrowawayPool, evidence: Evidence
     (evidence.directory / "end").touch()
     await happened(pool.client, job, JobCompleted)
     assert "second\n" == out.read_text()
+
+
+async def test_what_a_removed_job_says_at_its_end_is_there(pool: ThrowawayPool, evidence: Evidence) -> None:
+    """
+    Its results do not come back, so there is nothing else to be seen of why it ended as it did.
+    """
+    job = await submitted(
+        pool,
+        evidence,
+        "trap 'echo asked to end; exit 0' TERM\necho begun\nwhile :; do sleep 0.1; done\n",
+    )
+    out = evidence.work / "out" / "put"
+    await read(out, bool)
+    await pool.client.remove(select(job))
+    assert "begun\nasked to end\n" == await read(out, lambda text: "asked" in text)
 
 
 async def test_nothing_else_of_the_machine_is_sent(pool: ThrowawayPool, evidence: Evidence) -> None:

@@ -402,6 +402,8 @@ class Starter:
     def _finish(self) -> bool:
         at = time.time()
         (self._family or nobody(self._cgroup)).extinguish()
+        if self._ending is not None:
+            self._streams.finish(self._wait)
         self._updates.close()
         self._reception.close()
         self._proxy.close()

@@ -24,6 +24,7 @@ LOOK_S: Final = 1.0
 """How often it is looked at what the job has printed."""
 _ANSWER_S: Final = 30.0
 """After so long an answer is not expected any more: the startd may have been started anew."""
+_REST_S: Final = 2.0
 _LATER: Final = frozenset({Trouble.TRY_AGAIN, Trouble.OFFLINE, Trouble.BUSY, Trouble.TOO_MANY_OPEN})
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -52,6 +53,22 @@ class Streams:
         When there is something to do that no descriptor tells, on `boottime`.
         """
         return self._look_at
+
+    def finish(self, wait: Callable[[int], None]) -> None:
+        """
+        The job was ended, and this is all that its owner sees of it: send the rest, if that does not take long.
+
+        `wait`: listens for so many milliseconds, or until there is something.
+        """
+        until = boottime() + _REST_S
+        if self._asked is None and self._copies:
+            self._look_at = boottime()
+        while self._behind and (left := until - boottime()) > 0:
+            wait(int(left * 1000) + 1)
+
+    @property
+    def _behind(self) -> bool:
+        return self._asked is not None or any(self._new(copy) for copy in list(self._copies))
 
     def go_on(self) -> None:
         """
