@@ -91,7 +91,11 @@ async def test_a_completed_job_stays_until_an_edit_lets_it_go(pool: ThrowawayPoo
         assert (1, True) == (status, "it is completed" in err), command
     status, out, err = await pool.kettle("why", job)
     assert (0, "") == (status, err)
-    assert "LeaveJobInQueue" in out
+    assert "its LeaveJobInQueue keeps it in the queue" in out
+    status, out, err = await pool.kettle("log", "check")
+    assert status == 0, f"{out}{err}"
+    status, out, err = await pool.kettle("log", "rebuild", "jobs")
+    assert status == 0, f"{out}{err}"
 
     status, out, err = await pool.kettle("edit", job, "LeaveJobInQueue=JobStatus == 3")
     assert (0, f"Job {job} changed.", "") == (status, out.strip(), err)
