@@ -62,6 +62,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "jobset": ("JobSetName",),
     "kill_sig": ("KillSig",),
     "kill_sig_timeout": ("KillSigTimeout",),
+    "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
@@ -124,7 +125,7 @@ _NOT_YET: Final = """
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle leave_in_queue log_xml machine_count
+    keep_claim_idle log_xml machine_count
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase

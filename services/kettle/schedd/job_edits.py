@@ -96,7 +96,7 @@ class JobEdits:
         person = decisions.edit.by
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return None, "denied"
-        if entry.job.status in ("removed", "completed"):
+        if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return None, "bad_status"
         try:
             event = decisions.of(job, entry)

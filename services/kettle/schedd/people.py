@@ -15,7 +15,7 @@ from kettle.schedd.domain import jobsets
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
-from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, decide
+from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, RemoveX, decide
 from kettle.schedd.domain.orders import Order
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
 from kettle.schedd.domain.submission import Unacceptable, check
@@ -63,6 +63,7 @@ _DONE_BY: Final[Mapping[Action, str]] = {
     "hold": "condor_hold",
     "release": "condor_release",
     "remove": "condor_rm",
+    "remove_x": "condor_rm -forcex",
     "vacate": "condor_vacate_job",
     "vacate_fast": "condor_vacate_job -fast",
     "suspend": "condor_suspend",
@@ -72,6 +73,7 @@ _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
     "hold": Hold,
     "release": Release,
     "remove": Remove,
+    "remove_x": RemoveX,
     "vacate": partial(Order, "vacate"),
     "vacate_fast": partial(Order, "vacate_fast"),
     "suspend": partial(Order, "suspend"),
