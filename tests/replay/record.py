@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from kettle.client import select
-from kettle.client.progress import Status
+from kettle.client.status import Status
 from kettle.eventsourcing.log import Log
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, job_id, select
-from kettle.client.progress import Status
+from kettle.client.status import Status
 from kettle.client.watching import JobEvent
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobAssigned, JobCompleted, JobHeld

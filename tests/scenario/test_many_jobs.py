@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import Client, select
-from kettle.client.progress import Status
 from kettle.client.published import Wanted
+from kettle.client.status import Status
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog.events import Aborted, Held, Released

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.client.errors import CommandRefusedError
-from kettle.client.progress import id_of
+from kettle.client.status import id_of
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import JobAds, QueryJobs, Select
 from kettle.wire.jobs import JobId

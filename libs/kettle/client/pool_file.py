@@ -2,7 +2,6 @@
 Where the pool is: `pool.json` in the pool's directory, written by `kettle up` for the person's programs.
 """
 
-import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,6 +82,8 @@ def login_name() -> str:
     Who we are on this machine; the number of an account that has no name.
     """
     try:
+        import getpass
+
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.geteuid())

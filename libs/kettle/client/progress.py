@@ -4,10 +4,11 @@ How far a set of jobs has come: a fold over what is known of each, from ads and 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from kettle.client.status import Status, status_of
 from kettle.wire.ads.types import Ad
 from kettle.wire.events import (
     Event,
@@ -22,11 +23,6 @@ from kettle.wire.events import (
 )
 from kettle.wire.jobs import JobId
 
-Status = Literal["idle", "running", "suspended", "removed", "completed", "held"]
-
-_STATUS: Final[Mapping[object, Status]] = {
-    1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended",
-}  # fmt: skip
 _ENDED: Final = frozenset({"removed", "completed"})
 
 
@@ -54,13 +50,6 @@ class JobState(msgspec.Struct, frozen=True):
         return self.status == "completed" and self.exit_code == 0
 
 
-def status_of(ad: Ad) -> Status:
-    """
-    The status that a job ad tells.
-    """
-    return _STATUS.get(ad.get("JobStatus"), "idle")
-
-
 def state_of(ad: Ad) -> JobState:
     """
     Where a job is according to its ad.
@@ -72,14 +61,6 @@ def state_of(ad: Ad) -> JobState:
     return JobState(
         status, code if isinstance(code, int) else None, number if isinstance(number, int) else None
     )
-
-
-def id_of(ad: Ad) -> JobId:
-    """
-    The job that an ad is about.
-    """
-    cluster, proc = ad.get("ClusterId"), ad.get("ProcId")
-    return JobId(cluster if isinstance(cluster, int) else 0, proc if isinstance(proc, int) else 0)
 
 
 def after(state: JobState, event: Event) -> JobState:

@@ -10,7 +10,8 @@ import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.feed import Feed, Tail
-from kettle.client.progress import JobState, Progress, after, folded, id_of, state_of
+from kettle.client.progress import JobState, Progress, after, folded, state_of
+from kettle.client.status import id_of
 from kettle.wire import events
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade

@@ -3,7 +3,6 @@ The entry point: which subcommand, and what becomes of its errors.
 """
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
@@ -87,6 +86,8 @@ def _dispatch(words: list[str]) -> int:
             return 0 if words else 2
     name, rest = ("version" if words[0] == "--version" else words[0]), words[1:]
     if name not in COMMANDS:
+        import difflib
+
         close = difflib.get_close_matches(name, list(COMMANDS), n=1)
         hint = f"did you mean kettle {close[0]}?" if close else "see kettle --help"
         with writing():

@@ -12,7 +12,7 @@ import msgspec
 from kettle.cli.jobs import number
 from kettle.cli.screen import Cell
 from kettle.cli.spans import clock
-from kettle.client.progress import id_of, status_of
+from kettle.client.status import id_of, status_of
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import Unmade
 from kettle.wire.jobs import JobId

@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle.cli.screen import Cell
 from kettle.cli.spans import clock, run_time
-from kettle.client.progress import id_of, status_of
+from kettle.client.status import id_of, status_of
 from kettle.wire.ads.types import Ad
 
 QUEUE_TITLES: Final = ("ID", "OWNER", "SUBMITTED", "RUN_TIME", "ST", "PRI", "SIZE", "CMD")

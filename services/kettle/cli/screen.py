@@ -5,7 +5,6 @@ What people asked for goes to standard output, everything else to standard error
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -143,7 +142,11 @@ class Screen:
         """
         The columns of the terminal; 0 off it, where there is room for everything.
         """
-        return shutil.get_terminal_size().columns if self.terminal else 0
+        if not self.terminal:
+            return 0
+        import shutil  # it knows more than terminals, and that takes long to load
+
+        return shutil.get_terminal_size().columns
 
     def _write(self, text: str) -> None:
         with writing():

@@ -17,7 +17,7 @@ from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
 from kettle.client import ClientError, select
-from kettle.client.progress import status_of
+from kettle.client.status import status_of
 from kettle.wire.ads.types import Ad
 
 HELP: Final = """\

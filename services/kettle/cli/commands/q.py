@@ -23,7 +23,7 @@ from kettle.cli.jobs import (
 from kettle.cli.options import at_least, job_options, json_option, pool_options, selection, with_pool
 from kettle.cli.screen import Cell, Screen, plain
 from kettle.client.brief import query_jobs
-from kettle.client.progress import status_of
+from kettle.client.status import status_of
 from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.commands.schedd import JobAds, QueryJobs, Select, Unmade
 

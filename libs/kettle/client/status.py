@@ -1,0 +1,30 @@
+"""
+What the ad of a job says first of all: which job it is, and where it stands.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from kettle.wire.ads.types import Ad
+from kettle.wire.jobs import JobId
+
+Status = Literal["idle", "running", "suspended", "removed", "completed", "held"]
+
+_STATUS: Final[Mapping[object, Status]] = {
+    1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended",
+}  # fmt: skip
+
+
+def status_of(ad: Ad) -> Status:
+    """
+    The status that a job ad tells.
+    """
+    return _STATUS.get(ad.get("JobStatus"), "idle")
+
+
+def id_of(ad: Ad) -> JobId:
+    """
+    The job that an ad is about.
+    """
+    cluster, proc = ad.get("ClusterId"), ad.get("ProcId")
+    return JobId(cluster if isinstance(cluster, int) else 0, proc if isinstance(proc, int) else 0)
