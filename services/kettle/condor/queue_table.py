@@ -24,7 +24,7 @@ ATTRIBUTES: Final = (
 """What the tables are made of."""
 STATUSES: Final = ("completed", "removed", "idle", "running", "held", "suspended")
 """In the order of the last lines."""
-_LETTERS: Final[Mapping[str, str]] = {
+LETTERS: Final[Mapping[str, str]] = {
     "idle": "I", "running": "R", "removed": "X", "completed": "C", "held": "H", "suspended": "S",
 }  # fmt: skip
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
@@ -78,9 +78,16 @@ def command_line(ad: Ad) -> str:
     """
     The program's name and its arguments.
     """
+    return f"{PurePath(str(ad.get('Cmd', ''))).name} {arguments(ad)}".strip()
+
+
+def arguments(ad: Ad) -> str:
+    """
+    The job's arguments, for people.
+    """
     words = ad.get("Arguments")
     text = _QUOTED.sub(lambda run: run[1].replace("''", "'"), words) if isinstance(words, str) else ""
-    return f"{PurePath(str(ad.get('Cmd', ''))).name} {text or ad.get('Args', '')}".strip()
+    return text or str(ad.get("Args", ""))
 
 
 def run_time(seconds: float) -> str:
@@ -107,25 +114,28 @@ def _ran(ad: Ad, now: float) -> float:
     return ran
 
 
-def _beginning(ad: Ad) -> str:
+def beginning(ad: Ad) -> str:
+    """
+    The job's id and whose it is.
+    """
     return f"{number(ad, 'ClusterId'):4.0f}.{number(ad, 'ProcId'):<3.0f} {ad.get('Owner', '???')!s:<14}"
 
 
 def _job(ad: Ad, now: float) -> str:
     size = number(ad, "MemoryUsage") or number(ad, "ImageSize") / 1024
     return (
-        f"{_beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {_LETTERS[status_of(ad)]:<2} "
+        f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {LETTERS[status_of(ad)]:<2} "
         f"{number(ad, 'JobPrio'):<3.0f} {size:<4.1f} {command_line(ad)}"
     )
 
 
 def _running(ad: Ad, now: float) -> str:
     host = ad.get("RemoteHost", "[????????????????]")
-    return f"{_beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {host}"
+    return f"{beginning(ad)} {moment(number(ad, 'QDate'))} {run_time(_ran(ad, now)):>12} {host}"
 
 
 def _held(ad: Ad, _now: float) -> str:
-    return f"{_beginning(ad)} {moment(number(ad, 'EnteredCurrentStatus'))} {ad.get('HoldReason', '')}"
+    return f"{beginning(ad)} {moment(number(ad, 'EnteredCurrentStatus'))} {ad.get('HoldReason', '')}"
 
 
 _KINDS: Final[Mapping[str, tuple[str, Line]]] = {

@@ -19,6 +19,13 @@ COMMANDS: Final = {
     "condor_suspend": ("act", "have running jobs stand still"),
     "condor_continue": ("act", "have suspended jobs go on"),
     "condor_vacate_job": ("act", "have running jobs leave their machines"),
+    "condor_history": ("history", "jobs that have left the queue"),
+    "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
+    "condor_qedit": ("edit", "give attributes of jobs other values"),
+    "condor_prio": ("edit", "set or change the priority of jobs"),
+    "condor_status": ("status", "the slots and the other parts of the pool"),
+    "condor_config_val": ("config_val", "the value of a knob"),
+    "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }
 """Each command, with the module in `commands` that is it, and what it is for."""
 
