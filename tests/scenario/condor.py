@@ -3,12 +3,16 @@ The condor_* commands as processes: what was printed where, and the exit code.
 """
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from kettle.testing.pool import ThrowawayPool
 
 WITHIN_S = 60.0
+WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"
+"""The beginning of a description of jobs that never run."""
 
 
 class Said(NamedTuple):
@@ -49,6 +53,19 @@ class Condor:
         assert f"Submitting job(s){'.' * int(count)}" == first
         assert cluster.endswith(".")
         return int(cluster[:-1])
+
+
+@asynccontextmanager
+async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerator[Condor]:
+    """
+    The commands; afterwards the queue is as empty as before.
+    """
+    commands = Condor(place, pool, work)
+    yield commands
+    await commands("condor_rm", "-all")
+    async with asyncio.timeout(WITHIN_S):
+        while (await commands("condor_q", "-af", "ClusterId")).out:
+            await asyncio.sleep(0.05)
 
 
 async def run(words: list[str], work: Path, environ: dict[str, str], typed: str = "") -> Said:

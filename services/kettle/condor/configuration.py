@@ -43,7 +43,7 @@ def defaults(knobs: Knobs) -> dict[str, str]:
         "CONDOR_VERSION": LIKE.partition(" ")[0],
         "DAGMAN_COPY_TO_SPOOL": "false",
         "FILESYSTEM_DOMAIN": host,
-        "FULL_HOSTNAME": socket.getfqdn() if host != "localhost" else host,
+        "FULL_HOSTNAME": host if socket.getfqdn().startswith("localhost") else socket.getfqdn(),
         "HOSTNAME": host.partition(".")[0],
         "LIBEXEC": binaries,
         "MAX_JOBS_PER_SUBMISSION": "20000",

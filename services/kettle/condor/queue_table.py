@@ -30,7 +30,6 @@ LETTERS: Final[Mapping[str, str]] = {
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 """Arguments are kept quoted; a person wants to see the words."""
 _BATCH_TITLES: Final = ("OWNER", "BATCH_NAME", "SUBMITTED", "DONE", "RUN", "IDLE", "HOLD", "TOTAL", "JOB_IDS")
-_SHOWN_IDS: Final = 3
 
 Line = Callable[[Ad, float], str]
 
@@ -189,8 +188,8 @@ def _batch(owner: str, name: str, ads: Sequence[Ad], unmade: Mapping[int, Unmade
 
 def _ids(ads: Sequence[Ad]) -> str:
     ids = [f"{number(ad, 'ClusterId'):.0f}.{number(ad, 'ProcId'):.0f}" for ad in ads]
-    if len(ids) <= _SHOWN_IDS - 1:
-        return " ".join(ids)
+    if len(ids) == 1:
+        return ids[0]
     first, last = ids[0], ids[-1]
     cluster, _, proc = last.partition(".")
     return f"{first}-{proc}" if first.partition(".")[0] == cluster else f"{first} ... {last}"
