@@ -197,11 +197,11 @@ def streams(lookup: Lookup) -> Ad:
     ad: Ad = {}
     iwd = lookup.iwd()
     for name, attribute in _STREAMS:
-        given, streamed = lookup.get(name), flag(lookup, f"stream_{name}", default=False)
+        given = lookup.get(name)
         if given is None or given.text == NULL_FILE:
             ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
             continue
-        ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
+        ad |= {attribute: unquoted(given.text), f"Stream{attribute}": False}
         path = iwd / unquoted(given.text)
         if not lookup.site.check_files or not is_settled(path):
             continue

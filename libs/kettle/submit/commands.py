@@ -98,9 +98,6 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "s3_endpoint": ("S3Endpoint",),
     "should_transfer_files": ("ShouldTransferFiles",),
-    "stream_error": ("StreamErr",),
-    "stream_input": ("StreamIn",),
-    "stream_output": ("StreamOut",),
     "success_exit_code": ("JobSuccessExitCode",),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
@@ -129,8 +126,8 @@ _NOT_YET: Final = """
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
-    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log
-    submit_event_notes submit_event_user_notes suspend_job_at_exec
+    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
+    stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
     transfer_common_input ulog_execute_attrs use_oauth_services
     """
 
@@ -140,7 +137,7 @@ NOT_YET: Final = frozenset(_NOT_YET.split())
 _COMFORTS: Final = """
     dagman_job_id dagman_log disk_usage erase_output_and_error_on_restart
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle match_list_length starter_debug starter_log
+    keep_claim_idle match_list_length starter_debug starter_log stream_error stream_input stream_output
     submit_event_notes submit_event_user_notes ulog_execute_attrs
     """
 

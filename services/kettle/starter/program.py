@@ -4,7 +4,6 @@ From a job's ad to what is executed, and in what.
 
 import os
 import posixpath
-import socket
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,7 +15,6 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.outputs import STDERR, STDOUT
 from kettle.execution.process import Program
 from kettle.execution.quoting import split_arguments_v1, split_arguments_v2_raw
-from kettle.execution.sandbox import acting_as
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
@@ -59,9 +57,6 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
     out, err, stdin = job.stream("Out"), job.stream("Err"), job.stream("In")
     stdout = f"{sandbox}/{STDOUT}" if out else os.devnull
     stderr = f"{sandbox}/{STDERR}" if err else os.devnull
-    if not inside:
-        stdout = streamed(spec, job, "Out") or stdout
-        stderr = streamed(spec, job, "Err") or stderr
     if stdin is not None and job.flag("TransferIn", default=True):
         stdin = posixpath.basename(stdin)
     return Program(
@@ -76,24 +71,6 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         stderr=stdout if out and out == err else stderr,
         account=spec.account,
     )
-
-
-def streamed(spec: JobSpec, job: JobAd, name: str) -> str | None:
-    """
-    Where a standard stream is, if its owner wants to read it while the job writes (`stream_output`) and can: on a file system
-    that this machine shares with the submit side, in a directory that the job's account may write in.
-
-    Everywhere else a stream is a file of the sandbox and comes back with the results.
-    """
-    path = job.stream(name)
-    if path is None or not job.transfers or not job.flag(f"Stream{name}", default=False):
-        return None
-    if job.text("FileSystemDomain") != socket.gethostname():
-        return None
-    place = posixpath.join(job.text("Iwd") or "/", path)
-    with acting_as(spec.account):
-        mine = place if os.path.lexists(place) else posixpath.dirname(place)
-        return place if os.access(mine, os.W_OK, effective_ids=True) else None
 
 
 def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:

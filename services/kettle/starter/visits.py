@@ -178,9 +178,7 @@ class Visits:
         if self._job.transfers:
             if stream == STDERR and given == self._job.stream("Out"):
                 stream = STDOUT
-            kept = os.path.lexists(f"{self._sandbox.path}/{stream}")
-            if kept or not self._job.flag(f"Stream{_STREAMS[stream]}", default=False):
-                return open_beneath(self._sandbox.path, stream)
+            return open_beneath(self._sandbox.path, stream)
         place = os.open(posixpath.join(self._job.text("Iwd") or "/", given), os.O_PATH | os.O_CLOEXEC)
         try:
             if os.fstat(place).st_dev == os.stat("/proc").st_dev:  # noqa: PTH116 - short
