@@ -23,6 +23,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 import msgspec
 
 from kettle.cli.commands import GROUPS, module_of
+from kettle.condor.start import COMMANDS as CONDOR
 from kettle.pool.personal import PERSONAL
 from kettle.runtime import Settings
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
@@ -298,6 +299,27 @@ def _spelling(action: argparse.Action) -> str:
     return ", ".join(f"`{option}{takes}`" for option in action.option_strings)
 
 
+def condor_page() -> str:
+    """
+    The commands of HTCondor, with what each says of itself.
+    """
+    parts = [_MADE, "# Commands of HTCondor\n", _CONDOR_HEAD]
+    parts.append(
+        _table(("command", "what it is for"), [(f"`{name}`", says) for name, (_, says) in CONDOR.items()])
+    )
+    for name, (module, _) in CONDOR.items():
+        said = importlib.import_module(f"kettle.condor.commands.{module}").HELP[name]
+        parts.append(f"## `{name}`\n\n```text\n{said.rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+_CONDOR_HEAD: Final = """\
+`condor_... -help` says the same as this page; [coming from HTCondor](../how-to/come-from-htcondor.md) tells how to get these commands.
+
+After one dash an option may be shortened as long as no other one is meant; after two it is written out.
+The exit status is 0 for done, and for a query that finds nothing; 1 for refused, failed, and a mistake in what was typed.
+"""
+
 _COMMANDS_HEAD: Final = """\
 `kettle COMMAND --help` says the same as this page.
 
@@ -440,6 +462,7 @@ def pages() -> dict[str, str]:
         "attributes.md": attributes_page(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),
+        "condor-commands.md": condor_page(),
         "events.md": events_page(),
     }
 

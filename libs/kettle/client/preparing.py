@@ -22,11 +22,12 @@ def prepare(
     environ: Mapping[str, str] | None = None,
     source: str | None = None,
     submit_method: int = 2,
+    tolerant: bool = False,
 ) -> "Submission":
     """
     The jobs of a description, a text or the path of a file; nothing is sent.
 
-    It reads files, so a program with an event loop calls it in a thread.
+    It reads files, so a program with an event loop calls it in a thread.  `tolerant`: see `kettle.submit.parse`.
 
     Raises:
         SubmitError: the description is refused.
@@ -52,6 +53,7 @@ def prepare(
             environ=os.environ if environ is None else environ,
             given=given,
             automatic=_automatic(site, source, time.time()),
+            tolerant=tolerant,
         ),
         site,
     )

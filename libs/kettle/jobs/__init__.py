@@ -2,12 +2,17 @@
 What a job's ad says, as a function of what was recorded of the job.
 
 The queue, the history and the tools that explain a job all use this one fold, so that they cannot disagree.
+Each name is loaded when it is wanted.
 """
 
-from kettle.jobs.ad import Status, apply, ended, exited
-from kettle.jobs.measures import in_use
-from kettle.jobs.submitted import fold_base, job_ad, job_ads
-from kettle.jobs.trace import trace_meta, traceparent
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kettle.jobs.ad import Status, apply, ended, exited
+    from kettle.jobs.measures import in_use
+    from kettle.jobs.submitted import fold_base, job_ad, job_ads
+    from kettle.jobs.trace import trace_meta, traceparent
 
 __all__ = [
     "Status",
@@ -21,3 +26,26 @@ __all__ = [
     "trace_meta",
     "traceparent",
 ]
+
+_AT: Final = {
+    "Status": "kettle.jobs.ad",
+    "apply": "kettle.jobs.ad",
+    "ended": "kettle.jobs.ad",
+    "exited": "kettle.jobs.ad",
+    "fold_base": "kettle.jobs.submitted",
+    "in_use": "kettle.jobs.measures",
+    "job_ad": "kettle.jobs.submitted",
+    "job_ads": "kettle.jobs.submitted",
+    "trace_meta": "kettle.jobs.trace",
+    "traceparent": "kettle.jobs.trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """
+    Each name is loaded when somebody wants it.
+    """
+    if name not in _AT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_AT[name]), name)
+    return value

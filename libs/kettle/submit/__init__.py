@@ -41,6 +41,7 @@ def parse(
     given: Mapping[str, str] | None = None,
     automatic: Mapping[str, str] | None = None,
     entropy: random.Random | None = None,
+    tolerant: bool = False,
 ) -> Description:
     """
     Read a description.
@@ -48,6 +49,9 @@ def parse(
     `source` is how errors call it; relative names start at `cwd`; `environ` is for `$ENV()` and `getenv`.
     `given` are assignments from beside the text, which the text may override; `automatic` are macros that
     need not be used (ARCH, SUBMIT_TIME, ...); `entropy` is where `$RANDOM_...` draws from.
+
+    `tolerant`: as HTCondor takes descriptions, which programs have written long ago: a name that is no command is nothing
+    but a macro, and what only asks for more of a comfort may stay without effect (`kettle.submit.commands.COMFORTS`).
 
     Raises:
         SubmitError: a line makes no sense, a command is unknown, or a queue statement has no items.
@@ -60,4 +64,5 @@ def parse(
         given=given or {},
         automatic=automatic or {},
         entropy=entropy or random.SystemRandom(),
+        tolerant=tolerant,
     ).read()

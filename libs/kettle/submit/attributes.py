@@ -244,7 +244,7 @@ def custom(lookup: Lookup) -> Ad:
             raise assignment.refused(f"the attribute {name} is set by the schedd and cannot be given")
         setting = lookup.expanded(assignment)
         try:
-            ad[name] = scalar(setting.text)
+            ad[name] = scalar(setting.text or "undefined")  # so programs write that they have no value for it
         except PlacelessError as error:
             raise placed(setting, error) from error
     return ad

@@ -129,12 +129,23 @@ _NOT_YET: Final = """
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
-    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
+    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log
+    stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
     transfer_common_input ulog_execute_attrs use_oauth_services
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
+
+_COMFORTS: Final = """
+    dagman_job_id dagman_log disk_usage erase_output_and_error_on_restart
+    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
+    keep_claim_idle match_list_length starter_debug starter_log stream_input
+    submit_event_notes submit_event_user_notes ulog_execute_attrs
+    """
+
+COMFORTS: Final = frozenset(_COMFORTS.split())
+"""Those among them without which a job does the same and ends the same: less is to be seen of it, or it costs more."""
 
 CUSTOM: Final = "my."
 """What `+Attr` and `MY.Attr` are kept under."""
@@ -183,6 +194,18 @@ def is_known(name: str) -> bool:
     """
     lower = name.lower()
     return lower in _KNOWN or lower.startswith(CUSTOM) or resource_tag(lower) is not None or is_choice(lower)
+
+
+def may_be_left_out(name: str, text: str) -> bool:
+    """
+    Whether a description means the same without an assignment to this name, which is not carried out.
+
+    What HTCondor does not know either is a macro that nothing uses.
+    """
+    lower = name.lower()
+    if lower in _NODES:
+        return text.strip() == "1"
+    return lower in COMFORTS or lower not in NOT_YET
 
 
 def complaint(name: str, macros: Iterable[str]) -> str:

@@ -70,9 +70,11 @@ def is_path_function(name: str) -> bool:
 
 def path_parts(function: str, path: str) -> str:
     """
-    The parts of a path that the letters after `F` ask for.
+    The parts of a path that the letters after `F` ask for; quotes around the path are no part of it.
     """
     letters = function[1:]
+    if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
+        path = path[1:-1]
     if "f" in letters and not posixpath.isabs(path):
         path = posixpath.abspath(path)
     directory, _, name = path.rpartition("/")

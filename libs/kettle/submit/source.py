@@ -92,6 +92,7 @@ class Reader:
         given: Mapping[str, str],
         automatic: Mapping[str, str],
         entropy: random.Random,
+        tolerant: bool = False,
     ) -> None:
         self._lines = text.splitlines()
         self._next = 0
@@ -99,6 +100,7 @@ class Reader:
         self._cwd = cwd
         self._environ = environ
         self._entropy = entropy
+        self._tolerant = tolerant
         self._automatic = {
             name.lower(): Assignment(name, text, source, None) for name, text in automatic.items()
         }
@@ -125,7 +127,10 @@ class Reader:
         if self._conditions.opened is not None:
             raise self._error("this if has no endif", self._conditions.opened)
         for assignment in self._all:
-            if not commands.is_known(assignment.name) and assignment.name.lower() not in self._used:
+            known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
+            if not known and not (
+                self._tolerant and commands.may_be_left_out(assignment.name, assignment.text)
+            ):
                 raise assignment.refused(commands.complaint(assignment.name, self._used))
         if not self._queues:
             raise SubmitError("there is no queue statement, so there is no job", source=self._source)

@@ -333,3 +333,15 @@ def test_concurrency_limits_are_in_lower_case_and_sorted() -> None:
     assert "a:4,matlab,sw.b:2.5" == ad["ConcurrencyLimits"]
     ad = submission(HEAD + 'concurrency_limits_expr = strcat("a:", TARGET.Cpus)\nqueue\n').ad
     assert Expr('strcat("a:",TARGET.Cpus)') == ad["ConcurrencyLimits"]
+
+
+def test_quotes_around_a_path_are_no_part_of_it() -> None:
+    """
+    So an attribute that is a text can be a part of a name.
+    """
+    found = submission(f'{HEAD}+Tag = "a/b.c"\nargs = $F(MY.Tag) $Fn(MY.Tag) $Fqa(MY.Tag)\nqueue\n')
+    assert "a/b.c b 'a/b.c'" == found.ad["Args"]
+
+
+def test_an_attribute_without_a_value_is_undefined() -> None:
+    assert Expr("undefined") == submission(f"{HEAD}+projectname = \nqueue\n").ad["projectname"]

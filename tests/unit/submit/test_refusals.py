@@ -226,3 +226,16 @@ def test_what_looks_harmless_is_refused(line: str, words: str, tmp_path: Path) -
     error = refusal(HEAD + f"{line}\nqueue\n", tmp_path)
     assert str(error).startswith("job.sub, line 2: ")
     assert words in str(error)
+
+
+def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) -> None:
+    """
+    Names that are no commands, and commands without which a job does the same; the others are refused as ever.
+    """
+    odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nstarter_debug = D_ALL\nqueue\n"
+    description = parse(HEAD + odd, source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
+    plain = parse(HEAD + "queue\n", source="job.sub", cwd=tmp_path, environ={})
+    assert expand(plain, SITE) == expand(description, SITE)
+    for line in ("machine_count = 2", "hold = true", "grid_resource = batch slurm"):
+        with pytest.raises(SubmitError):
+            parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)

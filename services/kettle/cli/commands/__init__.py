@@ -37,6 +37,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "the language of ads": {
         "classad": "try out expressions, convert and match ads",
     },
+    "coming from HTCondor": {
+        "condor-env": "put the condor_* commands into a shell",
+    },
     "for those who run a pool": {
         "on": "switch daemons of a host on",
         "off": "switch them off",

@@ -1,0 +1,147 @@
+"""
+condor_history.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.condor import asked
+from kettle.condor.asked import PRINTING, Printing
+from kettle.condor.asking import Asker
+from kettle.condor.errors import ToolError
+from kettle.condor.finding import Knobs
+from kettle.condor.selecting import Chosen
+from kettle.condor.words import Given, Option, understood, whole_number
+from kettle.wire.ads.types import Ad
+from kettle.wire.commands.accounting import QUERY_HISTORY, QueryHistory
+
+OPTIONS: Final = PRINTING | {
+    "allusers": Option(also=("all",)),
+    "backwards": Option(),
+    "completedsince": Option(takes=1),
+    "constraint": Option(takes=1, also=("c",)),
+    "debug": Option(letters=True),
+    "file": Option(takes=1),
+    "forwards": Option(),
+    "limit": Option(takes=1),
+    "match": Option(takes=1),
+    "name": Option(takes=1, also=("n",)),
+    "pool": Option(takes=1, also=("p",)),
+    "scanlimit": Option(takes=1),
+    "since": Option(takes=1),
+    "wide": Option(letters=True, also=("w",)),
+}
+HELP: Final = {
+    "condor_history": f"""\
+usage: condor_history [options] [ID|USER ...]
+
+Jobs that have left the queue, everybody's, the newest first; or those that are named as CLUSTER, as CLUSTER.PROC, or by
+whom they belong to.  Finding none is no failure.
+
+  -limit N, -match N     at most so many
+  -constraint EXPRESSION those for whose ads it is true
+  -completedsince TIME   those that left the queue then or later (seconds since the epoch)
+  -forwards              the oldest first
+{asked.HELP}\
+  -name SCHEDD, -pool P  of which pool
+  -backwards, -scanlimit N, -wide, -debug   change nothing here
+""",
+}
+_INSTEAD: Final = {
+    "file": "there are no history files: all of it is in the event log",
+    "since": "use -completedsince, or -limit",
+}
+_TITLE: Final = " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD"
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    chosen: Chosen
+    printing: Printing
+    limit: int = 0
+    since: float | None = None
+    forwards: bool = False
+    name: str = ""
+    pool: str = ""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Show the jobs.
+    """
+    wanted = _Wanted(Chosen(), Printing())
+    for given in understood(words, OPTIONS):
+        if not wanted.printing.take(given):
+            _take(wanted, given)
+    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
+    if wanted.printing.said:
+        wanted.printing.show(lambda _names: _found(asker, wanted))
+    else:
+        sys.stdout.writelines(_table(_found(asker, wanted)))
+    return 0
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    match given.name:
+        case "":
+            wanted.chosen.take(given.values[0])
+        case "constraint":
+            wanted.chosen.require(given.values[0])
+        case "limit" | "match":
+            wanted.limit = whole_number(given)
+        case "completedsince":
+            wanted.since = float(whole_number(given))
+        case "forwards":
+            wanted.forwards = True
+        case "name" | "pool" as name:
+            setattr(wanted, name, given.values[0])
+        case "file" | "since" as name:
+            raise ToolError(
+                f"condor_history: -{name} is not carried out by this version of Kettle; {_INSTEAD[name]}"
+            )
+        case _:
+            pass
+
+
+def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
+    """All pages of the answer; whole ads, because accounting keeps them so."""
+    chosen = wanted.chosen
+    request = QueryHistory(
+        jobs=chosen.jobs,
+        clusters=chosen.clusters,
+        owners=chosen.owners,
+        constraint=chosen.constraint,
+        since=wanted.since,
+        limit=wanted.limit,
+    )
+    found: list[Ad] = []
+    while True:
+        page = asker.ask(QUERY_HISTORY, asker.pool.accounting, request)
+        found += page.jobs
+        if page.more is None or (wanted.limit and len(found) >= wanted.limit):
+            return found[::-1] if wanted.forwards else found
+        left = wanted.limit - len(found) if wanted.limit else 0
+        request = msgspec.structs.replace(request, after=page.more, limit=left)
+
+
+def _table(ads: list[Ad]) -> Iterator[str]:
+    from kettle.client.status import status_of
+    from kettle.condor import queue_table as tables
+    from kettle.condor.values import number
+
+    yield _TITLE + "\n"
+    for ad in ads:
+        status = status_of(ad)
+        ended = number(ad, "CompletionDate")
+        yield (
+            f"{tables.beginning(ad)} {tables.moment(number(ad, 'QDate'))} "
+            f"{tables.run_time(number(ad, 'RemoteWallClockTime')):>12} {tables.LETTERS[status]:<2} "
+            f"{tables.moment(ended) if ended and status == 'completed' else '???':>11} {ad.get('Cmd', '')} "
+            f"{tables.arguments(ad)}".rstrip()
+            + "\n"
+        )

@@ -1,0 +1,241 @@
+"""
+condor_submit.
+"""
+
+import os
+import re
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.condor.asking import Asker
+from kettle.condor.errors import ToolError, WordsError
+from kettle.condor.finding import Knobs
+from kettle.condor.words import Given, Option, understood, whole_number
+from kettle.wire.ads.types import Ad
+from kettle.wire.commands.schedd import SUBMIT, Submit, Submitted
+
+if TYPE_CHECKING:
+    from kettle.submit import Submission
+
+OPTIONS: Final = {
+    "append": Option(takes=1, also=("a",)),
+    "batch-name": Option(takes=1),
+    "debug": Option(),
+    "disable": Option(),
+    "dry-run": Option(takes=1),
+    "file": Option(takes=1),
+    "interactive": Option(),
+    "maxjobs": Option(takes=1),
+    "name": Option(takes=1),
+    "no_warn_unused": Option(),
+    "pool": Option(takes=1, also=("p",)),
+    "queue": Option(takes=-1, also=("q",)),
+    "remote": Option(takes=1),
+    "single-cluster": Option(),
+    "spool": Option(),
+    "terse": Option(),
+    "unused": Option(),
+    "verbose": Option(),
+}
+HELP: Final = {
+    "condor_submit": """\
+usage: condor_submit [options] [NAME=VALUE ...] [FILE]
+
+Send jobs to the pool: those of a submit description, from a file or from standard input.
+
+  -terse                 print only the first and the last id of the jobs
+  -verbose               print the ads of the jobs; so does the file -
+  -append LINE           a line before the first queue statement; may be repeated
+  -batch-name NAME       how condor_q calls the jobs together
+  -queue ARGUMENTS       what is queued, for a description without a queue statement
+  -maxjobs N             refuse a description of more jobs
+  -single-cluster        all jobs in one cluster, which they always are here
+  -dry-run FILE          write the ads of the jobs into a file (-: print them) and send nothing
+  -name SCHEDD, -pool P  whose queue
+  -disable, -unused, -no_warn_unused, -debug   say nothing here
+""",
+}
+
+_QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
+_GIVEN: Final = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)", re.DOTALL)
+_IGNORED: Final = frozenset({"debug", "disable", "no_warn_unused", "unused", "single-cluster"})
+_NOT_YET: Final = {
+    "spool": "-spool is not carried out yet: submit from a directory that the access point reads",
+    "remote": "-remote is not carried out yet: use -name, from a directory that the access point reads",
+    "interactive": "-interactive is not carried out: start the job, then condor_ssh_to_job",
+}
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    file: str = ""
+    given: dict[str, str] = {}
+    append: list[str] = []
+    queue: str = ""
+    how: str = ""
+    """`terse` or `verbose`."""
+    most: int = 0
+    dry_run: str = ""
+    name: str = ""
+    pool: str = ""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Submit, or show what would be.
+    """
+    from kettle.submit import SubmitError
+
+    wanted = _wanted(words)
+    knobs = Knobs(os.environ)
+    try:
+        submission = _prepared(wanted)
+    except SubmitError as error:
+        raise ToolError(f"\nERROR: {error}") from error
+    if wanted.most and submission.count > wanted.most:
+        raise ToolError(
+            f"\nERROR: the description makes {submission.count} jobs, more than the {wanted.most} of -maxjobs"
+        )
+    if wanted.dry_run:
+        return _dry_run(submission, wanted)
+    asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
+    done = _sent(asker, submission)
+    sys.stdout.writelines(_said(submission, done.cluster, done.count, wanted.how))
+    return 0
+
+
+def _sent(asker: Asker, submission: "Submission") -> Submitted:
+    request = Submit(id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows)
+    try:
+        return asker.schedd(SUBMIT, request)
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            f"\nERROR: the jobs contain a text that cannot be sent, because it is not UTF-8: {error.object!r}"
+        ) from error
+
+
+def _wanted(words: list[str]) -> _Wanted:
+    wanted = _Wanted()
+    for given in understood(words, OPTIONS):
+        _take(wanted, given)
+    return wanted
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    value = given.values[0] if given.values else ""
+    match given.name:
+        case "" | "file":
+            _take_word(wanted, value, given.name)
+        case "append":
+            wanted.append.append(value)
+        case "batch-name":
+            wanted.append.append(f"batch_name = {value}")
+        case "queue":
+            wanted.queue = "queue " + " ".join(given.values)
+        case "terse" | "verbose":
+            wanted.how = given.name
+        case "maxjobs":
+            wanted.most = whole_number(given)
+        case "dry-run" | "name" | "pool" as name:
+            setattr(wanted, name.replace("-", "_"), value)
+        case ignored if ignored in _IGNORED:
+            pass
+        case refused:
+            raise ToolError(f"\nERROR: {_NOT_YET[refused]}")
+
+
+def _take_word(wanted: _Wanted, word: str, option: str) -> None:
+    """An assignment, or the description's file."""
+    if not option and (match := _GIVEN.fullmatch(word)):
+        wanted.given[f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]] = match[2]
+        return
+    if wanted.file:
+        raise WordsError(f"'{word}' is one submit description too many")
+    wanted.file = word
+
+
+def _prepared(wanted: _Wanted) -> "Submission":
+    from kettle.client.preparing import prepare
+
+    if wanted.file in {"", "-"}:
+        text, source = sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input"
+        wanted.how = wanted.how or ("verbose" if wanted.file else "")
+    else:
+        source = wanted.file
+        try:
+            text = Path(wanted.file).read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError as error:
+            raise ToolError(
+                f"\nERROR: Failed to open command file ({wanted.file}) ({error.strerror})"
+            ) from error
+    return prepare(_with(text, wanted), given=wanted.given, source=source, submit_method=0, tolerant=True)
+
+
+def _with(text: str, wanted: _Wanted) -> str:
+    """The description with the lines that were typed: they stand before the first queue statement."""
+    found = _QUEUE.search(text)
+    if wanted.queue:
+        if found:
+            raise ToolError("\nERROR: -queue conflicts with the queue statement of the description")
+        text = f"{text}\n{wanted.queue}\n"
+        found = _QUEUE.search(text)
+    if not wanted.append:
+        return text
+    at = found.start() if found else len(text)
+    lines = "".join(f"{line}\n" for line in wanted.append)
+    return f"{text[:at]}{'' if text[:at].endswith(chr(10)) or not at else chr(10)}{lines}{text[at:]}"
+
+
+def _said(submission: "Submission", cluster: int, count: int, how: str, done: str = "submitted") -> list[str]:
+    if how == "terse":
+        return [f"{cluster}.0 - {cluster}.{count - 1}\n"]
+    first = "Submitting job(s)" if done == "submitted" else "Dry-Run job(s)"
+    if how == "verbose":
+        return _ads(submission, cluster)
+    return [first, "." * count, "\n", f"{count} job(s) {done} to cluster {cluster}.\n"]
+
+
+def _ads(submission: "Submission", cluster: int) -> list[str]:
+    from kettle.classad import ClassAd, write_long
+
+    said: list[str] = []
+    for proc in range(submission.count):
+        said += [
+            f"\n** Proc {cluster}.{proc}:\n",
+            write_long(ClassAd.from_wire(_job(submission, cluster, proc))),
+        ]
+    return said
+
+
+def _job(submission: "Submission", cluster: int, proc: int) -> Ad:
+    """The ad of a job as the schedd has it, as far as that is known here."""
+    from kettle.submit import CLUSTER
+
+    ad = submission.job(proc) | {"ClusterId": cluster, "ProcId": proc}
+    number = str(cluster)
+    return {
+        name: value.replace(CLUSTER, number) if isinstance(value, str) else value
+        for name, value in ad.items()
+    }
+
+
+def _dry_run(submission: "Submission", wanted: _Wanted) -> int:
+    from kettle.classad import ClassAd, write_long
+
+    text = "".join(
+        write_long(ClassAd.from_wire(_job(submission, 1, proc))) + "\n" for proc in range(submission.count)
+    )
+    if wanted.dry_run == "-":
+        sys.stdout.write(text)
+        return 0
+    try:
+        Path(wanted.dry_run).write_text(text, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ToolError(f"\nERROR: cannot write {wanted.dry_run}: {error.strerror}") from error
+    sys.stdout.writelines(_said(submission, 1, submission.count, wanted.how, "dry-run"))
+    return 0

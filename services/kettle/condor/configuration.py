@@ -1,0 +1,62 @@
+"""
+What these commands say of themselves and of the configuration that programs expect.
+"""
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+from kettle.client.errors import ClientError
+from kettle.condor.errors import ToolError
+from kettle.condor.finding import Knobs, addresses, pool_of
+
+LIKE: Final = "25.0.1 2026-01-01"
+"""The version of HTCondor that clients may take these commands for: several look at it before they use an option."""
+
+
+def version() -> str:
+    """
+    As HTCondor writes it.
+    """
+    return f"$CondorVersion: {LIKE} BuildID: Kettle $"
+
+
+def platform() -> str:
+    """
+    The machine, as HTCondor writes it.
+    """
+    uname = os.uname()
+    return f"$CondorPlatform: {uname.machine}_{uname.sysname} $"
+
+
+def defaults(knobs: Knobs) -> dict[str, str]:
+    """
+    The knobs that have a value although nobody set them.
+    """
+    host = socket.gethostname()
+    binaries = str(Path(sys.argv[0]).absolute().parent)
+    known = {
+        "BIN": binaries,
+        "CONDOR_HOST": host,
+        "CONDOR_VERSION": LIKE.partition(" ")[0],
+        "DAGMAN_COPY_TO_SPOOL": "false",
+        "FILESYSTEM_DOMAIN": host,
+        "FULL_HOSTNAME": host if socket.getfqdn().startswith("localhost") else socket.getfqdn(),
+        "HOSTNAME": host.partition(".")[0],
+        "LIBEXEC": binaries,
+        "MAX_JOBS_PER_SUBMISSION": "20000",
+        "SBIN": binaries,
+        "TILDE": str(Path(sys.prefix)),
+        "UID_DOMAIN": host,
+    }
+    try:
+        pool = pool_of(knobs)
+    except (ClientError, ToolError):
+        return known
+    return known | {
+        "COLLECTOR_HOST": next(iter(addresses(pool)), ""),
+        "SCHEDD_HOST": pool.schedd,
+        "SCHEDD_NAME": pool.schedd,
+    }

@@ -1,0 +1,90 @@
+"""
+The condor_* commands as processes: what was printed where, and the exit code.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from kettle.testing.pool import ThrowawayPool
+
+WITHIN_S = 60.0
+WAITS = "executable = /bin/sleep\narguments = 100\nrequirements = false\n"
+"""The beginning of a description of jobs that never run."""
+
+
+class Said(NamedTuple):
+    """
+    What a command left: its exit code, its output, its errors.
+    """
+
+    status: int
+    out: str
+    err: str
+
+
+class Condor:
+    """
+    The commands of one directory, run against one pool.
+    """
+
+    def __init__(self, place: Path, pool: ThrowawayPool, work: Path) -> None:
+        self.place = place
+        self.work = work
+        self.pool = pool
+        self.environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "PATH": f"{place}:/usr/bin:/bin"}
+
+    async def __call__(self, name: str, *words: str, typed: str = "", **variables: str) -> Said:
+        """
+        Run one, with a text at its standard input.
+        """
+        return await run([str(self.place / name), *words], self.work, self.environ | variables, typed)
+
+    async def submitted(self, description: str, *words: str) -> int:
+        """
+        Submit; the number of the cluster, after a look at what real clients look at.
+        """
+        said = await self("condor_submit", *words, typed=description)
+        assert (0, "") == (said.status, said.err), said
+        first, second = said.out.splitlines()
+        count, cluster = second.split(" job(s) submitted to cluster ")
+        assert f"Submitting job(s){'.' * int(count)}" == first
+        assert cluster.endswith(".")
+        return int(cluster[:-1])
+
+
+@asynccontextmanager
+async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerator[Condor]:
+    """
+    The commands; afterwards the queue is as empty as before.
+    """
+    commands = Condor(place, pool, work)
+    yield commands
+    await commands("condor_rm", "-all")
+    async with asyncio.timeout(WITHIN_S):
+        while (await commands("condor_q", "-af", "ClusterId")).out:
+            await asyncio.sleep(0.05)
+
+
+async def run(words: list[str], work: Path, environ: dict[str, str], typed: str = "") -> Said:
+    """
+    Run a program to its end.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environ,
+        cwd=work,
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            out, err = await process.communicate(typed.encode())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return Said(process.returncode or 0, out.decode(), err.decode())

@@ -1,0 +1,63 @@
+"""
+Programs that were written for HTCondor run unmodified: the scripts in tests/acceptance say what they have to come to.
+"""
+
+import sys
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kettle.condor import launchers
+from kettle.condor.commands.act import DEEDS
+from kettle.submit.commands import is_known
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+from .condor import Said, run
+
+SCRIPTS = Path(__file__).parents[1] / "acceptance"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    # The jobs run this Python, which an account of a slot may not reach.
+    own = {"startd": {"job_account": "own"}}
+    directory = tmp_path_factory.mktemp("clients")
+    async with throwaway_pool(directory, cpus=4, settings=own, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
+    place = launchers.install(tmp_path / "condor")
+    work = tmp_path / "work"
+    words = [sys.executable, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", "60"]
+    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)})
+
+
+@pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
+@pytest.mark.skipif(not is_known("stream_output"), reason="its workers' output is to be seen while they run")
+async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    HTCondorCluster of dask-jobqueue: workers start, compute, are scaled down and start on demand.
+    """
+    said = await accepted("dask_jobqueue_cluster.py", pool, tmp_path)
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert 0 == said.status
+
+
+@pytest.mark.skipif(find_spec("parsl") is None, reason="parsl is not installed")
+@pytest.mark.skipif(not is_known("leave_in_queue"), reason="it looks for jobs in the queue that have ended")
+@pytest.mark.skipif("condor_rm -forcex" not in DEEDS, reason="it removes its jobs twice")
+async def test_parsl_computes_on_a_block_that_is_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    CondorProvider of Parsl: a block starts, runs apps, is asked for its status and is cancelled.
+    """
+    said = await accepted("parsl_condor_provider.py", pool, tmp_path)
+    assert "PROVEN" == said.out.splitlines()[-1].partition(":")[0], said
+    assert 0 == said.status

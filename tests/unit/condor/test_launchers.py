@@ -1,0 +1,51 @@
+"""
+The files that a shell finds.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from kettle.condor import launchers
+from kettle.condor.start import COMMANDS
+
+
+def test_only_what_has_changed_is_written_again(tmp_path: Path) -> None:
+    """
+    And what is no command any more goes.
+    """
+    place = launchers.install(tmp_path)
+    assert sorted(COMMANDS) == sorted(path.name for path in place.iterdir())
+    before = {path.name: path.stat().st_ino for path in place.iterdir()}
+    (place / "condor_q").write_text("damaged")
+    (place / "condor_old").write_text("")
+    launchers.install(tmp_path)
+    after = {path.name: path.stat().st_ino for path in place.iterdir()}
+    assert {"condor_q"} == {name for name, inode in after.items() if inode != before.get(name)}
+    assert before.keys() == after.keys()
+
+
+def test_a_launcher_needs_no_environment(tmp_path: Path) -> None:
+    place = launchers.install(tmp_path)
+    said = subprocess.run(
+        [place / "condor_version"], env={}, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout.startswith("$CondorVersion: ")
+    assert "" == said.stderr
+
+
+def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:
+    """
+    The first line of a script can hold neither a blank nor a long path; then a shell starts it.
+    """
+    odd = tmp_path / "it's a place" / "python"
+    odd.parent.mkdir()
+    odd.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    odd.chmod(0o755)
+    script = tmp_path / "condor_version"
+    script.write_text(launchers.launcher("condor_version", str(odd)))
+    script.chmod(0o755)
+    said = subprocess.run([script], env={}, capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.startswith("$CondorVersion: ")
+    long = launchers.launcher("condor_q", "/" + "x" * 200)
+    assert long.startswith("#!/bin/sh\n")

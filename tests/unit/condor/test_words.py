@@ -1,0 +1,62 @@
+"""
+HTCondor's grammar of options.
+"""
+
+import pytest
+
+from kettle.condor.errors import WordsError
+from kettle.condor.words import ALL, Given, Option, understood, whole_number
+
+OPTIONS = {
+    "autoformat": Option(takes=ALL, letters=True, also=("af",)),
+    "constraint": Option(takes=1, also=("c",)),
+    "format": Option(takes=2),
+    "name": Option(takes=1),
+    "nobatch": Option(),
+    "terse": Option(),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-const", "x"], [Given("constraint", ("x",))]),
+        (["-c", "x"], [Given("constraint", ("x",))]),
+        (["-CONSTRAINT", "-5"], [Given("constraint", ("-5",))]),
+        (["--terse", "-ters"], [Given("terse", ()), Given("terse", ())]),
+        (["-af:jr", "A", "B", "-nob"], [Given("autoformat", ("A", "B"), "jr"), Given("nobatch", ())]),
+        (
+            ["12", "-format", "%d", "-x", "-"],
+            [Given("", ("12",)), Given("format", ("%d", "-x")), Given("", ("-",))],
+        ),
+        ([], []),
+    ],
+)
+def test_options_are_understood(words: list[str], expected: list[Given]) -> None:
+    """
+    Short after one dash, whole after two, with what they take.
+    """
+    assert expected == understood(words, OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-n"], "-n may mean each of -name, -nobatch"),
+        (["--ters"], "Unrecognized argument --ters"),
+        (["-x"], "Unrecognized argument -x"),
+        (["--"], "Unrecognized argument --"),
+        (["-terse:x"], "Unrecognized argument -terse:x"),
+        (["-format", "%d"], "-format requires another parameter"),
+        (["-af", "-terse"], "-af requires another parameter"),
+    ],
+)
+def test_what_is_no_option_is_refused(words: list[str], sentence: str) -> None:
+    with pytest.raises(WordsError, match=sentence.replace("-", r"\-")):
+        understood(words, OPTIONS)
+
+
+def test_a_number_is_a_number() -> None:
+    assert 12 == whole_number(Given("limit", ("12",)))
+    with pytest.raises(WordsError, match="-limit requires a number, not 'x'"):
+        whole_number(Given("limit", ("x",)))
