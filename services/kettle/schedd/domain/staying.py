@@ -9,6 +9,7 @@ from kettle.wire.ads import Scalar
 from kettle.wire.jobs import JobId
 
 ATTRIBUTE: Final = "LeaveJobInQueue"
+_FOLDED: Final = ATTRIBUTE.lower()
 
 
 class Staying(msgspec.Struct):
@@ -21,7 +22,9 @@ class Staying(msgspec.Struct):
 
     def note(self, cluster: int, *ads: Mapping[str, Scalar] | Iterable[str]) -> None:
         """Jobs of a cluster have these attributes from now on, or some of these names. A literal false says nothing."""
-        for ad in ads:
-            said = ad.items() if isinstance(ad, Mapping) else ((name, True) for name in ad)
-            if any(name.lower() == ATTRIBUTE.lower() and value is not False for name, value in said):
-                self.clusters.add(cluster)
+        if any(_says(dict.fromkeys(ad, True) if not isinstance(ad, Mapping) else ad) for ad in ads):
+            self.clusters.add(cluster)
+
+
+def _says(ad: Mapping[str, Scalar]) -> bool:
+    return any(name.lower() == _FOLDED and value is not False for name, value in ad.items())
