@@ -1,6 +1,7 @@
 """Which jobs say something about staying in the queue after their end, and which stay."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -9,7 +10,6 @@ from kettle.wire.ads import Scalar
 from kettle.wire.jobs import JobId
 
 ATTRIBUTE: Final = "LeaveJobInQueue"
-_FOLDED: Final = ATTRIBUTE.lower()
 
 
 class Staying(msgspec.Struct):
@@ -20,11 +20,8 @@ class Staying(msgspec.Struct):
     kept: set[JobId] = set()
     """Jobs that have ended and stay."""
 
-    def note(self, cluster: int, *ads: Mapping[str, Scalar] | Iterable[str]) -> None:
-        """Jobs of a cluster have these attributes from now on, or some of these names. A literal false says nothing."""
-        if any(_says(dict.fromkeys(ad, True) if not isinstance(ad, Mapping) else ad) for ad in ads):
+    def note(self, cluster: int, ad: Mapping[str, Scalar], columns: Iterable[str] = ()) -> None:
+        """Jobs of a cluster have these attributes from now on, and each a value of `columns`. A literal false says nothing."""
+        said = (name for name, value in ad.items() if value is not False)
+        if any(name.lower() == ATTRIBUTE.lower() for name in chain(said, columns)):
             self.clusters.add(cluster)
-
-
-def _says(ad: Mapping[str, Scalar]) -> bool:
-    return any(name.lower() == _FOLDED and value is not False for name, value in ad.items())
