@@ -217,10 +217,8 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
     """
     cluster = await condor.submitted(f"{ENDS}queue 2\n")
     assert Said(0, "All jobs done.\n", "") == await condor("condor_wait", "log", f"{cluster}")
-    wanted = ("condor_history", f"{cluster}", "-af:j", "JobStatus", "ExitCode")
-    async with asyncio.timeout(30):
-        while len((said := await condor(*wanted)).out.splitlines()) < 2:
-            await asyncio.sleep(0.05)
+    wanted = ("condor_history", f"{cluster}.0", f"{cluster}.1", "-af:j", "JobStatus", "ExitCode")
+    said = await condor(*wanted)
     assert sorted(said.out.splitlines()) == [f"{cluster}.0 4 3", f"{cluster}.1 4 3"]
     assert 1 == len((await condor(*wanted, "-match", "1")).out.splitlines())
     table = (await condor("condor_history", f"{cluster}", "-limit", "1")).out.splitlines()
@@ -228,6 +226,21 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
     assert "C" == table[1].split()[5]
     assert Said(0, "", "") == await condor("condor_history", "1000000", "-json")
     assert 1 == (await condor("condor_history", "-submitter", "somebody")).status
+
+
+async def test_no_job_is_in_neither_the_queue_nor_the_history(condor: Condor) -> None:
+    """
+    Who does not find a job in the queue asks the history next, and finds it there.
+    """
+    for _ in range(10):
+        cluster = await condor.submitted(f"{WAITS}queue\n")
+        await condor("condor_rm", f"{cluster}.0")
+        wanted = (f"{cluster}.0", "-af:j", "JobStatus")
+        queued = (await condor("condor_q", *wanted)).out
+        assert Said(0, f"{cluster}.0 3\n", "") in {
+            Said(0, queued, ""),
+            await condor("condor_history", *wanted),
+        }
 
 
 async def test_waiting_may_be_given_up(condor: Condor) -> None:
