@@ -193,6 +193,15 @@ async def hold(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) 
     return {"jobs": arguments.queued, "hold": figures(held), "release": figures(released)}
 
 
+async def priority(pool: ThrowawayPool, rounds: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The priority of all jobs of a long queue raised by one command, which records it in one piece."""
+    await fill(pool, arguments.queued)
+    raised = [
+        await timed(pool, lambda: command(pool, "prio", "--all", "+5"), beside=True) for _ in range(rounds)
+    ]
+    return {"jobs": arguments.queued, "raise": figures(raised)}
+
+
 def everything(pool: ThrowawayPool) -> Select:
     """All jobs of whoever measures."""
     return select(owners=[pool.client.pool.user])
@@ -212,6 +221,7 @@ PARTS: Final = {
     "many_clusters": many_clusters,
     "query": query,
     "hold": hold,
+    "priority": priority,
 }
 
 

@@ -103,6 +103,15 @@ log = many.log
 requirements = false
 queue 20
 """
+_STAYING: Final = """\
+executable = /bin/true
+transfer_executable = false
+log = staying.log
+request_memory = 16
+request_disk = 1024
+leave_in_queue = {leave}
+queue
+"""
 _IMPOSSIBLE: Final = """\
 executable = /bin/true
 requirements = TARGET.Memory > 1000000 && TARGET.HasFileTransfer
@@ -176,18 +185,26 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     saved = (await client.submit(_SAVING, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
         await client.wait(select(saved))
+    await _telling(pool, place)
+    await _moved(pool, place)
+    await _staying(pool, place)
+    last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
+    await _until(pool, last, "running", 1)
+    await _away(pool, JobId(ended, 0))
+
+
+async def _telling(pool: ThrowawayPool, place: Path) -> None:
+    """
+    A job says something of itself.
+    """
     telling = place / "tell.sh"
     telling.write_text(
         "#!/bin/sh\ncondor_chirp set_job_attr Stage 2 && condor_chirp ulog 'half of it is done'\n"
     )
     telling.chmod(0o755)
-    told = (await client.submit(_TELLING, cwd=place)).cluster
+    told = (await pool.client.submit(_TELLING, cwd=place)).cluster
     async with asyncio.timeout(_WITHIN_S):
-        await client.wait(select(told))
-    await _moved(pool, place)
-    last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
-    await _until(pool, last, "running", 1)
-    await _away(pool, JobId(ended, 0))
+        await pool.client.wait(select(told))
 
 
 async def _moved(pool: ThrowawayPool, place: Path) -> None:
@@ -203,6 +220,20 @@ async def _moved(pool: ThrowawayPool, place: Path) -> None:
             if isinstance(event.event, JobVacated):
                 break
     await client.remove(select(moved))
+
+
+async def _staying(pool: ThrowawayPool, place: Path) -> None:
+    """
+    Of jobs that have ended one stays in the queue, one is edited and leaves it, and one leaves it by force.
+    """
+    client = pool.client
+    texts = [_STAYING.format(leave=leave) for leave in ("JobStatus == 4", "Stays =!= false", "true")]
+    stays, edited, forced = [(await client.submit(text, cwd=place)).cluster for text in texts]
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(stays, edited, forced))
+    await client.edit_jobs(select(edited), {"Stays": False})
+    await client.remove(select(forced), "it is not wanted any more")
+    await client.act("remove_x", select(forced), "nor is its memory")
 
 
 async def _many(pool: ThrowawayPool, place: Path) -> None:

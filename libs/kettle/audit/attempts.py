@@ -15,6 +15,8 @@ from kettle.wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
+    JobKept,
+    JobLeft,
     JobRemoved,
     JobStarted,
     JobVacated,
@@ -33,7 +35,10 @@ class _Life(msgspec.Struct):
     """The newest one; None: not known, because the beginning was not read."""
     alive: int | None
     """The attempt that lives, 0: none; None: not known."""
-    removed: bool = False
+    ended: bool = False
+    """It was removed, or has completed."""
+    kept: bool = False
+    """It stays in the queue after that."""
 
 
 class Attempts:
@@ -80,18 +85,21 @@ class Attempts:
                 life.alive = 0
             case JobCompleted():
                 self._running(stream, position, life, "completes", event.attempt)
-                self._end(stream)
-                return True
+                life.alive, life.ended = 0, True
             case JobRemoved():
-                life.removed = True
+                life.ended = True
+            case JobKept() | JobLeft():
+                life.kept = isinstance(event, JobKept)
             case _:
                 pass
-        if life.removed and life.alive == 0:
+        if life.ended and life.alive == 0 and not life.kept:
             self._end(stream)
         return stream not in self._lives
 
     def _assigned(self, stream: str, position: int, life: _Life, attempt: int) -> None:
         self._check.examined += 1
+        if life.ended:
+            self._found(position, f"attempt {attempt} of {stream} begins after the job had ended")
         if life.alive:
             self._found(position, f"attempt {attempt} of {stream} begins while attempt {life.alive} lives")
         if life.attempt is not None and attempt != life.attempt + 1:

@@ -55,7 +55,9 @@ class Sums:
             case ClusterSubmitted():
                 self._clusters[event.cluster] = _cluster(event)
             case JobRemoved():
-                self._removed.add(stream)
+                self._removed.add(
+                    stream
+                )  # also of one that has completed and stays: nothing is added of it any more
             case JobVacated(usage=usage):
                 return self._add(stream, usage, completed=False)
             case JobCompleted(usage=usage):

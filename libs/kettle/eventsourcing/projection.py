@@ -15,7 +15,7 @@ Errors:
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -35,7 +35,7 @@ LOOK_S: Final = 1.0
 """If the bus was silent for so long, the log is asked whether there is something."""
 FRAMES: Final = 256
 """The most frames that one transaction applies, and about the most events."""
-EVENTS: Final = 20_000
+EVENTS: Final = 10_000
 
 _logger = logging.getLogger(__name__)
 
@@ -303,7 +303,8 @@ class _Runner:
             )
             await self.look()
             return
-        await self._apply(new)
+        for group in in_groups(new):
+            await self._apply(group)
 
     async def _apply(self, frames: Sequence[Frame]) -> None:
         decoded: list[Decoded] = []
@@ -428,16 +429,43 @@ async def grouped(
     """
     Frames in groups of at most so many frames, and of about so many events.
     """
-    group: list[Frame] = []
-    events = 0
+    group = _Group(most_frames, most_events)
     async for frame in frames:
-        group.append(frame)
-        events += _size(frame)
-        if len(group) >= most_frames or events >= most_events:
-            yield group
-            group, events = [], 0
-    if group:
-        yield group
+        if (full := group.add(frame)) is not None:
+            yield full
+    if group.frames:
+        yield group.frames
+
+
+def in_groups(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
+    """
+    The same of frames that are there: few of them may be very many events.
+    """
+    group = _Group(FRAMES, EVENTS)
+    for frame in frames:
+        if (full := group.add(frame)) is not None:
+            yield full
+    if group.frames:
+        yield group.frames
+
+
+class _Group:
+    def __init__(self, most_frames: int, most_events: int) -> None:
+        self._most_frames = most_frames
+        self._most_events = most_events
+        self._events = 0
+        self.frames: list[Frame] = []
+
+    def add(self, frame: Frame) -> list[Frame] | None:
+        """
+        The group, if it is full with this one; the next begins then.
+        """
+        self.frames.append(frame)
+        self._events += _size(frame)
+        if len(self.frames) < self._most_frames and self._events < self._most_events:
+            return None
+        full, self.frames, self._events = self.frames, [], 0
+        return full
 
 
 def _size(frame: Frame) -> int:

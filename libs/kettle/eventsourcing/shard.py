@@ -14,12 +14,14 @@ from typing import Final, TypeVar
 
 from kettle.eventsourcing.log import Answered, FencedError, Log, LogError, Tenure
 from kettle.faults import fault_point
-from kettle.wire.events import Event, encode, tag_of
+from kettle.wire.events import Event, JobsChanged, encode, tag_of
 from kettle.wire.frames import Entry, Frame
 
 BATCH_EVENTS: Final = 1_024
 """More would not make a commit cheaper; so many are prepared and answered while others are written."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
+BATCH_SINGLES: Final = 10_000
+"""The same with each event of many jobs as the single ones that readers take it for: a frame is read as a whole."""
 ENTRY_OVERHEAD_BYTES: Final = 32
 BACKWARDS_US: Final = 3_600_000_000
 """Time in a shard does not go backwards, unless it was ahead by more than this: then the clock had been wrong."""
@@ -44,15 +46,20 @@ class _Batch:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.bytes = 0
+        self.singles = 0
         self.at = 0
         self.commands: list[tuple[str, Callable[[int], bytes] | None]] = []
         self.recorded: list[asyncio.Future[int]] = []
         self.answered: list[tuple[str, asyncio.Future[bytes]]] = []
 
-    def has_room(self, entries: Sequence[Entry], size: int) -> bool:
+    def has_room(self, entries: Sequence[Entry], size: int, singles: int) -> bool:
         if not self.entries:
             return True  # what is larger than a batch gets one of its own
-        return len(self.entries) + len(entries) <= BATCH_EVENTS and self.bytes + size <= BATCH_BYTES
+        return (
+            len(self.entries) + len(entries) <= BATCH_EVENTS
+            and self.bytes + size <= BATCH_BYTES
+            and self.singles + singles <= BATCH_SINGLES
+        )
 
     def fail(self, error: BaseException) -> None:
         for recorded in self.recorded:
@@ -240,10 +247,11 @@ class Shard:
 
     def _entries(
         self, changes: Sequence[tuple[str, Event]], meta: Callable[[str], bytes] | None
-    ) -> tuple[list[Entry], int]:
+    ) -> tuple[list[Entry], int, int]:
         """
-        Events as they are stored, and about how many bytes they have.
+        Events as they are stored, about how many bytes they have, and how many they are to readers.
         """
+        singles = len(changes)
         versions, size = self._versions, len(changes) * ENTRY_OVERHEAD_BYTES
         entries: list[Entry] = []
         for stream, event in changes:
@@ -251,16 +259,19 @@ class Shard:
             data, note = encode(event), meta(stream) if meta else b""
             entries.append(Entry(stream, version, tag_of(event), data, note))
             size += len(data) + len(note) + len(stream)
-        return entries, size
+            if isinstance(event, JobsChanged):
+                singles += sum(procs.count for procs in event.jobs) - 1
+        return entries, size, singles
 
-    def _join(self, entries: Sequence[Entry], size: int, now_us: int) -> None:
-        if not self._open.has_room(entries, size):
+    def _join(self, entries: Sequence[Entry], size: int, singles: int, now_us: int) -> None:
+        if not self._open.has_room(entries, size, singles):
             self._closed.append(self._open)
             self._open = _Batch()
         if not self._open.entries:
             self._open.at = self._at = self._later(now_us)
         self._open.entries.extend(entries)
         self._open.bytes += size
+        self._open.singles += singles
         self._backlog += len(entries)
         self._backlog_bytes += size
 

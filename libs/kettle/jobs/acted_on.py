@@ -27,7 +27,7 @@ ACTED_ON: Final = frozenset({
     "opsysmajorver", "opsysname", "opsysshortname", "out", "outputdestination", "parentslotid", "partitionable",
     "partitionableslot", "plugintype", "publicinputfiles", "range", "residentsetsize", "resource", "resources",
     "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "start", "startdaemon", "startdname", "state",
-    "static", "status", "stream", "subcode", "subject", "sum", "supportedmethods", "tag", "to", "total",
+    "static", "status", "stream", "streamerr", "streamout", "subcode", "subject", "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
     "totalflockedjobs", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
     "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",

@@ -23,6 +23,8 @@ from kettle.wire.events.job import (
     JobEdited,
     JobEvent,
     JobHeld,
+    JobKept,
+    JobLeft,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -97,7 +99,7 @@ _HOLD: Final = ("HoldReason", "HoldReasonCode", "HoldReasonSubCode")
 _SET_LATER: Final = frozenset({
     *_RUN, *_HOLD, *_SILENT, "BytesRecvd", "BytesSent", "CheckpointNumber", "CpusUsage", "EnteredCurrentStatus",
     "CoreFile", "ExitBySignal", "ExitCode", "ExitSignal", "JobCoolDownExpiration", "JobCoreDumped", "JobCurrentStartDate",
-    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
+    "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
     "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
@@ -122,7 +124,7 @@ itself or somebody has set some: then NumChirpUpdates or NumEdits says so.
 """
 
 
-_Wanted = JobHeld | JobReleased | JobRemoved | JobDeferred
+_Wanted = JobHeld | JobReleased | JobRemoved | JobDeferred | JobKept | JobLeft
 _WANTED: Final = frozenset(get_args(_Wanted))
 
 
@@ -184,13 +186,24 @@ def _acted(ad: Ad, event: _Wanted, now: int) -> None:
             ad["RemoveReason"] = event.reason
         case JobDeferred():
             ad["DeferralTime"] = event.until
+        case JobKept():
+            ad["KeptInQueue"] = True
+        case JobLeft():
+            ad.pop("KeptInQueue", None)
         case _:
             assert_never(event)
 
 
 def ended(ad: Ad) -> bool:
     """
-    Whether the job has left the queue: it will not run again, and no attempt of it is left.
+    Whether the job has left the queue: it will not run again, no attempt of it is left, and nothing keeps it.
+    """
+    return over(ad) and "KeptInQueue" not in ad
+
+
+def over(ad: Ad) -> bool:
+    """
+    Whether it will not run again, and no attempt of it is left.
     """
     return ad["JobStatus"] in {Status.REMOVED, Status.COMPLETED} and not ad["CurrentHosts"]
 

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
-from kettle.jobs.ad import Status, apply, ended
+from kettle.jobs.ad import Status, apply, ended, over
 from kettle.jobs.runs import US, Attempt, Run, attempt_of, noted
 from kettle.jobs.submitted import job_ads
 from kettle.wire.ads.types import Ad
@@ -95,9 +95,11 @@ class Depth(msgspec.Struct):
     """To be removed when their attempt has ended."""
     held: int = 0
 
-    def move(self, status: int, count: int) -> None:
-        """Add to the jobs of a status."""
-        match status:
+    def move(self, ad: Ad, count: int) -> None:
+        """Add to the jobs of the status of this one; one that only stays in the queue after its end is none of them."""
+        if over(ad):
+            return
+        match status := cast("int", ad["JobStatus"]):
             case Status.IDLE:
                 self.idle += count
             case Status.RUNNING | Status.SUSPENDED:
@@ -240,7 +242,7 @@ class Past:
         depth = self._depth.get(owner)
         if depth is None:
             depth = self._depth[owner] = Depth()
-        depth.move(cast("int", ad["JobStatus"]), -1)
+        depth.move(ad, -1)
         apply(ad, event, frame.at)
         noted(self._runs, job, event, frame.at)
         if isinstance(event, JobCompleted | JobVacated):
@@ -248,7 +250,7 @@ class Past:
             self.changes.attempts.append(attempt)
             self.changes.spent.setdefault(owner, Spent()).add(attempt)
         if not ended(ad):
-            depth.move(cast("int", ad["JobStatus"]), 1)
+            depth.move(ad, 1)
             self.changes.happened.setdefault(job, []).append(Happened(frame.at, entry.data))
             self.changes.present[job] = ad
             return owner

@@ -201,7 +201,8 @@ def streams(lookup: Lookup) -> Ad:
         if given is None or given.text == NULL_FILE:
             ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
             continue
-        ad |= {attribute: unquoted(given.text), f"Stream{attribute}": False}
+        streamed = name != "input" and flag(lookup, f"stream_{name}", default=False)
+        ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
         path = iwd / unquoted(given.text)
         if not lookup.site.check_files or not is_settled(path):
             continue

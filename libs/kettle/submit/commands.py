@@ -62,6 +62,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "jobset": ("JobSetName",),
     "kill_sig": ("KillSig",),
     "kill_sig_timeout": ("KillSigTimeout",),
+    "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
@@ -98,6 +99,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "retry_until": (),
     "s3_endpoint": ("S3Endpoint",),
     "should_transfer_files": ("ShouldTransferFiles",),
+    "stream_error": ("StreamErr",),
+    "stream_output": ("StreamOut",),
     "success_exit_code": ("JobSuccessExitCode",),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
@@ -122,12 +125,12 @@ _NOT_YET: Final = """
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle leave_in_queue log_xml machine_count
+    keep_claim_idle log_xml machine_count
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
-    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log stream_error
-    stream_input stream_output submit_event_notes submit_event_user_notes suspend_job_at_exec
+    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log
+    stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
     transfer_common_input ulog_execute_attrs use_oauth_services
     """
 
@@ -137,7 +140,7 @@ NOT_YET: Final = frozenset(_NOT_YET.split())
 _COMFORTS: Final = """
     dagman_job_id dagman_log disk_usage erase_output_and_error_on_restart
     image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle match_list_length starter_debug starter_log stream_error stream_input stream_output
+    keep_claim_idle match_list_length starter_debug starter_log stream_input
     submit_event_notes submit_event_user_notes ulog_execute_attrs
     """
 

@@ -17,6 +17,7 @@ EXPRESSIONS: Final[Mapping[str, str]] = {
     "allowed_job_duration": "AllowedJobDuration",
     "job_max_vacate_time": "JobMaxVacateTime",
     "max_job_retirement_time": "MaxJobRetirementTime",
+    "leave_in_queue": "LeaveJobInQueue",
     "on_exit_hold": "OnExitHold",
     "on_exit_hold_reason": "OnExitHoldReason",
     "on_exit_hold_subcode": "OnExitHoldSubCode",

@@ -52,6 +52,8 @@ from kettle.wire.events import (
     JobContinued,
     JobDisconnected,
     JobHeld,
+    JobKept,
+    JobLeft,
     JobReconnected,
     JobReleased,
     JobRemoved,
@@ -137,7 +139,7 @@ class UserLogProjector:
             case _:
                 job = JobId.parse(name)
                 if job.cluster in self._state.clusters:
-                    yield from self._of_job(job, event, at)
+                    yield from self._of_staying(job, event, at)
 
     def _submitted(self, event: ClusterSubmitted, at: int) -> Iterator[Line]:
         cluster = Cluster.of(event)
@@ -155,6 +157,16 @@ class UserLogProjector:
             said = (ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes"))
             notes = [note for note in said if isinstance(note, str)]
             yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
+
+    def _of_staying(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
+        """Of a job that has ended, and is only kept in the queue, the log says nothing more."""
+        state = self._state.jobs.setdefault(str(job), Job())
+        if isinstance(event, JobKept | JobLeft):
+            state.kept = isinstance(event, JobKept)
+            if state.ended and not state.kept:
+                self._gone(job)
+        elif not state.ended:
+            yield from self._of_job(job, event, at)
 
     def _of_job(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
         state = self._state.jobs.setdefault(str(job), Job())
@@ -315,6 +327,10 @@ class UserLogProjector:
                 pass
 
     def _gone(self, job: JobId) -> None:
+        state = self._state.jobs.get(str(job))
+        if state is not None and state.kept:
+            self._state.jobs[str(job)] = Job(kept=True, ended=True)
+            return
         self._state.jobs.pop(str(job), None)
         self._fewer(job.cluster, 1)
 

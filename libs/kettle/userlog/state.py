@@ -70,6 +70,10 @@ class Job(msgspec.Struct):
     waiting: list[msgspec.Raw] = []
     """Recorded while the attempt lives, written when it has ended. As in the log: their types may be superseded."""
     total: Usage = Usage()
+    kept: bool = False
+    """It stays in the queue after its end."""
+    ended: bool = False
+    """And the log has its end, which it tells once, whatever becomes of the job there."""
 
     def put_off(self, event: Event) -> None:
         """Keep an event until the attempt has ended."""

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 from kettle.cli.commands import COMMANDS, GROUPS, module_of
 from kettle.cli.errors import CommandError, OutputError, UsageError
 from kettle.cli.log.times import TimeParser
-from kettle.cli.screen import Screen, writing
+from kettle.cli.screen import Screen, columns, writing
 
 _HEAD = """\
 usage: kettle COMMAND [ARGUMENTS]
@@ -96,6 +97,20 @@ def _dispatch(words: list[str]) -> int:
     return _run(name, rest)
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """
+    One is made for each argument that is declared, so it does not find out every time how wide the terminal is.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width())
+
+
+@lru_cache(maxsize=1)
+def _width() -> int:
+    return columns() - 2  # what argparse leaves
+
+
 def _overview() -> str:
     lines = [_HEAD]
     for group, commands in GROUPS.items():
@@ -108,7 +123,7 @@ def _run(name: str, words: list[str]) -> int:
     parser = TimeParser(
         prog=f"kettle {name}",
         description=module.HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     module.arguments(parser)
     with writing():

@@ -35,6 +35,7 @@ _WAITS: Final = (
 )
 _STILL: Final = "It is still in the queue: LeaveJobInQueue keeps it, or its end is being worked on; kettle rm {job} takes it out."
 _SUSPENDED: Final = 7
+_REMOVED: Final = 3
 _ORDERED: Final = {
     "suspend": "It goes on with kettle continue {job}, as far as the policy of its machine lets it.",
     "vacate": "It has been asked to leave its machine and may take its time; kettle vacate --fast {job} ends it at once.",
@@ -82,8 +83,17 @@ def answer(report: WhyReport, *, now: float) -> Answer:
             return Answer(
                 job=str(report.job),
                 status=status,
-                sentences=[f"Job {report.job} is {status}{because}.", _STILL.format(job=report.job)],
+                sentences=[f"Job {report.job} is {status}{because}.", _still(report.job, explanation.ad)],
             )
+
+
+def _still(job: JobId, ad: Ad) -> str:
+    if ad.get("KeptInQueue") is not True:
+        return _STILL.format(job=job)
+    force = "--forcex " if ad.get("JobStatus") == _REMOVED else ""
+    return (
+        f"It has ended, and its LeaveJobInQueue keeps it in the queue; kettle rm {force}{job} takes it out."
+    )
 
 
 def _gone(report: WhyReport) -> Answer:

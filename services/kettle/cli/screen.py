@@ -24,8 +24,23 @@ STYLES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
+_USUAL: Final = 80
 _SIMPLE: Final = frozenset({bool, int, str})
 """What any writer of JSON writes in the same way."""
+
+
+def columns() -> int:
+    """
+    How wide the terminal is, as `shutil.get_terminal_size` says it: that knows much more than terminals, and takes long to load.
+    """
+    if (said := os.environ.get("COLUMNS", "")).isdecimal() and int(said) > 0:
+        return int(said)
+    if sys.__stdout__ is None:
+        return _USUAL
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # closed, or none
+        return _USUAL
 
 
 class Screen:
@@ -142,11 +157,7 @@ class Screen:
         """
         The columns of the terminal; 0 off it, where there is room for everything.
         """
-        if not self.terminal:
-            return 0
-        import shutil  # it knows more than terminals, and that takes long to load
-
-        return shutil.get_terminal_size().columns
+        return columns() if self.terminal else 0
 
     def _write(self, text: str) -> None:
         with writing():

@@ -28,6 +28,8 @@ from kettle.wire.events import (
     JobDisconnected,
     JobEdited,
     JobHeld,
+    JobKept,
+    JobLeft,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -62,6 +64,8 @@ _Told = (
     | JobHeld
     | JobReleased
     | JobRemoved
+    | JobKept
+    | JobLeft
     | JobDeferred
     | JobTold
     | JobEdited
@@ -158,7 +162,9 @@ def _of_factory(event: FactoryEvent) -> tuple[str, str]:
             return _said(f"{counted(count, 'job')} will never be made", event.by, event.reason), "removed"
 
 
-def _of_waiting(event: JobReleased | JobRemoved | JobDeferred | JobEdited) -> tuple[str, str]:
+def _of_waiting(
+    event: JobReleased | JobRemoved | JobDeferred | JobEdited | JobKept | JobLeft,
+) -> tuple[str, str]:
     match event:
         case JobReleased():
             return _said("released", event.by, event.reason), "good"
@@ -166,6 +172,10 @@ def _of_waiting(event: JobReleased | JobRemoved | JobDeferred | JobEdited) -> tu
             return _said("removed", event.by, event.reason), "removed"
         case JobEdited(attributes=attributes):
             return _said(f"{', '.join(attributes)} set", event.by, ""), "strong"
+        case JobKept():
+            return "stays in the queue after its end, because its LeaveJobInQueue is true", "strong"
+        case JobLeft():
+            return _said("leaves the queue", event.by, event.reason), "strong"
         case JobDeferred(until=until):
             return f"runs next at {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M %Z}", "idle"
         case _:

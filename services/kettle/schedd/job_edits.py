@@ -14,7 +14,8 @@ from kettle.schedd.domain.entry import FRESH, Entry
 from kettle.schedd.domain.submission import Unacceptable
 from kettle.schedd.domain.views import View
 from kettle.schedd.ledger import Ledger
-from kettle.schedd.people import SLICE, UNCOMMITTED, Piece, command_id, person_of
+from kettle.schedd.people import command_id, person_of
+from kettle.schedd.pieces import Pieces
 from kettle.schedd.selecting import condition, selected_jobs
 from kettle.schedd.settings import ScheddSettings
 from kettle.wire.commands.schedd import Acted, EditJobs, JobOutcome, Outcome
@@ -69,17 +70,16 @@ class JobEdits:
         """
         outcomes: list[JobOutcome] = []
         selected = await selected_jobs(self._queue, request.select)
-        decisions, piece = _Decisions(self._ledger, edit), Piece()
-        for at, job in enumerate(selected):
-            if at and at % SLICE == 0 and not edit.add_to_priority:
-                recorded = self._ledger.record(piece.changes(self._ledger))
-                piece = Piece()
-                if at % UNCOMMITTED == 0 or self._ledger.shard.backlog > self._settings.max_backlog // 2:
-                    await recorded
-                await asyncio.sleep(0)
+        decisions, pieces = (
+            _Decisions(self._ledger, edit),
+            Pieces(self._ledger, most=self._settings.max_backlog // 2),
+        )
+        for job in selected:
+            if pieces.full and not edit.add_to_priority:
+                await pieces.record()
             if (entry := self._queue.jobs.get(job)) is not None:
                 event, outcome = self._decided(job, entry, decisions)
-                piece.add(job, entry.job, [event] if event else [])
+                pieces.add(job, entry.job, [event] if event else [])
                 outcomes.append(JobOutcome(job, outcome, entry.job.shown))
         found = {outcome.job for outcome in outcomes} if request.select.jobs else set[JobId]()
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
@@ -88,7 +88,7 @@ class JobEdits:
             return Acted(outcomes=outcomes, position=Position(self._ledger.shard.name, frame))
 
         frame = await self._ledger.record(
-            piece.changes(self._ledger), command=command, reply=lambda frame: _encode(reply(frame))
+            pieces.rest(), command=command, reply=lambda frame: _encode(reply(frame))
         )
         return reply(frame)
 
@@ -96,7 +96,7 @@ class JobEdits:
         person = decisions.edit.by
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return None, "denied"
-        if entry.job.status in ("removed", "completed"):
+        if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return None, "bad_status"
         try:
             event = decisions.of(job, entry)

@@ -10,6 +10,7 @@ from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
+from kettle.schedd.domain.leaving import ENDINGS, concerned, settled
 from kettle.schedd.domain.many import as_few
 from kettle.schedd.domain.queue import Change, Queue, job_of_stream, job_stream
 from kettle.schedd.domain.restoring import restore as restore_queue
@@ -62,9 +63,12 @@ class Ledger:
         self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
     ) -> "asyncio.Future[int]":
         """Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed."""
+        now_us = time.time_ns() // 1000
+        if self.queue.staying.clusters:
+            changes = settled(self.queue, changes, now_us)
         future = self.shard.record(
             changes,
-            now_us=time.time_ns() // 1000,
+            now_us=now_us,
             command=command,
             reply=reply,
             meta=self._meta,
@@ -91,9 +95,19 @@ class Ledger:
         """
         What is to be recorded of jobs that come in their order: where it is the same for very many, as one event of all.
 
-        It is recorded at once: it names the versions that follow on what was recorded before.
+        It is recorded at once: it names the versions that follow on what was recorded before. What may end jobs that
+        want to stay in the queue stands alone, as `record` may have more to say of each.
         """
-        return as_few(changes, lambda job: self.shard.version(job_stream(job)) + 1)
+        if self.queue.staying.clusters:
+            alone = [(job, event) for job, event in changes if self._alone(job, event)]
+            changes = [change for change in changes if not self._alone(*change)]
+        else:
+            alone = []
+        apart: list[tuple[str, Event]] = [(job_stream(job), event) for job, event in alone]
+        return [*as_few(changes, lambda job: self.shard.version(job_stream(job)) + 1), *apart]
+
+    def _alone(self, job: JobId, event: JobEvent) -> bool:
+        return type(event) in ENDINGS and concerned(self.queue, job)
 
     def _meta(self, stream: str) -> bytes:
         return trace_meta(self.queue.schedd, stream)

@@ -15,14 +15,14 @@ from kettle.schedd.domain import jobsets
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
-from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, decide
+from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, RemoveX, decide
 from kettle.schedd.domain.orders import Order
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
-from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.factories import Factories
-from kettle.schedd.ledger import Ledger, Recording
+from kettle.schedd.ledger import Ledger
 from kettle.schedd.limits import Limits
+from kettle.schedd.pieces import Pieces
 from kettle.schedd.selecting import condition, selected_jobs
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
@@ -38,7 +38,6 @@ from kettle.wire.commands.schedd import (
 from kettle.wire.endpoint import Position
 from kettle.wire.events import (
     ClusterSubmitted,
-    Event,
     FactorySubmitted,
     JobEvent,
     encode,
@@ -60,15 +59,11 @@ _MOST_ADMITTED: Final = 32
 _ADMITTED_MS: Final = 1_000
 LONG: Final = 20_000
 """Jobs of a submission at which others do not wait any more while it is looked at."""
-SLICE: Final = 500
-"""Jobs that are looked at before somebody else gets a turn."""
-UNCOMMITTED: Final = 50 * SLICE
-"""Jobs of which one command waits for the commit before it goes on: who folds them one by one gets them bit by bit."""
-
 _DONE_BY: Final[Mapping[Action, str]] = {
     "hold": "condor_hold",
     "release": "condor_release",
     "remove": "condor_rm",
+    "remove_x": "condor_rm -forcex",
     "vacate": "condor_vacate_job",
     "vacate_fast": "condor_vacate_job -fast",
     "suspend": "condor_suspend",
@@ -78,6 +73,7 @@ _COMMANDS: Final[Mapping[Action, Callable[[str, str], Command]]] = {
     "hold": Hold,
     "release": Release,
     "remove": Remove,
+    "remove_x": RemoveX,
     "vacate": partial(Order, "vacate"),
     "vacate_fast": partial(Order, "vacate_fast"),
     "suspend": partial(Order, "suspend"),
@@ -248,14 +244,13 @@ class People:
         ]
         selected = await selected_jobs(self._queue, request.select)
         decisions = _Decisions(_COMMANDS[request.action](said, person))
-        piece = Piece()
-        for at, job in enumerate(selected):
-            if at and at % SLICE == 0:
-                await self._record_some(piece, patient=at % UNCOMMITTED == 0)
-                piece = Piece()
+        pieces = Pieces(self._ledger, most=self._settings.max_backlog // 2)
+        for job in selected:
+            if pieces.full:
+                await pieces.record()
             if (entry := self._queue.jobs.get(job)) is not None:
                 events, result = self._act_on(job, entry.job, decisions, person)
-                piece.add(job, entry.job, events)
+                pieces.add(job, entry.job, events)
                 outcomes.append(JobOutcome(job, result, entry.job.shown))
         if request.select.jobs:
             found = {outcome.job for outcome in outcomes}
@@ -265,21 +260,13 @@ class People:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
         frame = await self._ledger.record(
-            piece.changes(self._ledger), command=command, reply=lambda frame: _encode(reply(frame))
+            pieces.rest(), command=command, reply=lambda frame: _encode(reply(frame))
         )
         for outcome in outcomes:
             entry = self._queue.jobs.get(outcome.job)
             if outcome.outcome == "done" and entry is not None and entry.job.claim:
                 self._shadows.stop(outcome.job)
         return reply(frame)
-
-    async def _record_some(self, piece: "Piece", *, patient: bool) -> None:
-        """Let others have a turn, and their commands a place: what is to be committed must not become too much."""
-        recorded = self._ledger.record(piece.changes(self._ledger))
-        if patient or self._ledger.shard.backlog > self._settings.max_backlog // 2:
-            await recorded
-        else:
-            await asyncio.sleep(0)
 
     def _act_on(
         self, job: JobId, state: Job, decisions: "_Decisions", person: str
@@ -307,25 +294,6 @@ class _Decisions:
             except Refused:
                 self._last = (), "bad_status"
         return self._last
-
-
-class Piece:
-    """What is recorded of some jobs at once: of those that wait together, as they are many, of the others one by one."""
-
-    def __init__(self) -> None:
-        self._alike: list[tuple[JobId, JobEvent]] = []
-        self._apart: list[tuple[str, Event]] = []
-
-    def add(self, job: JobId, state: Job, events: Sequence[JobEvent]) -> None:
-        """The next job."""
-        if not state.claim and len(events) == 1:
-            self._alike.append((job, events[0]))
-        else:
-            self._apart += ((job_stream(job), event) for event in events)
-
-    def changes(self, ledger: Ledger) -> Recording:
-        """To be recorded now."""
-        return [*ledger.together(self._alike), *self._apart]
 
 
 def person_of(caller: Identity) -> str:

@@ -12,6 +12,7 @@ from kettle.jobs import Status, exited, in_use
 from kettle.schedd.domain import job_policy
 from kettle.schedd.domain.job import Command, End, Finish, Hold, Job, Release, Remove, decide
 from kettle.schedd.domain.job_policy import Verdict
+from kettle.schedd.domain.leaving import release
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.views import View
 from kettle.schedd.ledger import Ledger
@@ -19,6 +20,7 @@ from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
 from kettle.schedd.turns import Turn
 from kettle.wire.ads import Ad, Scalar
+from kettle.wire.events import Event
 from kettle.wire.jobs import JobId
 
 
@@ -61,6 +63,22 @@ class Policies:
                 fired, turn = [], Turn()
         spent += turn.used
         await self._carry_out(fired)
+        return spent + await self._let_go()
+
+    async def _let_go(self) -> float:
+        """Have those that have ended leave the queue which do not want to stay there any more; seconds spent on it."""
+        spent, turn = 0.0, Turn()
+        leaving: list[tuple[str, Event]] = []
+        for job in sorted(self._queue.staying.kept):
+            if job in self._queue.staying.kept:
+                leaving += ((job_stream(job), event) for event in release(self._queue, job, time.time()))
+            if turn.over:
+                spent += turn.used
+                await self._ledger.record(leaving)
+                leaving, turn = [], Turn()
+        spent += turn.used
+        if leaving:
+            await self._ledger.record(leaving)
         return spent
 
     def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
@@ -145,7 +163,7 @@ def _status(job: Job) -> Status | None:
         return Status.RUNNING
     if job.claim:
         return None
-    return {"idle": Status.IDLE, "held": Status.HELD}.get(job.status)
+    return {"idle": Status.IDLE, "held": Status.HELD, "completed": Status.COMPLETED}.get(job.status)
 
 
 def _as_seen(ad: Ad, job: Job) -> Ad:

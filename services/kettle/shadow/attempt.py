@@ -31,6 +31,7 @@ from kettle.shadow.queueing import TransferQueue, Turn
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.saving import Saving
 from kettle.shadow.spool import Spool
+from kettle.shadow.streaming import Streaming
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
 from kettle.transfer.manifest import ManifestError
@@ -111,6 +112,7 @@ class Attempt:
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None
+        self.streaming: Final = Streaming(assignment.ad, side.places, side.file_work)
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""

@@ -29,7 +29,7 @@ from kettle.shadow.spool import Spool, condemned
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
-from kettle.wire.commands.questions import Answered, Ask, SignUrls
+from kettle.wire.commands.questions import Answered, Ask, SignUrls, StreamPiece
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle.wire.commands.shadow import (
     ANSWER,
@@ -311,6 +311,8 @@ class Shadow:
         ad, question = known.attempt.assignment.ad, request.question
         if refusal := stranger(ad, self._side.account):  # whose keys and files these are not
             raise RefusedError("denied", refusal)
+        if isinstance(question, StreamPiece):
+            return Answered(await known.attempt.streaming.take(question))
         if not isinstance(question, SignUrls):
             return Answered(await known.attempt.grant(question))
         sign = partial(self._signer.sign, ad, question.urls, upload=question.upload)

@@ -36,6 +36,7 @@ from kettle.starter.reception import Reception
 from kettle.starter.remote import Remote
 from kettle.starter.reporting import Reporter
 from kettle.starter.stillness import Stillness
+from kettle.starter.streaming import Streams
 from kettle.starter.transfers import Transfers
 from kettle.starter.verdict import (
     Ending,
@@ -92,6 +93,7 @@ class Starter:
         self._remote = Remote(self._job, self._sandbox, saved, self._errands.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
         self._proxy = Proxy(order.spec, self._job, questions.ask)
+        self._streams = Streams(self._job, self._sandbox, questions.ask)
         self._deferred = self._job.given("DeferralTime")
 
     def run(self) -> bool:
@@ -306,7 +308,7 @@ class Starter:
 
     def _timeout_ms(self) -> int:
         due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._reception.due, self._proxy.due]
+        moments = [due, self._reception.due, self._proxy.due, self._streams.due]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
@@ -327,6 +329,7 @@ class Starter:
                 case protocol.Reply():
                     self._transfers.hear(message)
                     self._proxy.hear(message)
+                    self._streams.hear(message)
                 case protocol.Run():
                     pass  # said twice is said once
 
@@ -343,6 +346,7 @@ class Starter:
 
     def _tick(self, family: Family) -> None:
         self._line.reconnect(self._hello())
+        self._streams.go_on()
         if self._deadlines.is_kill_due():
             family.signal(9)
         if self._ending is None:
@@ -398,6 +402,8 @@ class Starter:
     def _finish(self) -> bool:
         at = time.time()
         (self._family or nobody(self._cgroup)).extinguish()
+        if self._ending is not None:
+            self._streams.finish(self._wait)
         self._updates.close()
         self._reception.close()
         self._proxy.close()

@@ -34,7 +34,7 @@ from kettle.wire.commands.schedd import (
     Submitted,
 )
 from kettle.wire.endpoint import Position
-from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobOrdered, JobReleased, JobRemoved
+from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobLeft, JobOrdered, JobReleased, JobRemoved
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
@@ -239,6 +239,8 @@ def _event(request: Act, caller: Identity) -> Event:
             return JobReleased(reason=request.reason, by=caller.name)
         case "remove":
             return JobRemoved(reason=request.reason, by=caller.name)
+        case "remove_x":
+            return JobLeft(reason=request.reason, by=caller.name)
         case order:
             return JobOrdered(attempt=1, order=order, reason=request.reason, by=caller.name)
 

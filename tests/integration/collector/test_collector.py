@@ -68,6 +68,43 @@ async def test_ads_are_found(backend: Backend) -> None:
         assert ["Collector"] == [ad["MyType"] for ad in (await ask(bus, "Collector")).ads]
 
 
+async def test_several_collectors_answer(backend: Backend) -> None:
+    """
+    The one that stands by knows all ads and answers, too: each tells how many updates it has seen itself, so both are heard.
+    """
+
+    async def update(bus: NatsBus, number: int) -> None:
+        ad: Ad = {
+            "Name": "slot1@a",
+            "MyType": "Machine",
+            "DaemonStartTime": 100,
+            "UpdateSequenceNumber": number,
+        }
+        await bus.put(backend.subjects.ads, ad_key("Machine", "slot1@a"), encode(ad))
+
+    async def told(bus: NatsBus) -> object:
+        (ad,) = (await ask(bus, "Machine")).ads
+        return ad["UpdatesTotal"]
+
+    async def all_tell(bus: NatsBus, counts: set[object]) -> None:
+        found = set[object]()
+        async with asyncio.timeout(20):
+            while found != counts:
+                found.add(await told(bus))
+                assert found <= counts
+
+    async with hosted("collector", settings(backend), serve), backend.bus() as bus:
+        await update(bus, 1)
+        await eventually(lambda: _found(bus, "Machine", 1))
+        await update(bus, 2)
+        async with asyncio.timeout(20):
+            while await told(bus) != 2:
+                await asyncio.sleep(0.01)
+        async with hosted("collector", settings(backend), serve):
+            await all_tell(bus, {2, 1})
+        assert {2} == {await told(bus) for _ in range(20)}
+
+
 async def test_updates_that_never_came_are_counted(backend: Backend) -> None:
     """A gap in an ad's numbers is lost updates, and it stays known when the ad went in between; a new start is none."""
 

@@ -7,16 +7,18 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
+from kettle.eventsourcing import projection as module
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.projection import OvertakenError, Progress, StoppedError, Tx, run_projection
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
-from kettle.wire.events import Event, JobRemoved, encode, tag_of
+from kettle.wire.events import Event, JobRemoved, JobsChanged, Procs, encode, tag_of
 from kettle.wire.frames import Entry, Frame
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
@@ -87,11 +89,16 @@ class Numbers:
         self._cursors = cursors
         self.applied: dict[int, int] = {}
         self.poison = "job/6.6"
+        self.groups: list[int] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
 
     async def apply(self, tx: Tx, frames: Sequence[tuple[Frame, list[Event]]]) -> None:
         assert self._cursors.frame + 1 == frames[0][0].number
         if self.poison in {entry.stream for frame, _ in frames for entry in frame.entries}:
             raise ZeroDivisionError("poison")
+        await self.gate.wait()
+        self.groups.append(len(frames))
         for frame, events in frames:
             self.applied[frame.number] = len(events)
 
@@ -150,6 +157,27 @@ async def test_a_projection_follows_log_and_bus() -> None:
         await record(shard, 5)
         assert await world.progress.caught_up("s", 10, deadline=PATIENCE_S)
     assert dict.fromkeys(range(1, 11), 1) == world.projection.applied
+
+
+async def test_a_transaction_takes_about_so_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Few frames may be very many events: what the bus brings at once is divided.
+    """
+    monkeypatch.setattr(module, "EVENTS", 10)
+    data = msgspec.Raw(encode(JobRemoved()))
+    six = JobsChanged(cluster=1, type="job.removed/1", data=data, jobs=[Procs(0, 6, 1)])
+    world = World()
+    async with world.shard() as shard:
+        world.project()
+        await shard.record([("jobs/1", six)], now_us=1)
+        assert await world.progress.caught_up("s", 1, deadline=PATIENCE_S)
+        world.projection.gate.clear()
+        for _ in range(9):
+            await shard.record([("jobs/1", six)], now_us=1)
+        world.projection.gate.set()
+        assert await world.progress.caught_up("s", 10, deadline=PATIENCE_S)
+    assert dict.fromkeys(range(1, 11), 6) == world.projection.applied
+    assert 2 == max(world.projection.groups)
 
 
 async def test_a_projection_needs_no_bus() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,9 @@ from kettle.eventsourcing import shard as module
 from kettle.eventsourcing.log import Answered, FencedError, LogError
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
-from kettle.wire.events import JobHeld, JobRemoved, decode
+from kettle.wire.events import Event, JobHeld, JobRemoved, JobsChanged, Procs, decode
+from kettle.wire.events import encode as encode_event
+from kettle.wire.expansion import size
 from kettle.wire.frames import Frame, encode
 
 REMOVED = JobRemoved(reason="x")
@@ -101,6 +104,32 @@ async def test_a_record_is_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
         futures = [shard.record([("a", REMOVED)] * n, now_us=1) for n in (3, 2, 2, 9, 1)]
         assert [1, 2, 2, 3, 4] == await asyncio.gather(*futures)
     assert [3, 4, 9, 1] == [len(frame.entries) async for frame in log.read("s")]
+
+
+async def test_a_batch_is_bounded_in_what_it_is_to_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    An event of many jobs counts as the single ones that it stands for.
+    """
+    monkeypatch.setattr(module, "BATCH_SINGLES", 10)
+    data = msgspec.Raw(encode_event(REMOVED))
+
+    def of_jobs(count: int) -> tuple[str, JobsChanged]:
+        return "jobs/1", JobsChanged(
+            cluster=1, type="job.removed/1", data=data, jobs=[Procs(0, count - 1, 1), Procs(count, 1, 1)]
+        )
+
+    log = MemoryLog()
+    async with running(log) as shard:
+        records: list[list[tuple[str, Event]]] = [
+            [of_jobs(6)],
+            [of_jobs(4)],
+            [of_jobs(30)],
+            [("a", REMOVED)] * 8,
+            [of_jobs(3)],
+        ]
+        futures = [shard.record(each, now_us=1) for each in records]
+        assert [1, 1, 2, 3, 4] == await asyncio.gather(*futures)
+    assert [10, 30, 8, 3] == [size(frame) async for frame in log.read("s")]
 
 
 async def test_a_batch_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ from kettle.wire.events import (
     JobDisconnected,
     JobEdited,
     JobHeld,
+    JobKept,
+    JobLeft,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -105,7 +107,9 @@ EXAMPLES: list[tuple[str, Recorded]] = [
     ("job/12.0", JobHeld(code=1, reason="by hand", by="alice")),
     ("job/12.0", JobReleased(by="alice")),
     ("job/12.0", JobCompleted(attempt=2, exit_code=0, usage=Usage(wall=2.5, memory_kib=1024))),
+    ("job/12.1", JobKept()),
     ("job/12.1", JobRemoved(reason="not needed", by="alice")),
+    ("job/12.1", JobLeft(reason="via condor_rm -forcex (by user alice)", by="alice")),
     (
         "claim/c#1",
         ClaimGranted(
@@ -258,7 +262,9 @@ def test_subjects_say_whose_what_and_which() -> None:
         "kettle.p.tail.alice.12.0.job.held",
         "kettle.p.tail.alice.12.0.job.released",
         "kettle.p.tail.alice.12.0.job.completed",
+        "kettle.p.tail.alice.12.1.job.kept",
         "kettle.p.tail.alice.12.1.job.removed",
+        "kettle.p.tail.alice.12.1.job.left",
         "kettle.p.tail.pool.claim.granted",
         "kettle.p.tail.pool.claim.ended",
         "kettle.p.tail.pool.cycle.negotiated",

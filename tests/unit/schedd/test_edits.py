@@ -9,7 +9,6 @@ from kettle.schedd.domain.editing import EDITED_BYTES, Edit, check
 from kettle.schedd.domain.job import Assign, End, decide
 from kettle.schedd.domain.queue import Queue, job_stream
 from kettle.schedd.domain.restoring import restore
-from kettle.schedd.domain.runnable import Runnable
 from kettle.schedd.domain.submission import Unacceptable
 from kettle.wire.ads import Ad, Expr
 from kettle.wire.events import ClusterSubmitted, Event, JobEdited
@@ -217,17 +216,3 @@ def test_a_job_that_waits_after_failures_may_run_once_it_was_edited() -> None:
     edit(queue, rows, 0, {"Colour": 1})
     assert not queue.cooling
     assert 1 == len(queue.requests("anna"))
-
-
-def test_a_place_that_was_left_does_not_count() -> None:
-    """
-    A job comes back behind others, not where it was.
-    """
-    runnable, one, other = Runnable(), JobId(1, 0), JobId(1, 1)
-    runnable.add([one, other], 5)
-    runnable.discard([one], 5)
-    runnable.add([one], 1)
-    assert ((-5, 1, 1), other) == runnable.best()
-    runnable.discard([other], 5)
-    assert ((-1, 1, 0), one) == runnable.best()
-    assert 1 == len(runnable)

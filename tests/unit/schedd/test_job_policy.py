@@ -226,12 +226,12 @@ def test_a_reason_is_something_that_can_be_recorded() -> None:
     [
         ({"Cmd": "x"}, set[Status](), False),
         ({"PeriodicHold": False, "OnExitHold": False}, set[Status](), False),
-        ({"periodicremove": Expr("x")}, {IDLE, RUNNING, HELD}, True),
+        ({"periodicremove": Expr("x")}, {IDLE, RUNNING, HELD, Status.COMPLETED}, True),
         ({"PeriodicRelease": True}, {HELD}, False),
         ({"AllowedExecuteDuration": 5}, {RUNNING}, True),
         ({"PeriodicVacate": True, "PeriodicHold": True}, {IDLE, RUNNING}, True),
         ({"OnExitRemove": False}, set[Status](), True),
-        ({"TimerRemove": 5}, {IDLE, RUNNING, HELD}, True),
+        ({"TimerRemove": 5}, {IDLE, RUNNING, HELD, Status.COMPLETED}, True),
     ],
 )
 def test_jobs_without_a_policy_cost_nothing(ad: Ad, looked_at: set[Status], looked_at_at_exit: bool) -> None:

@@ -42,7 +42,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "concurrency_limits = a:0\nqueue\n", 2, "between 0.000001 and"),
         (HEAD + "concurrency_limits_expr = 1 +\nqueue\n", 2, "is not an expression"),
         (HEAD + "concurrency_limits = a\nconcurrency_limits_expr = b\nqueue\n", 3, "say one of them"),
-        (HEAD + "leave_in_queue = true\nqueue\n", 2, "not carried out"),
+        (HEAD + "noop_job = true\nqueue\n", 2, "not carried out"),
         (HEAD + "max_retries = -1\nqueue\n", 2, "max_retries must be 0 or more"),
         (HEAD + "max_retries = many\nqueue\n", 2, "max_retries must be a whole number"),
         (HEAD + "periodic_hold = NumJobStarts >\nqueue\n", 2, "not an expression"),

@@ -6,7 +6,7 @@ CREATE TABLE live (
     cluster      integer     NOT NULL,
     proc         integer     NOT NULL,
     owner        text        NOT NULL,
-    status       integer     NOT NULL,      -- HTCondor's JobStatus: 1 idle, 2 running, 3 being removed, 5 held
+    status       integer     NOT NULL,      -- HTCondor's JobStatus: 1 idle, 2 running, 3 removed, 4 completed, 5 held
     submitted_at timestamptz NOT NULL,
     entered_at   timestamptz NOT NULL,      -- this status, to the second
     attempts     integer     NOT NULL,      -- runs that were begun, the present one included

@@ -4,9 +4,11 @@ What a starter asks of the submit side, for its job's programs or for itself: on
 A starter has no way to the bus: its startd carries the question to the shadow of the job, and the answer back.
 """
 
+from typing import Annotated, Final, Literal
+
 import msgspec
 
-from kettle.wire.commands.chirp import Chirped, Wish
+from kettle.wire.commands.chirp import Chirped, Natural, Wish
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
@@ -26,7 +28,25 @@ class SignedUrls(msgspec.Struct, frozen=True, omit_defaults=True, tag="signed_ur
     errno: int = 0
 
 
-Question = Wish | SignUrls
+STREAM_PIECE: Final = 64 * 1024
+"""Bytes of what a job has printed in one message."""
+
+Stream = Literal["Out", "Err"]
+
+
+class StreamPiece(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="stream_piece"):
+    """
+    Have what a job has printed where its owner reads it; the answer is `Chirped`, with the number of bytes written.
+
+    The piece with offset 0 begins the file anew.
+    """
+
+    stream: Stream
+    offset: Natural
+    data: Annotated[bytes, msgspec.Meta(max_length=STREAM_PIECE)]
+
+
+Question = Wish | SignUrls | StreamPiece
 Answer = Chirped | SignedUrls
 
 

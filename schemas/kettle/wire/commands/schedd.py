@@ -32,7 +32,7 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """What the site would rather have otherwise."""
 
 
-Action = Literal["hold", "release", "remove", "vacate", "vacate_fast", "suspend", "continue"]
+Action = Literal["hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue"]
 
 
 class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

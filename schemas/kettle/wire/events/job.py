@@ -167,6 +167,17 @@ class JobRemoved(Event, frozen=True, tag="job.removed/1"):
     by: str = ""
 
 
+class JobKept(Event, frozen=True, tag="job.kept/1"):
+    """What ends the job, right after this, does not take it out of the queue: its LeaveJobInQueue is true."""
+
+
+class JobLeft(Event, frozen=True, tag="job.left/1"):
+    """Nothing keeps the job in the queue (any more): it leaves it now, or as soon as its attempt has ended."""
+
+    reason: str = ""
+    by: str = ""
+
+
 class JobDeferred(Event, frozen=True, tag="job.deferred/1"):
     """The job, which runs by the calendar, starts at a time and not before."""
 
@@ -221,6 +232,8 @@ JobEvent = (
     | JobHeld
     | JobReleased
     | JobRemoved
+    | JobKept
+    | JobLeft
     | JobDeferred
     | JobTold
     | JobEdited

@@ -27,6 +27,8 @@ from kettle.wire.events import (
     JobEdited,
     JobEvent,
     JobHeld,
+    JobKept,
+    JobLeft,
     JobOrdered,
     JobReconnected,
     JobReleased,
@@ -40,7 +42,7 @@ from kettle.wire.events import (
 )
 
 Status = Literal["idle", "running", "held", "removed", "completed"]
-_Lasting = JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved
+_Lasting = JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved | JobKept | JobLeft
 _LASTING = frozenset(get_args(_Lasting))
 
 LONGEST_COOL_DOWN = 300.0
@@ -78,6 +80,10 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """Id of what the newest attempt last said of itself."""
     orders: Orders = NONE
     """What its owner has ordered of its newest attempt."""
+    kept: bool = False
+    """It is in the queue although it has ended, or will be."""
+    left: bool = False
+    """Nothing keeps it there any more, whatever it says."""
 
     @property
     def runnable(self) -> bool:
@@ -94,6 +100,11 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     @property
     def over(self) -> bool:
         """Whether it leaves the queue: nothing can happen to it any more."""
+        return self.ended and not self.kept
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will not run again, and no attempt of it lives: it leaves the queue unless something keeps it."""
         return self.status in ("completed", "removed") and not self.claim
 
 
@@ -231,6 +242,13 @@ class Remove(msgspec.Struct, frozen=True):
     by: str
 
 
+class RemoveX(msgspec.Struct, frozen=True):
+    """Keep a removed job in the queue no longer, whatever its LeaveJobInQueue says."""
+
+    reason: str
+    by: str
+
+
 class Defer(msgspec.Struct, frozen=True):
     """The calendar says when it runs next, seconds since 1970."""
 
@@ -238,8 +256,9 @@ class Defer(msgspec.Struct, frozen=True):
 
 
 Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
-Command = Assign | Defer | Heard | Hold | Order | Release | Remove
-_ACTIONS = frozenset({Hold, Release, Remove})
+Command = Assign | Defer | Heard | Hold | Order | Release | Remove | RemoveX
+_Action = Hold | Release | Remove | RemoveX
+_ACTIONS = frozenset(get_args(_Action))
 
 _STAYS = frozenset({0, 1, 16})
 """HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
@@ -248,30 +267,18 @@ _STAYS = frozenset({0, 1, 16})
 def decide(job: Job, command: Command) -> list[JobEvent]:
     """What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing."""
     if type(command) in _ACTIONS:  # of a struct, to find that it is none of eleven others takes long
-        return _act(job, cast("Hold | Release | Remove", command))
+        return _act(job, cast("_Action", command))
     match command:
         case Assign():
             return _assign(job, command)
         case Defer(until=until):
             return [JobDeferred(until=until)] if job.runnable else []
-        case (
-            Begin()
-            | Suspend()
-            | Continue()
-            | Disconnect()
-            | Reconnect()
-            | Checkpoint()
-            | Tell()
-            | Finish()
-            | End()
-        ):
-            return _hear(job, command)
-        case Hold() | Release() | Remove():
+        case Hold() | Release() | Remove() | RemoveX():
             return _act(job, command)
         case Order():
             return _order(job, command)
         case _:
-            assert_never(command)
+            return _hear(job, command)
 
 
 def _order(job: Job, command: Order) -> list[JobEvent]:
@@ -398,7 +405,7 @@ def _cool_down(job: Job, command: End) -> float:
     return min(command.cool_down * 2.0 ** min(job.failures, 30), LONGEST_COOL_DOWN)
 
 
-def _act(job: Job, command: Hold | Release | Remove) -> list[JobEvent]:
+def _act(job: Job, command: _Action) -> list[JobEvent]:
     match command:
         case Hold():
             return _hold(job, command)
@@ -406,7 +413,9 @@ def _act(job: Job, command: Hold | Release | Remove) -> list[JobEvent]:
             return [JobReleased(reason=command.reason, by=command.by)]
         case Remove() if job.status == "removed":
             return []
-        case Remove() if job.status in {"idle", "running", "held"}:
+        case RemoveX() if job.status == "removed":
+            return [] if job.left else [JobLeft(reason=command.reason, by=command.by)]
+        case Remove() if job.kept or job.status in {"idle", "running", "held"}:
             return [JobRemoved(reason=command.reason, by=command.by)]
         case _:
             raise Refused(f"the job is {job.status}")
@@ -431,7 +440,13 @@ def evolve(job: Job, event: JobEvent) -> Job:
         return _evolve_further(job, cast("_Lasting", event))
     match event:
         case JobAssigned():
-            return Job(status="running", attempt=event.attempt, claim=event.claim, failures=job.failures)
+            return Job(
+                status="running",
+                attempt=event.attempt,
+                claim=event.claim,
+                failures=job.failures,
+                kept=job.kept,
+            )
         case JobStarted():
             return msgspec.structs.replace(job, began=True)
         case JobSuspended() | JobContinued():
@@ -477,5 +492,8 @@ def _evolve_further(job: Job, event: _Lasting) -> Job:
             return msgspec.structs.replace(job, status="idle", failures=0, hold_code=0, cooling=0.0)
         case JobRemoved():
             return msgspec.structs.replace(job, status="removed", hold_code=0)
+        case JobKept() | JobLeft():
+            left = isinstance(event, JobLeft)
+            return msgspec.structs.replace(job, kept=not left, left=left)
         case _:
             assert_never(event)

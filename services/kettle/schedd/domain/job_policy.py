@@ -58,10 +58,10 @@ _PERIODIC: Final[Mapping[str, frozenset[Status]]] = {
     "allowedexecuteduration": frozenset({Status.RUNNING}),
     "allowedjobduration": frozenset({Status.RUNNING}),
     "periodicvacate": frozenset({Status.RUNNING}),
-    "timerremove": _ANY,
+    "timerremove": _ANY | {Status.COMPLETED},
     "periodichold": _LIVE,
     "periodicrelease": frozenset({Status.HELD}),
-    "periodicremove": _ANY,
+    "periodicremove": _ANY | {Status.COMPLETED},
 }
 """What a policy of the job's own is called, and what the job must be for it to fire."""
 _AT_EXIT: Final = frozenset(_PERIODIC) - {"periodicvacate", "periodicrelease"} | {
@@ -281,6 +281,8 @@ def _timer(case: _Case) -> Verdict | None:
     at = case.value("TimerRemove")
     shown = f"The job attribute TimerRemove expression '{case.text('TimerRemove')}' evaluated to"
     if isinstance(at, bool) or not isinstance(at, int):
+        if case.status == Status.COMPLETED:  # it is in the queue, but can run no more
+            return None
         return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=POLICY_UNDEFINED)
     return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
 

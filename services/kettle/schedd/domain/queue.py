@@ -22,6 +22,7 @@ from kettle.schedd.domain.factory import evolve as evolve_factory
 from kettle.schedd.domain.gone import Gone
 from kettle.schedd.domain.job import Job, evolve
 from kettle.schedd.domain.runnable import Order, Runnable
+from kettle.schedd.domain.staying import Staying
 from kettle.schedd.domain.views import View
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
@@ -126,6 +127,8 @@ class Queue:
         """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
         self.renewed: dict[str, int] = {}
         """Startd -> when it last renewed the leases of its claims, seconds since 1970. Neither is this."""
+        self.staying: Final = Staying()
+        """Jobs that want to be in the queue after their end."""
         self._significant = tuple(significant)
 
     # -- questions ---------------------------------------------------------------------------------------------------
@@ -252,6 +255,7 @@ class Queue:
         cluster = cluster_of(event, at, gone or Gone(), factory, self._significant)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
+        self.staying.note(event.cluster, event.ad, event.columns)
         if cluster.factory is not None and cluster.factory.unmade:
             self.unmade.add(event.cluster)
         fresh: list[JobId] = []
@@ -261,6 +265,7 @@ class Queue:
                 fresh.append(job)
             else:
                 cluster.edit(entry.edited)
+                self.staying.note(event.cluster, entry.edited)
                 self._enter(cluster, [job], entry.job)
         if fresh:
             self._enter(cluster, fresh, FRESH.job)
@@ -282,12 +287,7 @@ class Queue:
         stream = factory_stream(event.cluster)
         return self._forget(event.cluster) if cluster.empty else [Change(stream, _encode(cluster.factory))]
 
-    def _job(
-        self,
-        stream: str,
-        event: JobEvent,
-        at: int,
-    ) -> list[Change]:
+    def _job(self, stream: str, event: JobEvent, at: int) -> list[Change]:
         job = job_of_stream(stream)
         [(before, jobs, _)] = self._alike([(job, 0)], event)
         entry = self._become(jobs, before, event, at)
@@ -353,6 +353,7 @@ class Queue:
         apply_to_ad(changed, event, at)
         if isinstance(event, JobEdited):
             cluster.edit(event.attributes)
+            self.staying.note(jobs[0].cluster, event.attributes)
         entry = Entry(evolve(before.job, event), changed, by_hand(before.by_hand, event))
         if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
             for job in jobs:
@@ -380,6 +381,7 @@ class Queue:
     def _forget(self, number: int) -> list[Change]:
         """A cluster of which no job is in the queue, nor will be."""
         cluster, stream = self.clusters.pop(number), f"cluster/{number}"
+        self.staying.clusters.discard(number)
         rows = [Change(stream, None), *(Change(f"{stream}{LEFT}{end}", None) for end in cluster.gone.rows)]
         if cluster.together:
             rows.append(Change(stream_of_cluster(number), None))
@@ -391,6 +393,8 @@ class Queue:
         self._owned[owner] += len(jobs)
         if state.status in _WAITING:
             cluster.waiting += len(jobs)
+        if state.kept and state.ended:
+            self.staying.kept.update(jobs)
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.owners[submitter] = owner
             tally = self.tally.setdefault(submitter, {})
@@ -414,6 +418,7 @@ class Queue:
         self._owned[cluster.submitted.owner] -= len(jobs)
         if state.status in _WAITING:
             cluster.waiting -= len(jobs)
+        self.staying.kept.difference_update(jobs if state.kept else ())
         for submitter, theirs in self._by_submitter(cluster, jobs):
             self.tally[submitter][state.status] -= len(theirs)
         if state.runnable:

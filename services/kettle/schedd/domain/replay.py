@@ -20,13 +20,15 @@ from kettle.wire.expansion import expanded
 from kettle.wire.frames import Frame
 from kettle.wire.jobs import JobId
 
-_Kind = Literal["completed", "removed", "vacated", "goes on", "none of a job"]
+_Kind = Literal["completed", "removed", "vacated", "kept", "left", "goes on", "none of a job"]
 _ENDINGS: Final[dict[str, _Kind]] = {
     "job.completed": "completed",
     "job.removed": "removed",
     "job.vacated": "vacated",
+    "job.left": "left",
+    "job.kept": "kept",
 }
-"""The events after which a job may be over."""
+"""The events after which a job may be over, and that which keeps it in the queue then."""
 
 _Story = list[tuple[bytes, int]]
 """What was recorded of a job, and when: read only when it has to be."""
@@ -48,6 +50,8 @@ class Replay:
         self._claims: dict[str, tuple[ClaimGranted, int]] = {}
         self._live: dict[str, _Story] = {}
         self._removed: set[str] = set()
+        """Those that have ended, but may have an attempt that lives, or are kept."""
+        self._kept: set[str] = set()
         self._newest = 0
 
     def feed(self, frame: Frame) -> None:
@@ -61,7 +65,8 @@ class Replay:
         at, live = frame.at, self._live
         for entry in expanded(frame).entries:
             kind = _kind(entry.type)
-            if kind == "completed":  # it is over, whatever came before (`evolve`)
+            if kind == "completed" and entry.stream not in self._kept:
+                # It is over, whatever came before (`evolve`).
                 live.pop(entry.stream, None)
                 self._leave(entry.stream)
             elif kind == "none of a job":
@@ -75,8 +80,13 @@ class Replay:
                     self._may_leave(entry.stream, kind)
 
     def _may_leave(self, stream: str, kind: _Kind) -> None:
-        if kind == "removed":
+        if kind in {"completed", "removed"}:
             self._removed.add(stream)
+        if kind == "kept":
+            self._kept.add(stream)
+            return
+        if kind == "left":
+            self._kept.discard(stream)
         if stream in self._removed and _read(self._live[stream])[0].over:
             self._removed.discard(stream)
             del self._live[stream]

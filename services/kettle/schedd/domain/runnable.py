@@ -1,7 +1,7 @@
 """The jobs of one autocluster that may run now, best first."""
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from kettle.wire.jobs import JobId
 
@@ -39,6 +39,10 @@ class Runnable:
     def discard(self, jobs: Iterable[JobId], priority: int) -> None:
         """Take jobs out that were put in with this priority; one that is not in changes nothing."""
         self._live.difference_update(order(job, priority) for job in jobs)
+        if 2 * len(self._live) < len(self._heap):
+            # Most places are empty: to skip them one by one would take longer than to begin anew.
+            self._heap = list(self._live)
+            heapify(self._heap)
 
     def best(self) -> tuple[Order, JobId] | None:
         """The first job and its place, left in; None if there is none."""

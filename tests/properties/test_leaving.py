@@ -1,0 +1,165 @@
+"""
+Jobs that stay in the queue after their end: whatever is said of them, all who fold the record agree about who is there.
+"""
+
+from contextlib import suppress
+from datetime import UTC
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.audit.attempts import Attempts
+from kettle.audit.report import AuditReport
+from kettle.jobs.past import Past
+from kettle.schedd.domain.job import (
+    Assign,
+    Begin,
+    Command,
+    End,
+    Finish,
+    Hold,
+    Refused,
+    Release,
+    Remove,
+    RemoveX,
+    decide,
+)
+from kettle.schedd.domain.leaving import release, settled
+from kettle.schedd.domain.queue import Queue, job_stream
+from kettle.schedd.domain.replay import Replay
+from kettle.schedd.domain.restoring import restore
+from kettle.userlog import Aborted, Terminated, parse
+from kettle.userlog.project import UserLogProjector
+from kettle.wire.ads import Expr, Scalar
+from kettle.wire.events import ClusterSubmitted, Event, JobEdited, JobRemoved, Usage, encode, tag_of
+from kettle.wire.frames import Entry, Frame
+from kettle.wire.jobs import JobId
+
+attempts = st.integers(min_value=1, max_value=3)
+claims = st.sampled_from(["a", "b"])
+commands: st.SearchStrategy[Command] = st.one_of(
+    st.builds(Assign, claim=claims, slot=st.just("s"), startd=st.just("m")),
+    st.builds(Begin, attempt=attempts, claim=claims, pid=st.just(1), at=st.just(1.0)),
+    st.builds(
+        Finish,
+        attempt=attempts,
+        claim=claims,
+        exit_code=st.just(0),
+        exit_signal=st.none(),
+        at=st.just(2.0),
+        usage=st.just(Usage(wall=1.0)),
+    ),
+    st.builds(End, attempt=attempts, claim=claims, code=st.just(1013), reason=st.just("r")),
+    st.builds(Hold, reason=st.just("r"), by=st.just("alice")),
+    st.builds(Release, reason=st.just("r"), by=st.just("alice")),
+    st.builds(Remove, reason=st.just("r"), by=st.just("alice")),
+    st.builds(RemoveX, reason=st.just("r"), by=st.just("alice")),
+)
+expressions: st.SearchStrategy[Scalar] = st.sampled_from(
+    [True, False, "no truth value", Expr("JobStatus == 4"), Expr("JobStatus == 3"), Expr("time() < 20")]
+)
+said = st.lists(
+    st.tuples(st.integers(0, 2), st.one_of(commands, commands, expressions, st.none())), max_size=40
+)
+
+
+class World:
+    """
+    One queue, and everybody who reads what it records.
+    """
+
+    def __init__(self, leave: list[Scalar]) -> None:
+        self.queue, self.replay, self.past = Queue("ap"), Replay("ap"), Past("ap")
+        self.report = AuditReport.empty()
+        self.attempts = Attempts("schedd.ap", self.report, whole=True)
+        self.logs = UserLogProjector("h:1", zone=UTC)
+        self.rows, self.at, self.number, self.text = dict[str, bytes](), 1_000_000, 0, ""
+        self.gone = set[JobId]()
+        columns, rows = ["LeaveJobInQueue"], [[value] for value in leave]
+        ad: dict[str, Scalar] = {"Cmd": "x", "Iwd": "/", "UserLog": "log"}
+        submitted = ClusterSubmitted(cluster=1, owner="alice", ad=ad, columns=columns, rows=rows)
+        self.record([("cluster/1", submitted)])
+
+    def record(self, changes: list[tuple[str, Event]]) -> None:
+        """As the ledger does it: one frame."""
+        changes = settled(self.queue, changes, self.at)
+        if not changes:
+            return
+        self.number += 1
+        entries = [Entry(stream, 1, tag_of(event), encode(event)) for stream, event in changes]
+        frame = Frame("schedd.ap", 1, self.number, 1, self.at, entries)
+        for stream, event in changes:
+            for change in self.queue.apply(stream, event, self.at):
+                if change.state is None:
+                    self.rows.pop(change.stream, None)
+                else:
+                    self.rows[change.stream] = change.state
+            self.attempts.feed(stream, self.number, event)
+        self.replay.feed(frame)
+        self.past.feed(frame, [event for _, event in changes])
+        self.text += "".join(line.text for line in self.logs.feed(frame))
+        self.gone |= {one.job for one in self.past.take().departed}
+
+    def say(self, job: JobId, what: Command | Scalar | None) -> None:
+        """A command, another LeaveJobInQueue, or (None) that time goes by and the schedd looks."""
+        entry, stream = self.queue.jobs.get(job), job_stream(job)
+        if what is None:
+            self.at += 3_000_000
+            for kept in sorted(self.queue.staying.kept):
+                self.record([(job_stream(kept), e) for e in release(self.queue, kept, self.at / 1e6)])
+        elif entry is None:
+            pass
+        elif isinstance(what, bool | str | Expr | int | float):
+            if entry.job.kept or entry.job.status not in ("completed", "removed"):
+                self.record([(stream, JobEdited(attributes={"LeaveJobInQueue": what}, by="alice"))])
+        else:
+            with suppress(Refused):
+                self.record([(stream, event) for event in decide(entry.job, what)])
+
+
+@given(st.lists(expressions, min_size=3, max_size=3), said)
+def test_all_agree_on_who_is_in_the_queue(
+    leave: list[Scalar], said: list[tuple[int, Command | Scalar | None]]
+) -> None:
+    """
+    The queue, the queue of the replay, that of the working set and the tables have the same jobs; each job is either in the
+    queue or in the history; the audit finds nothing; the log of a job has one end; who has ended is offered to nobody.
+    """
+    world = World(leave)
+    for proc, what in said:
+        world.say(JobId(1, proc), what)
+        queue = world.queue
+        assert {JobId(1, proc) for proc in range(3)} == queue.jobs.keys() | world.gone
+        assert not queue.jobs.keys() & world.gone
+        kept = {job for job, entry in queue.jobs.items() if entry.job.ended}
+        assert kept == queue.staying.kept
+        assert all(queue.jobs[job].job.kept and queue.ad(job)["KeptInQueue"] is True for job in kept)
+        live = sum(not entry.job.ended and entry.job.runnable for entry in queue.jobs.values())
+        assert live == sum(count for *_, count in queue.requests("alice"))
+    again = Queue("ap")
+    restore(again, world.rows.items())
+    for other in (again, world.replay.queue()):
+        assert world.queue.jobs == other.jobs
+        assert world.queue.staying.kept == other.staying.kept
+        assert {job: world.queue.ad(job) for job in world.queue.jobs} == {
+            job: other.ad(job) for job in other.jobs
+        }
+    assert world.report.clean, world.report
+    ends = [one.job for one in parse(world.text) if isinstance(one, Aborted | Terminated)]
+    over = {job for job, entry in world.queue.jobs.items() if entry.job.ended} | world.gone
+    assert sorted(over) == sorted(ends)
+
+
+def test_a_literal_false_says_nothing() -> None:
+    """
+    Every submission has it, so it must cost nothing; an edit may say something later.
+    """
+    queue = Queue("ap")
+    ad: dict[str, Scalar] = {"Cmd": "x", "LeaveJobInQueue": False}
+    queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="alice", ad=ad, columns=[], rows=[[], []]), 1)
+    assert set() == queue.staying.clusters
+    queue.apply("job/1.0", JobEdited(attributes={"LeaveJobInQueue": True}, by="alice"), 1)
+    assert {1} == queue.staying.clusters
+    for proc in range(2):
+        queue.apply(f"job/1.{proc}", JobRemoved(), 1)
+    assert set() == queue.staying.clusters
