@@ -153,6 +153,20 @@ async def test_what_is_done_is_said_of_each_job(condor: Condor) -> None:
         assert expected == await condor(*words), words
 
 
+async def test_a_job_that_stays_is_forced_out(condor: Condor) -> None:
+    """
+    What is removed and to be left in the queue goes with -forcex, and only then.
+    """
+    job = f"{await condor.submitted(f'{WAITS}leave_in_queue = TRUE{os.linesep}queue{os.linesep}')}.0"
+    forced = ("condor_rm", "-forcex", job)
+    assert Said(1, "", f"Job {job} not in `X' state to be forcibly removed\n") == await condor(*forced)
+    assert 0 == (await condor("condor_rm", job)).status
+    assert Said(1, "", f"Job {job} already marked for removal\n") == await condor("condor_rm", job)
+    assert "3\n" == (await condor("condor_q", job, "-af", "JobStatus")).out
+    assert Said(0, f"Job {job} removed locally (remote state unknown)\n", "") == await condor(*forced)
+    assert Said(1, "", f"Job {job} not found\n") == await condor(*forced)
+
+
 async def test_of_many_jobs_it_is_said_once(condor: Condor) -> None:
     """
     For each cluster, person and condition; 1 if there was nothing to do for one of them.
