@@ -118,6 +118,7 @@ async def test_what_a_removed_job_says_at_its_end_is_there(pool: ThrowawayPool, 
     )
     out = evidence.work / "out" / "put"
     await read(out, bool)
+    assert not await read(evidence.work / "err", lambda _: True)  # it is there from the beginning
     await pool.client.remove(select(job))
     assert "begun\nasked to end\n" == await read(out, lambda text: "asked" in text)
 

@@ -33,6 +33,8 @@ class _Copy(msgspec.Struct):
     stream: Stream
     file: str
     sent: int = 0
+    begun: bool = False
+    """Whether the owner's file is there: as soon as the job begins, be it empty."""
 
 
 class Streams:
@@ -80,7 +82,8 @@ class Streams:
         self._asked = None
         self._look_at = now + LOOK_S
         for copy in self._copies:
-            if data := self._new(copy):
+            data = self._new(copy)
+            if data or not copy.begun:
                 number = self._ask(StreamPiece(stream=copy.stream, offset=copy.sent, data=data))
                 self._asked = number, copy
                 self._look_at = now + _ANSWER_S
@@ -97,7 +100,8 @@ class Streams:
         copy, self._asked = self._asked[1], None
         self._look_at = boottime() + LOOK_S
         match reply.answer:
-            case Chirped(result=result) if result > 0:
+            case Chirped(result=result) if result >= 0:
+                copy.begun = True
                 copy.sent += result
                 self._look_at = boottime() if self._new(copy) else self._look_at
                 self._copies.sort(key=lambda each: each is copy)  # the other one's turn

@@ -1,6 +1,7 @@
 """Which jobs say something about staying in the queue after their end, and which stay."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -19,9 +20,8 @@ class Staying(msgspec.Struct):
     kept: set[JobId] = set()
     """Jobs that have ended and stay."""
 
-    def note(self, cluster: int, *ads: Mapping[str, Scalar] | Iterable[str]) -> None:
-        """Jobs of a cluster have these attributes from now on, or some of these names. A literal false says nothing."""
-        for ad in ads:
-            said = ad.items() if isinstance(ad, Mapping) else ((name, True) for name in ad)
-            if any(name.lower() == ATTRIBUTE.lower() and value is not False for name, value in said):
-                self.clusters.add(cluster)
+    def note(self, cluster: int, ad: Mapping[str, Scalar], columns: Iterable[str] = ()) -> None:
+        """Jobs of a cluster have these attributes from now on, and each a value of `columns`. A literal false says nothing."""
+        said = (name for name, value in ad.items() if value is not False)
+        if any(name.lower() == ATTRIBUTE.lower() for name in chain(said, columns)):
+            self.clusters.add(cluster)
