@@ -11,8 +11,6 @@ import pytest
 import pytest_asyncio
 
 from kettle.condor import launchers
-from kettle.condor.commands.act import DEEDS
-from kettle.submit.commands import is_known
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 from .condor import Said, run
@@ -41,7 +39,6 @@ async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
 
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
-@pytest.mark.skipif(not is_known("stream_output"), reason="its workers' output is to be seen while they run")
 async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     HTCondorCluster of dask-jobqueue: workers start, compute, are scaled down and start on demand.
@@ -52,8 +49,6 @@ async def test_dask_computes_on_workers_that_are_jobs(pool: ThrowawayPool, tmp_p
 
 
 @pytest.mark.skipif(find_spec("parsl") is None, reason="parsl is not installed")
-@pytest.mark.skipif(not is_known("leave_in_queue"), reason="it looks for jobs in the queue that have ended")
-@pytest.mark.skipif("condor_rm -forcex" not in DEEDS, reason="it removes its jobs twice")
 async def test_parsl_computes_on_a_block_that_is_a_job(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     CondorProvider of Parsl: a block starts, runs apps, is asked for its status and is cancelled.

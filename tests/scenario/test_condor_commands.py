@@ -153,6 +153,20 @@ async def test_what_is_done_is_said_of_each_job(condor: Condor) -> None:
         assert expected == await condor(*words), words
 
 
+async def test_a_job_that_stays_is_forced_out(condor: Condor) -> None:
+    """
+    What is removed and to be left in the queue goes with -forcex, and only then.
+    """
+    job = f"{await condor.submitted(f'{WAITS}leave_in_queue = TRUE{os.linesep}queue{os.linesep}')}.0"
+    forced = ("condor_rm", "-forcex", job)
+    assert Said(1, "", f"Job {job} not in `X' state to be forcibly removed\n") == await condor(*forced)
+    assert 0 == (await condor("condor_rm", job)).status
+    assert Said(1, "", f"Job {job} already marked for removal\n") == await condor("condor_rm", job)
+    assert "3\n" == (await condor("condor_q", job, "-af", "JobStatus")).out
+    assert Said(0, f"Job {job} removed locally (remote state unknown)\n", "") == await condor(*forced)
+    assert Said(1, "", f"Job {job} not found\n") == await condor(*forced)
+
+
 async def test_of_many_jobs_it_is_said_once(condor: Condor) -> None:
     """
     For each cluster, person and condition; 1 if there was nothing to do for one of them.
@@ -217,10 +231,8 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
     """
     cluster = await condor.submitted(f"{ENDS}queue 2\n")
     assert Said(0, "All jobs done.\n", "") == await condor("condor_wait", "log", f"{cluster}")
-    wanted = ("condor_history", f"{cluster}", "-af:j", "JobStatus", "ExitCode")
-    async with asyncio.timeout(30):
-        while len((said := await condor(*wanted)).out.splitlines()) < 2:
-            await asyncio.sleep(0.05)
+    wanted = ("condor_history", f"{cluster}.0", f"{cluster}.1", "-af:j", "JobStatus", "ExitCode")
+    said = await condor(*wanted)
     assert sorted(said.out.splitlines()) == [f"{cluster}.0 4 3", f"{cluster}.1 4 3"]
     assert 1 == len((await condor(*wanted, "-match", "1")).out.splitlines())
     table = (await condor("condor_history", f"{cluster}", "-limit", "1")).out.splitlines()
@@ -228,6 +240,21 @@ async def test_what_has_ended_is_in_the_history(condor: Condor, pool: ThrowawayP
     assert "C" == table[1].split()[5]
     assert Said(0, "", "") == await condor("condor_history", "1000000", "-json")
     assert 1 == (await condor("condor_history", "-submitter", "somebody")).status
+
+
+async def test_no_job_is_in_neither_the_queue_nor_the_history(condor: Condor) -> None:
+    """
+    Who does not find a job in the queue asks the history next, and finds it there.
+    """
+    for _ in range(10):
+        cluster = await condor.submitted(f"{WAITS}queue\n")
+        await condor("condor_rm", f"{cluster}.0")
+        wanted = (f"{cluster}.0", "-af:j", "JobStatus")
+        queued = (await condor("condor_q", *wanted)).out
+        assert Said(0, f"{cluster}.0 3\n", "") in {
+            Said(0, queued, ""),
+            await condor("condor_history", *wanted),
+        }
 
 
 async def test_waiting_may_be_given_up(condor: Condor) -> None:

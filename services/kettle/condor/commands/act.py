@@ -38,6 +38,13 @@ DEEDS: Final = {
     "condor_rm": Deed(
         "remove", "marked for removal", "remove", "already marked for removal", "already marked for removal"
     ),
+    "condor_rm -forcex": Deed(
+        "remove_x",
+        "removed locally (remote state unknown)",
+        "remove",
+        "already marked for forced removal",
+        "not in `X' state to be forcibly removed",
+    ),
     "condor_hold": Deed("hold", "held", "hold", "already held", "already held"),
     "condor_release": Deed(
         "release", "released", "release", "not held to be released", "not held to be released"

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.errors import ClientError
 from kettle.condor import asked
 from kettle.condor.asked import PRINTING, Printing
 from kettle.condor.asking import Asker
@@ -18,6 +19,9 @@ from kettle.condor.selecting import Chosen
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.accounting import QUERY_HISTORY, QueryHistory
+from kettle.wire.commands.schedd import QUERY_EVENTS, QueryEvents
+from kettle.wire.endpoint import Position
+from kettle.wire.jobs import JobId
 
 OPTIONS: Final = PRINTING | {
     "allusers": Option(also=("all",)),
@@ -55,6 +59,10 @@ _INSTEAD: Final = {
     "file": "there are no history files: all of it is in the event log",
     "since": "use -completedsince, or -limit",
 }
+_SIDE_QUESTION_S: Final = 3.0
+"""Patience for an answer that we can do without."""
+_ASKED: Final = 10
+"""About so many jobs the schedd is asked, one by one."""
 _TITLE: Final = " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD"
 
 
@@ -109,7 +117,44 @@ def _take(wanted: _Wanted, given: Given) -> None:
 
 
 def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
-    """All pages of the answer; whole ads, because accounting keeps them so."""
+    """Whole ads, because accounting keeps them so."""
+    found = _pages(asker, wanted, None)
+    missing = _missing(wanted, found)
+    if missing and (seen := _seen(asker, missing)):
+        found = _pages(asker, wanted, seen)
+    return found[::-1] if wanted.forwards else found
+
+
+def _missing(wanted: _Wanted, found: list[Ad]) -> list[JobId]:
+    """Jobs that were named and not found; of a cluster the first one."""
+    if wanted.chosen.constraint or (wanted.limit and len(found) >= wanted.limit):
+        return []
+    jobs = {(ad.get("ClusterId"), ad.get("ProcId")) for ad in found}
+    clusters = {cluster for cluster, _ in jobs}
+    missing = [job for job in wanted.chosen.jobs if (job.cluster, job.proc) not in jobs]
+    return missing + [JobId(cluster, 0) for cluster in wanted.chosen.clusters if cluster not in clusters]
+
+
+def _seen(asker: Asker, missing: list[JobId]) -> Position | None:
+    """
+    Up to where accounting must have read: a job that has just left the queue is there already, or nowhere.
+
+    Who asks the queue and then the history takes a job that is in neither for one that never was.
+    """
+    schedd = Asker(asker.pool, _SIDE_QUESTION_S)
+    last: Position | None = None
+    for job in missing[:_ASKED]:
+        try:
+            recorded = schedd.schedd(QUERY_EVENTS, QueryEvents(job=job))
+        except ClientError:
+            continue
+        for event in recorded.events:
+            if last is None or event.frame > last.frame:
+                last = Position(recorded.shard, event.frame)
+    return last
+
+
+def _pages(asker: Asker, wanted: _Wanted, at_least: Position | None) -> list[Ad]:
     chosen = wanted.chosen
     request = QueryHistory(
         jobs=chosen.jobs,
@@ -118,13 +163,14 @@ def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
         constraint=chosen.constraint,
         since=wanted.since,
         limit=wanted.limit,
+        at_least=at_least,
     )
     found: list[Ad] = []
     while True:
         page = asker.ask(QUERY_HISTORY, asker.pool.accounting, request)
         found += page.jobs
         if page.more is None or (wanted.limit and len(found) >= wanted.limit):
-            return found[::-1] if wanted.forwards else found
+            return found
         left = wanted.limit - len(found) if wanted.limit else 0
         request = msgspec.structs.replace(request, after=page.more, limit=left)
 
