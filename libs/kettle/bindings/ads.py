@@ -17,6 +17,7 @@ from kettle.classad.nodes import Literal
 from kettle.classad.unparse import storage_order, unparse, unparse_indented, unparse_long
 
 _JSON: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 
 
 class ClassAd(MutableMapping[str, Any]):
@@ -216,8 +217,12 @@ def _indented(text: str) -> str:
             case ":":
                 parts.append(": ")
             case _:
-                parts.append(token)
+                parts.append(_ESCAPE.sub(_as_htcondor, token))
     return "".join(parts)
+
+
+def _as_htcondor(escape: re.Match[str]) -> str:
+    return escape[0] if escape[1] is None else f"\\u{escape[1].upper()}"
 
 
 def _expect(value: object, kind: type, sentence: str) -> None:

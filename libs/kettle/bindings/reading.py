@@ -39,6 +39,7 @@ _FORMS: Final = {
 }
 _BEFORE: Final = re.compile(r"(?:\s|,|[{](?=\s*\[)|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
 _BLANK_LINES: Final = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?(?:\n|$))*?(?=[^\n]*\S|$)")
+_SEPARATORS: Final = re.compile(r"[\s,]*")
 _END_OF_LONG: Final = re.compile(r"\n[ \t\r]*\n|\n\*\*\*[^\n]*(?:\n|$)")
 
 
@@ -112,6 +113,14 @@ def next_of(kind: type[_Ad], source: Source, parser: ParserType) -> _Ad | None:
 
 def _first(text: str, parser: ParserType) -> tuple[classad.ClassAd | None, int]:
     """The first ad of a text, and the offset behind it."""
+    after = _found_at(_SEPARATORS, text)
+    if "," in text[:after] or text[after : after + 1] in {"]", "}"}:  # what is left of a list
+        found, end = (
+            (None, len(text) - after)
+            if text[after : after + 1] in {"]", "}"}
+            else _first(text[after:], parser)
+        )
+        return found, after + end
     form = _form(text, parser)
     try:
         match form:

@@ -10,6 +10,7 @@ from kettle.submit import architecture
 
 LIKE: Final = "25.0.1"
 """The version of HTCondor whose interface this is."""
+__version__: Final = LIKE
 _DATE: Final = "2026-01-01"
 
 

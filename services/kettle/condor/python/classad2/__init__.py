@@ -2,12 +2,29 @@
 HTCondor's module `classad2`, on Kettle; names only.
 """
 
-from kettle.bindings.ads import ClassAd
-from kettle.bindings.errors import ClassAdException
-from kettle.bindings.expressions import ExprTree, quote, unquote
-from kettle.bindings.reading import ParserType, parseAds, parseNext, parseOne
-from kettle.bindings.values import Value
-from kettle.bindings.versions import classad_version as version
+from kettle.bindings.ads import (
+    ClassAd,
+)
+from kettle.bindings.errors import (
+    ClassAdException,
+)
+from kettle.bindings.expressions import (
+    ExprTree,
+    quote,
+    unquote,
+)
+from kettle.bindings.reading import (
+    ParserType,
+    parseAds,
+    parseNext,
+    parseOne,
+)
+from kettle.bindings.values import (
+    Value,
+)
+from kettle.bindings.versions import (
+    classad_version as version,
+)
 
 Parser = ParserType
 

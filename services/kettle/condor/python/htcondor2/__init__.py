@@ -2,7 +2,20 @@
 HTCondor's module `htcondor2`, on Kettle; names only.
 """
 
-from kettle.bindings.descriptions import Submit
+from kettle.bindings.collector import (
+    Collector,
+)
+from kettle.bindings.daemons import (
+    CredCheck,
+    Credd,
+    Negotiator,
+    RemoteParam,
+    SecurityContext,
+    Startd,
+)
+from kettle.bindings.descriptions import (
+    Submit,
+)
 from kettle.bindings.enumerations import (
     AdType,
     AdTypes,
@@ -30,19 +43,50 @@ from kettle.bindings.enumerations import (
     TransactionFlags,
     VacateType,
 )
-from kettle.bindings.errors import HTCondorException
-from kettle.bindings.event_log import JobEvent, JobEventLog
-from kettle.bindings.schedd import Schedd
-from kettle.bindings.submitted import SubmitResult
-from kettle.bindings.versions import platform, version
+from kettle.bindings.errors import (
+    HTCondorException,
+)
+from kettle.bindings.event_log import (
+    JobEvent,
+    JobEventLog,
+)
+from kettle.bindings.knobs import (
+    param,
+)
+from kettle.bindings.loose import (
+    disable_debug,
+    enable_debug,
+    enable_log,
+    log,
+    ping,
+    reload_config,
+    send_alive,
+    send_command,
+    set_ready_state,
+    set_subsystem,
+)
+from kettle.bindings.schedd import (
+    Schedd,
+)
+from kettle.bindings.submitted import (
+    SubmitResult,
+)
+from kettle.bindings.versions import (
+    __version__,
+    platform,
+    version,
+)
 
 __all__ = [
     "AdType",
     "AdTypes",
+    "Collector",
     "CommonFilesEventType",
     "CompletionType",
+    "CredCheck",
     "CredType",
     "CredTypes",
+    "Credd",
     "DaemonCommand",
     "DaemonCommands",
     "DaemonType",
@@ -58,9 +102,13 @@ __all__ = [
     "JobEventType",
     "JobStatus",
     "LogLevel",
+    "Negotiator",
     "QueryOpt",
     "QueryOpts",
+    "RemoteParam",
     "Schedd",
+    "SecurityContext",
+    "Startd",
     "Submit",
     "SubmitMethod",
     "SubmitResult",
@@ -68,6 +116,18 @@ __all__ = [
     "TransactionFlag",
     "TransactionFlags",
     "VacateType",
+    "__version__",
+    "disable_debug",
+    "enable_debug",
+    "enable_log",
+    "log",
+    "param",
+    "ping",
     "platform",
+    "reload_config",
+    "send_alive",
+    "send_command",
+    "set_ready_state",
+    "set_subsystem",
     "version",
 ]
