@@ -224,6 +224,11 @@ try:
         raise ZeroDivisionError
 except ZeroDivisionError:
     pass
+ads = []
+raw = schedd.submit(next(sub.jobs()), 2, False, ads)
+both = schedd.submitMany(next(sub.jobs()), [(classad.ClassAd({{"Mine": 1}}), 1), (classad.ClassAd({{"Mine": 2}}), 2)])
+mine = [ad["Mine"] for ad in schedd.query(f"ClusterId == {{both}}")]
+thrown = schedd.act(htcondor.JobAction.Remove, [str(raw), str(both)])["TotalSuccess"]
 found = schedd.xquery(requirements="IsToilJob && ClusterId >= %d" % first, projection=["ClusterId", "ProcId"])
 ids = [(ad["ClusterId"], ad["ProcId"]) for ad in found]
 one = schedd.xquery(f"ClusterId == {{first}}").next()
@@ -233,16 +238,18 @@ ad = schedd.act(htcondor.JobAction.Remove, f"ClusterId >= {{first}}")
 gone = schedd.query("IsToilJob")
 past = next(schedd.history(f"ClusterId == {{first}}", ["ClusterId"], 1))
 answer = [first, many.cluster(), many.num_procs(), failed, ids, one["Args"] if "Args" in one else one["Arguments"],
-    [dict(a) for a in left], ad["TotalSuccess"], len(gone), past["ClusterId"], type(past).__module__]
+    [dict(a) for a in left], ad["TotalSuccess"], len(gone), past["ClusterId"], type(past).__module__,
+    [len(ads), mine, thrown]]
 """,
     )
-    first, second, count, failed, ids, arguments, left, removed, gone, past, module = answer
+    first, second, count, failed, ids, arguments, left, removed, gone, past, module, raw = answer
     assert [[first, 0], *[[second, proc] for proc in range(3)]] == ids
     assert (3, "600") == (count, arguments)
     assert failed not in {first, second}
     assert [{"ClusterId": first}] == [{"ClusterId": ad["ClusterId"]} for ad in left]
     assert (4, 0, first) == (removed, gone, past)
     assert "classad" in module
+    assert [2, [1, 2, 2], 5] == raw
 
 
 async def test_several_threads_share_a_schedd(pool: ThrowawayPool, tmp_path: Path) -> None:

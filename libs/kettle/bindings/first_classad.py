@@ -165,7 +165,7 @@ class ExprTree(expressions.ExprTree):
     def __getitem__(self, index: int | str) -> Any:
         value = self.eval()
         if isinstance(value, list) and isinstance(index, int):
-            return value[index]
+            return value[index]  # pyright: ignore[reportUnknownVariableType]
         return self.around(Subscript(_operand(self), to_node(index)), self._scope)
 
 

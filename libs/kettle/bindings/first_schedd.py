@@ -6,22 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from kettle import classad
 from kettle.bindings import collector, daemons, descriptions, event_log, loose, schedd
 from kettle.bindings.ads import ClassAd as AnyAd
 from kettle.bindings.choosing import Constraint
 from kettle.bindings.connecting import ask
 from kettle.bindings.descriptions import Items
 from kettle.bindings.enumerations import QueryOpt, TransactionFlag
-from kettle.bindings.errors import HTCondorValueError
 from kettle.bindings.expressions import ExprTree
 from kettle.bindings.first_classad import ClassAd
 from kettle.bindings.submitted import SubmitResult
 from kettle.client import Submission, select
+from kettle.wire.ads.types import Ad, Expr
 
 T = TypeVar("T")
+
+_ABSENT: Final = Expr("undefined")
+_GIVEN: Final = frozenset(
+    {"clusterid", "procid", "owner", "user", "qdate", "globaljobid", "jobstatus", "mytype"}
+)
 
 
 class QueryIterator(Generic[T]):
@@ -169,13 +173,11 @@ class Schedd(schedd.Schedd):
         """
         if spool:
             self._no_spool()
-        each = [own.inner.to_wire() for own, count in proc_ads for _ in range(count)]
+        shared = _sent(cluster_ad)
+        each = [_sent(own) for own, count in proc_ads for _ in range(count)]
         names = list(dict.fromkeys(name for own in each for name in own))
-        shared = cluster_ad.inner.to_wire()
-        rows = [[own.get(name, shared.get(name, classad.UNDEFINED)) for name in names] for own in each]
-        if any(value is classad.UNDEFINED for row in rows for value in row):
-            raise HTCondorValueError("each of the jobs needs the same attributes, here or in what they share")
-        result = self.send(Submission(ad=shared, columns=names, rows=rows))  # type: ignore[arg-type]
+        rows = [[own.get(name, shared.get(name, _ABSENT)) for name in names] for own in each]
+        result = self.send(Submission(ad=shared, columns=names, rows=rows))
         if ad_results is not None:
             ad_results += self.query(f"ClusterId == {result.cluster()}")
         return result.cluster()
@@ -287,4 +289,9 @@ def poll(active_queries: Iterable[QueryIterator[T]], timeout_ms: int = 20_000) -
 
 
 def _of_ad(ad: AnyAd, count: int) -> Submission:
-    return Submission(ad=ad.inner.to_wire(), columns=[], rows=[[] for _ in range(count)])
+    return Submission(ad=_sent(ad), columns=[], rows=[[] for _ in range(count)])
+
+
+def _sent(ad: AnyAd) -> Ad:
+    """Without what the schedd itself says of a job."""
+    return {name: value for name, value in ad.inner.to_wire().items() if name.lower() not in _GIVEN}

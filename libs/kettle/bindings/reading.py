@@ -114,13 +114,11 @@ def next_of(kind: type[_Ad], source: Source, parser: ParserType) -> _Ad | None:
 def _first(text: str, parser: ParserType) -> tuple[classad.ClassAd | None, int]:
     """The first ad of a text, and the offset behind it."""
     after = _found_at(_SEPARATORS, text)
-    if "," in text[:after] or text[after : after + 1] in {"]", "}"}:  # what is left of a list
-        found, end = (
-            (None, len(text) - after)
-            if text[after : after + 1] in {"]", "}"}
-            else _first(text[after:], parser)
-        )
-        return found, after + end
+    if text[after : after + 1] in {"]", "}"}:  # the end of a list
+        return None, len(text)
+    if "," in text[:after]:  # what is left of one
+        ad, length = _first(text[after:], parser)
+        return ad, after + length
     form = _form(text, parser)
     try:
         match form:
