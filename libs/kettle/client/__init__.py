@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kettle.client.client import Client
     from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
     from kettle.client.explaining import WhyReport
-    from kettle.client.pool_file import PoolFile, home_directory
+    from kettle.client.pool_file import PoolFile, home_directory, login_name
     from kettle.client.preparing import prepare
     from kettle.client.progress import JobState, Progress
     from kettle.client.published import Published, Wanted
@@ -45,6 +45,7 @@ __all__ = [
     "WhyReport",
     "home_directory",
     "job_id",
+    "login_name",
     "prepare",
     "select",
 ]
@@ -70,6 +71,7 @@ _AT: Final = {
     "WhyReport": "kettle.client.explaining",
     "home_directory": "kettle.client.pool_file",
     "job_id": "kettle.client.selecting",
+    "login_name": "kettle.client.pool_file",
     "prepare": "kettle.client.preparing",
     "select": "kettle.client.selecting",
 }

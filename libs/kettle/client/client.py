@@ -95,9 +95,10 @@ class Client:
         schedd: str = "",
         environ: Mapping[str, str] | None = None,
         patience: float = PATIENCE_S,
+        pool: PoolFile | None = None,
     ) -> AsyncGenerator["Client", None]:
         """
-        Connect to the pool that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
+        Connect to the `pool` that somebody has found, the one that is named, or that `KETTLE_NATS_URL` or `$KETTLE_HOME/pool.json` names.
 
         `schedd` is the name of the access point whose queue is meant, if the pool has several.
         `patience` is how many seconds a command is repeated while the pool does not answer.
@@ -106,9 +107,9 @@ class Client:
             PoolNotFoundError: nothing says where the pool is.
             PoolUnreachableError: its bus cannot be reached.
         """
-        pool = locate(
-            os.environ if environ is None else environ, nats_url=nats_url, credentials=credentials, home=home
-        )
+        if pool is None:
+            environ = os.environ if environ is None else environ
+            pool = locate(environ, nats_url=nats_url, credentials=credentials, home=home)
         pool = msgspec.structs.replace(pool, schedd=schedd) if schedd else pool
         from kettle.bus.nats import NatsBus  # the only import here that costs time
 

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kettle.client.errors import ClientError
 
 if TYPE_CHECKING:
     from kettle.submit import Site, Submission
+    from kettle.submit.items import Iteration
 
 
 def prepare(
@@ -23,11 +26,13 @@ def prepare(
     source: str | None = None,
     submit_method: int = 2,
     tolerant: bool = False,
+    iteration: "Iteration | None" = None,
 ) -> "Submission":
     """
     The jobs of a description, a text or the path of a file; nothing is sent.
 
-    It reads files, so a program with an event loop calls it in a thread.  `tolerant`: see `kettle.submit.parse`.
+    It reads files, so a program with an event loop calls it in a thread.  `iteration` stands for what the
+    description's queue statements say, for a program that has the items itself.  `tolerant`: see `kettle.submit.parse`.
 
     Raises:
         SubmitError: the description is refused.
@@ -45,18 +50,19 @@ def prepare(
     else:
         text, source = description, source or "description"
     site = Site.here(submit_method=submit_method)
-    return expand(
-        parse(
-            text,
-            source=source,
-            cwd=cwd,
-            environ=os.environ if environ is None else environ,
-            given=given,
-            automatic=_automatic(site, source, time.time()),
-            tolerant=tolerant,
-        ),
-        site,
+    read = parse(
+        text,
+        source=source,
+        cwd=cwd,
+        environ=os.environ if environ is None else environ,
+        given=given,
+        automatic=_automatic(site, source, time.time()),
+        tolerant=tolerant,
     )
+    if iteration is not None:
+        queues = tuple(msgspec.structs.replace(queue, iteration=iteration) for queue in read.queues)
+        read = msgspec.structs.replace(read, queues=queues)
+    return expand(read, site)
 
 
 def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:

@@ -237,6 +237,12 @@ class SyncClient:
         """
         self._run(self._connected.hosts.cancel_drain(machine, request))
 
+    def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """
+        What the asynchronous client answers: for methods of it that are not here.
+        """
+        return self._run(work(self._connected))
+
     @property
     def _connected(self) -> Client:
         if self._client is None:

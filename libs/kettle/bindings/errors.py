@@ -1,0 +1,88 @@
+"""
+What the bindings raise, under HTCondor's names.
+
+Version 1 told errors apart by classes that also are Python's own; those of version 2 are above them, so that whoever
+catches either is served.
+"""
+
+
+class ClassAdException(Exception):
+    """
+    A ClassAd or an expression is not what it should be.
+    """
+
+
+class ClassAdParseError(ClassAdException, ValueError, SyntaxError):
+    """
+    A text is no ClassAd, or no expression (version 1).
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.msg = message  # what a SyntaxError shows
+
+
+class ClassAdEvaluationError(ClassAdException, TypeError, RuntimeError):
+    """
+    An expression has no value, or one that Python cannot use here (version 1).
+    """
+
+
+class ClassAdValueError(ClassAdException, ValueError):
+    """
+    A value cannot stand in a ClassAd (version 1).
+    """
+
+
+class HTCondorException(Exception):
+    """
+    Base of what the bindings raise.
+    """
+
+
+class HTCondorIOError(HTCondorException, IOError, RuntimeError):
+    """
+    The pool does not answer, or refuses.
+    """
+
+
+class HTCondorLocateError(HTCondorException, ValueError, RuntimeError):
+    """
+    There is no such daemon, or no pool.
+    """
+
+
+class HTCondorReplyError(HTCondorException, RuntimeError):
+    """
+    The pool understood, and refused.
+    """
+
+
+class HTCondorValueError(HTCondorException, ValueError):
+    """
+    An argument cannot be used.
+    """
+
+
+class HTCondorTypeError(HTCondorException, TypeError):
+    """
+    An argument is of a wrong type.
+    """
+
+
+class HTCondorEnumError(HTCondorException, NotImplementedError):
+    """
+    An enumeration has no such member.
+    """
+
+
+class HTCondorInternalError(HTCondorException, RuntimeError):
+    """
+    Something that should not happen did.
+    """
+
+
+class NotCarriedOutError(HTCondorException, NotImplementedError):
+    """
+    Kettle has nothing that this call could do; the message says what to use instead.
+    """

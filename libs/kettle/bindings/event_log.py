@@ -1,0 +1,193 @@
+"""
+JobEventLog: a job event log is read and followed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self
+
+from kettle.bindings.ads import ClassAd
+from kettle.bindings.enumerations import JobEventType
+from kettle.bindings.errors import HTCondorException, HTCondorIOError
+from kettle.bindings.event_attributes import attributes
+from kettle.userlog import UserLogFormatError, parse
+
+_END: Final = b"...\n"
+_LOOK_S: Final = 0.1
+"""A file tells nobody that it has grown, and it may lie on another machine."""
+
+
+class JobEvent(Mapping[str, Any]):
+    """
+    One event: `type`, `cluster`, `proc`, `timestamp`, and as a mapping what else it says.
+    """
+
+    def __init__(self, data: ClassAd, event_text: str) -> None:
+        self._data = data
+        self._text = event_text
+        self._at = 0
+
+    @property
+    def type(self) -> JobEventType:
+        """
+        Which kind of event.
+        """
+        return JobEventType(self._data["EventTypeNumber"])
+
+    @property
+    def cluster(self) -> int:
+        """
+        The job's cluster.
+        """
+        return int(self._data["Cluster"])
+
+    @property
+    def proc(self) -> int:
+        """
+        Its number there.
+        """
+        return int(self._data["Proc"])
+
+    @property
+    def timestamp(self) -> int:
+        """
+        When, seconds since the epoch.
+        """
+        return self._at
+
+    @classmethod
+    def at(cls, seconds: int, data: ClassAd, event_text: str) -> Self:
+        """
+        An event of a time.
+        """
+        event = cls(data, event_text)
+        event._at = seconds
+        return event
+
+    def __getitem__(self, key: str) -> Any:
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"JobEvent(type={self.type}, cluster={self.cluster}, proc={self.proc}, timestamp={self.timestamp})"
+
+
+class JobEventLog:
+    """
+    A job event log, read from its beginning; who reads on later goes on where it stopped.
+
+        for event in JobEventLog("sweep.log").events(stop_after=0): ...
+
+    Without `stop_after` it waits for what comes, for ever; it is seconds for which nothing came.
+    It can be pickled with how far it has been read.
+    """
+
+    ads: ClassVar[type[ClassAd]] = ClassAd
+    """What an event within an event is."""
+
+    def __init__(self, filename: str) -> None:
+        self._path = str(filename)
+        self._read = 0
+        self._until: float | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        try:
+            with Path(self._path).open("rb"):
+                pass
+        except OSError as error:
+            raise HTCondorIOError(
+                f"Could not initialize JobEventLog: {error.strerror}: '{self._path}'"
+            ) from error
+
+    def events(self, stop_after: float | None = None) -> Self:
+        """
+        The log as an iterator that ends when nothing came for so many seconds; None: it waits for ever.
+        """
+        self._until = None if stop_after is None else time.monotonic() + stop_after
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> JobEvent:
+        while not self._closed:
+            if (event := self._next()) is not None:
+                return event
+            if self._until is not None and time.monotonic() >= self._until:
+                break
+            time.sleep(
+                _LOOK_S if self._until is None else max(0.0, min(_LOOK_S, self._until - time.monotonic()))
+            )
+        raise StopIteration("All events processed")
+
+    def next(self) -> JobEvent:
+        """
+        The next event (version 1).
+        """
+        return next(self)
+
+    def close(self) -> None:
+        """
+        Read no more.
+        """
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exceptionType: type[BaseException] | None,
+        exceptionValue: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __getstate__(self) -> tuple[str, int]:
+        return self._path, self._read
+
+    def __setstate__(self, t: tuple[str, int]) -> None:
+        self.__init__(t[0])  # type: ignore[misc]  # as if it had been opened again
+        self._read = t[1]
+
+    def _next(self) -> JobEvent | None:
+        """The event behind what has been read, if all of it is there."""
+        with self._lock:
+            try:
+                with Path(self._path).open("rb") as file:
+                    file.seek(self._read)
+                    lines: list[bytes] = []
+                    for line in file:
+                        lines.append(line)
+                        if line.replace(b"\r\n", b"\n") == _END:
+                            break
+                    else:
+                        return None
+            except OSError as error:
+                raise HTCondorIOError(f"the log {self._path} cannot be read: {error.strerror}") from error
+            content = b"".join(lines)
+            self._read += len(content)
+        return self._event(content.decode("utf-8", "surrogateescape"))
+
+    def _event(self, text: str) -> JobEvent:
+        try:
+            [event] = parse(text)
+        except (UserLogFormatError, ValueError) as error:
+            raise HTCondorException(
+                f"the log {self._path} has something that is no event: {error}"
+            ) from error
+        data = self.ads(attributes(event))
+        return JobEvent.at(event.at, data, text.removesuffix("...\n"))

@@ -1,0 +1,285 @@
+"""
+Schedd: jobs are submitted, looked at and acted upon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, NoReturn
+
+import msgspec
+
+from kettle import classad
+from kettle.bindings.ads import ClassAd
+from kettle.bindings.choosing import Constraint, JobSpec, constraint_of, selection
+from kettle.bindings.connecting import ask, known, pool_here
+from kettle.bindings.descriptions import Items, Submit
+from kettle.bindings.enumerations import JobAction, QueryOpt, TransactionFlag
+from kettle.bindings.errors import (
+    ClassAdParseError,
+    HTCondorReplyError,
+    NotCarriedOutError,
+)
+from kettle.bindings.expressions import ExprTree
+from kettle.bindings.histories import ended
+from kettle.bindings.places import pool_of
+from kettle.bindings.submitted import SubmitResult
+from kettle.classad.nodes import held
+from kettle.client import PoolFile, Submission
+from kettle.wire.ads.types import Ad
+from kettle.wire.commands.schedd import Acted, Action, Outcome
+
+_ACTIONS: Final[Mapping[JobAction, Action]] = {
+    JobAction.Hold: "hold",
+    JobAction.Release: "release",
+    JobAction.Remove: "remove",
+    JobAction.Vacate: "vacate",
+    JobAction.VacateFast: "vacate_fast",
+    JobAction.Suspend: "suspend",
+    JobAction.Continue: "continue",
+}
+_TOTALS: Final[tuple[tuple[Outcome, str], ...]] = (
+    ("done", "TotalSuccess"),
+    ("not_found", "TotalNotFound"),
+    ("bad_status", "TotalBadStatus"),
+    ("already_done", "TotalAlreadyDone"),
+    ("denied", "TotalPermissionDenied"),
+    ("too_large", "TotalError"),
+)
+_STATUSES: Final = {
+    "idle": "Idle",
+    "running": "Running",
+    "held": "Held",
+    "suspended": "Suspended",
+    "removed": "Removed",
+    "completed": "Completed",
+}
+_GIVEN: Final[Items] = ()
+
+
+class Schedd:
+    """
+    A queue of jobs; without `location` the one of the pool that is found here.
+
+    It may be used from several threads at once.
+    """
+
+    ads: ClassVar[type[ClassAd]] = ClassAd
+
+    def __init__(self, location: ClassAd | None = None) -> None:
+        if location is not None and not isinstance(location, ClassAd):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("location must be a ClassAd")
+        self._pool: PoolFile | None = None if location is None else pool_of(location, "schedd")
+        if location is None:
+            pool_here()
+
+    def __reduce__(self) -> tuple[type[Schedd], tuple[()]]:
+        if self._pool is not None:
+            raise TypeError("a Schedd with a location cannot be pickled: pickle the location")
+        return type(self), ()
+
+    @property
+    def pool(self) -> PoolFile:
+        """
+        Where it is.
+        """
+        return known(self._pool)
+
+    def submit(
+        self,
+        description: Submit,
+        count: int = 0,
+        spool: bool = False,
+        itemdata: Items | None = _GIVEN,
+        queue: str | None = None,
+    ) -> SubmitResult:
+        """
+        Put the jobs of a description into the queue; when this returns, they cannot be lost.
+
+        `itemdata` stands for the items of its queue statement, `count` for how often each is queued.
+        """
+        if spool:
+            self._no_spool()
+        items = None if itemdata is _GIVEN else itemdata
+        return self.send(description.submission(count, items, queue))
+
+    def send(self, submission: Submission) -> SubmitResult:
+        """
+        Put jobs into the queue that are ready to be sent.
+        """
+        reply = ask(self.pool, lambda client: client.submit(submission))
+        wire: Ad = {**submission.ad, "ClusterId": reply.cluster}
+        return SubmitResult(reply.cluster, 0, reply.count, self._of(wire))
+
+    def query(
+        self,
+        constraint: Constraint = "True",
+        projection: Sequence[str] = (),
+        callback: Callable[[ClassAd], Any] | None = None,
+        limit: int = -1,
+        opts: QueryOpt = QueryOpt.Default,
+    ) -> list[Any]:
+        """
+        The ads of jobs in the queue; with `QueryOpt.SummaryOnly` one ad with how many there are.
+
+        `callback` is called with each ad; what it returns stands for the ad, unless that is None.
+        """
+        select = msgspec.structs.replace(selection(True), constraint=constraint_of(constraint))
+        if opts & (QueryOpt.AutoCluster | QueryOpt.GroupBy | QueryOpt.IncludeJobsetAds):
+            raise NotCarriedOutError(f"{opts!r} is not carried out: query the jobs and group them")
+        if opts & QueryOpt.DefaultMyJobsOnly:
+            select = msgspec.structs.replace(select, owners=[self.pool.user])
+        if opts & QueryOpt.SummaryOnly or limit == 0:
+            totals = ask(self.pool, lambda client: client.totals(select))
+            return [self._summary(totals.total, totals.statuses)] if opts & QueryOpt.SummaryOnly else []
+        found = ask(
+            self.pool,
+            lambda client: client.jobs(select, projection=list(projection), limit=max(limit, 0)),
+        )
+        now = int(time.time())
+        ads = [self._of(_at(ad, now, projection)) for ad in found]
+        if callback is None:
+            return ads
+        told = ((ad, callback(ad)) for ad in ads)
+        return [ad if answer is None else answer for ad, answer in told]
+
+    def act(self, action: JobAction, job_spec: JobSpec, reason: str | None = None) -> ClassAd:
+        """
+        Do something to jobs; the answer is an ad with TotalSuccess, TotalNotFound and so on.
+        """
+        if action == JobAction.RemoveX:
+            raise NotCarriedOutError(
+                "RemoveX is not carried out: a job that is removed leaves the queue by itself"
+            )
+        word = _ACTIONS[JobAction(action)]
+        select = selection(job_spec)
+        acted = ask(self.pool, lambda client: client.act(word, select, reason or ""))
+        return self._result(JobAction(action), acted)
+
+    def edit(
+        self,
+        job_spec: JobSpec,
+        attr: str,
+        value: str | ExprTree,
+        flags: TransactionFlag = TransactionFlag.Default,
+    ) -> int:
+        """
+        Set an attribute of jobs to an expression; how many have it now.
+        """
+        node = value.node if isinstance(value, ExprTree) else _parsed(attr, value)
+        attributes = classad.ClassAd({attr: held(node)}).to_wire()
+        select = selection(job_spec)
+        acted = ask(self.pool, lambda client: client.edit_jobs(select, attributes))
+        outcomes = Counter(outcome.outcome for outcome in acted.outcomes)
+        if not outcomes["done"] and not outcomes["already_done"]:
+            raise HTCondorReplyError(f"Unable to edit {attr} of {job_spec!r}: {_said(outcomes)}")
+        return outcomes["done"] + outcomes["already_done"]
+
+    def history(
+        self,
+        constraint: Constraint = None,
+        projection: Sequence[str] = (),
+        match: int = -1,
+        since: int | str | ExprTree | None = None,
+    ) -> list[Any]:
+        """
+        The ads of jobs that have left the queue, newest first; at most `match` of them.
+
+        `since` is where to stop: a cluster, a job `C.P`, an expression, or (as some clients have it) a time.
+        """
+        found = ended(self.pool, constraint_of(constraint), match, since)
+        return [self._of(ad) for ad in _projected(found, projection)]
+
+    def jobEpochHistory(
+        self,
+        constraint: Constraint = None,
+        projection: Sequence[str] = (),
+        match: int = -1,
+        since: int | str | ExprTree | None = None,
+    ) -> NoReturn:
+        """
+        Not carried out: `kettle usage` reports single attempts.
+        """
+        raise NotCarriedOutError("the history of single attempts is not here: see kettle usage")
+
+    def spool(self, result: Any) -> None:
+        """
+        Send the input of jobs that were submitted with `spool=True`.
+        """
+        self._no_spool()
+
+    def retrieve(self, job_spec: JobSpec) -> None:
+        """
+        Fetch the output of such jobs.
+        """
+        self._no_spool()
+
+    def _no_spool(self) -> NoReturn:
+        raise NotCarriedOutError(
+            "spooling is not carried out yet: submit from a directory that the access point can read"
+        )
+
+    def reschedule(self) -> None:
+        """
+        Nothing to do: a schedd of Kettle tells the negotiator of its jobs as they come.
+        """
+
+    def refreshGSIProxy(self, cluster: int, proc: int, proxy_filename: str, lifetime: int = -1) -> NoReturn:
+        """
+        Not carried out: a job keeps the proxy file that it was started with.
+        """
+        raise NotCarriedOutError("proxies of running jobs are not renewed by this version of Kettle")
+
+    def _of(self, wire: Ad) -> ClassAd:
+        return self.ads.around(classad.ClassAd.from_wire(wire))
+
+    def _summary(self, total: int, statuses: Mapping[str, int]) -> ClassAd:
+        counts = {label: statuses.get(status, 0) for status, label in _STATUSES.items()} | {"Jobs": total}
+        return self.ads(
+            {"MyType": "Summary"} | counts | {f"Allusers{name}": count for name, count in counts.items()}
+        )
+
+    def _result(self, action: JobAction, acted: Acted) -> ClassAd:
+        counts: Counter[Outcome] = Counter(outcome.outcome for outcome in acted.outcomes)
+        for factory in acted.factories:
+            counts[factory.outcome] += factory.unmade
+        totals = {name: counts[outcome] for outcome, name in _TOTALS}
+        changed = totals["TotalSuccess"]
+        return self.ads(
+            {
+                **totals,
+                "TotalJobAds": sum(counts.values()) - counts["not_found"],
+                "TotalChangedAds": changed,
+                "JobAction": int(action),
+                "ActionResult": int(changed > 0),
+                "ActionResultType": 2,
+            }
+        )
+
+
+def _at(ad: Ad, now: int, projection: Sequence[str]) -> Ad:
+    """With the time of the answer, from which clients tell ages."""
+    if projection and "servertime" not in {name.lower() for name in projection}:
+        return ad
+    return {"ServerTime": now} | ad
+
+
+def _projected(ads: Iterable[Ad], projection: Sequence[str]) -> Iterable[Ad]:
+    wanted = {name.lower() for name in projection}
+    for ad in ads:
+        yield {name: value for name, value in ad.items() if name.lower() in wanted} if wanted else ad
+
+
+def _parsed(attr: str, text: object) -> Any:
+    if not isinstance(text, str):
+        return _parsed(attr, repr(ExprTree(text)))
+    try:
+        return classad.parse(text)
+    except classad.ClassAdParseError as error:
+        raise ClassAdParseError(f"{attr}: {text!r} is no expression: {error}") from error
+
+
+def _said(outcomes: Counter[Any]) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "there are no such jobs"

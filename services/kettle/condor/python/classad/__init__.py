@@ -1,0 +1,64 @@
+"""
+Version 1 of HTCondor's module `classad`, on Kettle; names only.
+"""
+
+from kettle.bindings.errors import (
+    ClassAdEvaluationError,
+    ClassAdException,
+    ClassAdParseError,
+    ClassAdValueError,
+)
+from kettle.bindings.expressions import (
+    quote,
+    unquote,
+)
+from kettle.bindings.first_classad import (
+    Attribute,
+    ClassAd,
+    ExprTree,
+    Function,
+    Literal,
+    parse,
+    parseAds,
+    parseNext,
+    parseOld,
+    parseOne,
+    register,
+    registerLibrary,
+)
+from kettle.bindings.reading import (
+    ParserType,
+)
+from kettle.bindings.values import (
+    Value,
+)
+from kettle.bindings.versions import (
+    classad_version as version,
+)
+
+Parser = ParserType
+
+__all__ = [
+    "Attribute",
+    "ClassAd",
+    "ClassAdEvaluationError",
+    "ClassAdException",
+    "ClassAdParseError",
+    "ClassAdValueError",
+    "ExprTree",
+    "Function",
+    "Literal",
+    "Parser",
+    "ParserType",
+    "Value",
+    "parse",
+    "parseAds",
+    "parseNext",
+    "parseOld",
+    "parseOne",
+    "quote",
+    "register",
+    "registerLibrary",
+    "unquote",
+    "version",
+]

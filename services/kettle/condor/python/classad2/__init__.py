@@ -1,0 +1,44 @@
+"""
+HTCondor's module `classad2`, on Kettle; names only.
+"""
+
+from kettle.bindings.ads import (
+    ClassAd,
+)
+from kettle.bindings.errors import (
+    ClassAdException,
+)
+from kettle.bindings.expressions import (
+    ExprTree,
+    quote,
+    unquote,
+)
+from kettle.bindings.reading import (
+    ParserType,
+    parseAds,
+    parseNext,
+    parseOne,
+)
+from kettle.bindings.values import (
+    Value,
+)
+from kettle.bindings.versions import (
+    classad_version as version,
+)
+
+Parser = ParserType
+
+__all__ = [
+    "ClassAd",
+    "ClassAdException",
+    "ExprTree",
+    "Parser",
+    "ParserType",
+    "Value",
+    "parseAds",
+    "parseNext",
+    "parseOne",
+    "quote",
+    "unquote",
+    "version",
+]

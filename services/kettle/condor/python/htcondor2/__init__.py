@@ -1,0 +1,133 @@
+"""
+HTCondor's module `htcondor2`, on Kettle; names only.
+"""
+
+from kettle.bindings.collector import (
+    Collector,
+)
+from kettle.bindings.daemons import (
+    CredCheck,
+    Credd,
+    Negotiator,
+    RemoteParam,
+    SecurityContext,
+    Startd,
+)
+from kettle.bindings.descriptions import (
+    Submit,
+)
+from kettle.bindings.enumerations import (
+    AdType,
+    AdTypes,
+    CommonFilesEventType,
+    CompletionType,
+    CredType,
+    CredTypes,
+    DaemonCommand,
+    DaemonCommands,
+    DaemonType,
+    DaemonTypes,
+    DrainType,
+    DrainTypes,
+    FileTransferEventType,
+    HistorySrc,
+    JobAction,
+    JobEventType,
+    JobStatus,
+    LogLevel,
+    QueryOpt,
+    QueryOpts,
+    SubmitMethod,
+    SubsystemType,
+    TransactionFlag,
+    TransactionFlags,
+    VacateType,
+)
+from kettle.bindings.errors import (
+    HTCondorException,
+)
+from kettle.bindings.event_log import (
+    JobEvent,
+    JobEventLog,
+)
+from kettle.bindings.knobs import (
+    param,
+)
+from kettle.bindings.loose import (
+    disable_debug,
+    enable_debug,
+    enable_log,
+    log,
+    ping,
+    reload_config,
+    send_alive,
+    send_command,
+    set_ready_state,
+    set_subsystem,
+)
+from kettle.bindings.schedd import (
+    Schedd,
+)
+from kettle.bindings.submitted import (
+    SubmitResult,
+)
+from kettle.bindings.versions import (
+    __version__,
+    platform,
+    version,
+)
+
+__all__ = [
+    "AdType",
+    "AdTypes",
+    "Collector",
+    "CommonFilesEventType",
+    "CompletionType",
+    "CredCheck",
+    "CredType",
+    "CredTypes",
+    "Credd",
+    "DaemonCommand",
+    "DaemonCommands",
+    "DaemonType",
+    "DaemonTypes",
+    "DrainType",
+    "DrainTypes",
+    "FileTransferEventType",
+    "HTCondorException",
+    "HistorySrc",
+    "JobAction",
+    "JobEvent",
+    "JobEventLog",
+    "JobEventType",
+    "JobStatus",
+    "LogLevel",
+    "Negotiator",
+    "QueryOpt",
+    "QueryOpts",
+    "RemoteParam",
+    "Schedd",
+    "SecurityContext",
+    "Startd",
+    "Submit",
+    "SubmitMethod",
+    "SubmitResult",
+    "SubsystemType",
+    "TransactionFlag",
+    "TransactionFlags",
+    "VacateType",
+    "__version__",
+    "disable_debug",
+    "enable_debug",
+    "enable_log",
+    "log",
+    "param",
+    "ping",
+    "platform",
+    "reload_config",
+    "send_alive",
+    "send_command",
+    "set_ready_state",
+    "set_subsystem",
+    "version",
+]

@@ -1,0 +1,114 @@
+"""
+Submit objects are written, read and expanded as HTCondor's; and their jobs are made without a pool.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kettle.bindings.descriptions import Submit
+from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
+from kettle.bindings.first_schedd import Submit as First
+
+from . import oracle
+
+OURS = SimpleNamespace(Submit=Submit)
+BOTH = {"executable": "/bin/$(x)", "x": "true", "+Mine": '"s"', "MY.Other": "3", "n": 3, "flag": True}
+TABLE = "executable=/bin/true\nqueue a,b from (\n1,2\n3,4\n)"
+
+
+def queue_set(m: Any) -> Any:
+    description = m.Submit(BOTH)
+    description.setQArgs("3 x in (a b)")
+    return description.getQArgs()
+
+
+SAME: dict[str, Callable[[Any], Any]] = {
+    "text": lambda m: str(m.Submit("executable=/bin/true\nargs=$(x)\nx=3\nqueue 3")),
+    "text of a dictionary": lambda m: str(m.Submit(BOTH)),
+    "repr": lambda m: repr(m.Submit("executable=/bin/true\nqueue 3")),
+    "keys": lambda m: [list(m.Submit(BOTH)), list(m.Submit(BOTH).items())],
+    "case": lambda m: [m.Submit(BOTH)["EXECUTABLE"], m.Submit(BOTH)["my.mine"], m.Submit(BOTH).get("nope")],
+    "missing": lambda m: m.Submit(BOTH)["nope"],
+    "no text": lambda m: m.Submit({"a": None}),
+    "a list": lambda m: m.Submit({"a": [1]}),
+    "a line break": lambda m: m.Submit({"a": "x\ny"}),
+    "no description": lambda m: m.Submit(3),
+    "no assignment": lambda m: m.Submit("executable"),
+    "nothing": lambda m: [str(m.Submit()), m.Submit().getQArgs()],
+    "queue": lambda m: m.Submit("executable=/bin/true\nqueue 3").getQArgs(),
+    "queue set": queue_set,
+    "keywords": lambda m: str(m.Submit(executable="/bin/true")),
+    "items of a table": lambda m: list(m.Submit(TABLE).itemdata()),
+    "items of a list": lambda m: list(m.Submit("executable=/bin/true\nqueue a in (x,y)").itemdata()),
+    "items without a name": lambda m: list(m.Submit("executable=/bin/true\nqueue in (x,y)").itemdata()),
+    "no items": lambda m: m.Submit("executable=/bin/true\nqueue 3").itemdata(),
+    "expanded": lambda m: m.Submit(BOTH).expand("executable"),
+    "expanded default": lambda m: m.Submit({"a": "$(x:y)$(ProcId)"}).expand("a"),
+    "expanded, missing": lambda m: m.Submit(BOTH).expand("nope"),
+    "conditions": lambda m: str(m.Submit("# c\na = 1\n\n+Foo = 3\nif true\nb=2\nelse\nb=3\nendif\nqueue")),
+    "continued": lambda m: str(m.Submit("a = 1 \\\n  2\nqueue")),
+    "method": lambda m: m.Submit(BOTH).getSubmitMethod(),
+    "credentials": lambda m: m.Submit(BOTH).issue_credentials(),
+}
+
+
+def outcome(call: Callable[[Any], Any], module: Any) -> Any:
+    try:
+        return call(module)
+    except KeyError:
+        return KeyError
+    except TypeError:
+        return TypeError
+    except ValueError:
+        return ValueError
+
+
+@oracle.needed
+@pytest.mark.parametrize("call", SAME.values(), ids=SAME.keys())
+def test_a_call_has_the_outcome_that_it_has_in_htcondor(call: Callable[[Any], Any]) -> None:
+    assert outcome(call, oracle.module("htcondor2")) == outcome(call, OURS)
+
+
+def test_a_description_with_items_reads_back_as_itself() -> None:
+    once = Submit(TABLE)
+    again = Submit(str(once))
+    assert (
+        list(once.itemdata() or ())
+        == list(again.itemdata() or ())
+        == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+    )
+    assert str(once) == str(again)
+
+
+def test_jobs_are_made_without_a_pool() -> None:
+    """
+    Of a queue statement, of a number, of dictionaries and of texts; with numbers where they are asked for.
+    """
+    description = First(
+        {"executable": "/bin/true", "arguments": b"$(a) $(ClusterId).$(ProcId)", "log": "$(cluster).log"}
+    )
+    jobs = list(description.jobs(2, iter([{"a": "x"}, {"a": "#y"}]), clusterid=77, owner="ann"))
+    assert [(77, proc, "ann") for proc in range(4)] == [
+        (j["ClusterId"], j["ProcId"], j["Owner"]) for j in jobs
+    ]
+    assert ["x 77.0", "x 77.1", "#y 77.2", "#y 77.3"] == [
+        job.get("Args", job.get("Arguments")) for job in jobs
+    ]
+    assert jobs[0]["UserLog"].endswith("/77.log")
+    description.setQArgs("a, b from table")
+    described = list(description.jobs(itemdata=["1 2 3", "4,5"]))
+    assert ["1 1.0", "4 1.1"] == [job.get("Args", job.get("Arguments")) for job in described]
+
+
+def test_what_cannot_be_submitted_is_refused_in_words() -> None:
+    with pytest.raises(HTCondorValueError, match="executable"):
+        list(Submit({"arguments": "1"}).jobs())
+    with pytest.raises(HTCondorValueError, match="no items"):
+        list(Submit({"executable": "/bin/true"}).jobs(itemdata=[]))
+    with pytest.raises(HTCondorValueError, match="item 1 has b"):
+        list(Submit({"executable": "/bin/true"}).jobs(itemdata=[{"a": 1}, {"b": 2}]))
+    with pytest.raises(NotCarriedOutError, match="keeps no credentials"):
+        Submit({"use_oauth_services": "scitokens"}).issue_credentials()
