@@ -214,7 +214,11 @@ class Submit(MutableMapping[str, str]):
             iteration = Iteration(count, iteration.variables, iteration.rows)
         try:
             return prepare(
-                f"{self._lines()}queue\n", source="Submit", submit_method=self._method, iteration=iteration
+                f"{self._lines()}queue\n",
+                source="Submit",
+                submit_method=self._method,
+                iteration=iteration,
+                tolerant=True,
             )
         except (SubmitError, ClientError) as error:
             raise HTCondorValueError(str(error)) from error
