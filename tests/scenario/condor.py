@@ -3,6 +3,8 @@ The condor_* commands as processes: what was printed where, and the exit code.
 """
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -79,12 +81,13 @@ async def run(words: list[str], work: Path, environ: dict[str, str], typed: str 
         stderr=asyncio.subprocess.PIPE,
         env=environ,
         cwd=work,
+        start_new_session=True,  # what it has started ends with it, else it would hold our pipes open
     )
     try:
         async with asyncio.timeout(WITHIN_S):
             out, err = await process.communicate(typed.encode())
     finally:
         if process.returncode is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return Said(process.returncode or 0, out.decode(), err.decode())
