@@ -70,7 +70,9 @@ async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerato
             await asyncio.sleep(0.05)
 
 
-async def run(words: list[str], work: Path, environ: dict[str, str], typed: str = "") -> Said:
+async def run(
+    words: list[str], work: Path, environ: dict[str, str], typed: str = "", *, within_s: float = WITHIN_S
+) -> Said:
     """
     Run a program to its end.
     """
@@ -84,7 +86,7 @@ async def run(words: list[str], work: Path, environ: dict[str, str], typed: str 
         start_new_session=True,  # what it has started ends with it, else it would hold our pipes open
     )
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(within_s):
             out, err = await process.communicate(typed.encode())
     finally:
         if process.returncode is None:

@@ -37,7 +37,7 @@ async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
     place = launchers.install(tmp_path / "condor")
     work = tmp_path / "work"
     words = [sys.executable, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", "60"]
-    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)})
+    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)}, within_s=240)
 
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
