@@ -3,6 +3,8 @@ The condor_* commands as processes: what was printed where, and the exit code.
 """
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -68,7 +70,9 @@ async def emptied(place: Path, pool: ThrowawayPool, work: Path) -> AsyncGenerato
             await asyncio.sleep(0.05)
 
 
-async def run(words: list[str], work: Path, environ: dict[str, str], typed: str = "") -> Said:
+async def run(
+    words: list[str], work: Path, environ: dict[str, str], typed: str = "", *, within_s: float = WITHIN_S
+) -> Said:
     """
     Run a program to its end.
     """
@@ -79,12 +83,13 @@ async def run(words: list[str], work: Path, environ: dict[str, str], typed: str 
         stderr=asyncio.subprocess.PIPE,
         env=environ,
         cwd=work,
+        start_new_session=True,  # what it has started ends with it, else it would hold our pipes open
     )
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(within_s):
             out, err = await process.communicate(typed.encode())
     finally:
         if process.returncode is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     return Said(process.returncode or 0, out.decode(), err.decode())

@@ -3,6 +3,7 @@ Programs that were written for HTCondor run unmodified: the scripts in tests/acc
 """
 
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,13 +20,14 @@ SCRIPTS = Path(__file__).parents[1] / "acceptance"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+async def pool(template: Path) -> AsyncIterator[ThrowawayPool]:
     # The jobs run this Python, which an account of a slot may not reach.
     own = {"startd": {"job_account": "own"}}
-    directory = tmp_path_factory.mktemp("clients")
-    async with throwaway_pool(directory, cpus=4, settings=own, template=template) as running:
-        yield running
-    assert [] == running.left
+    # And they make sockets in their scratch directories, whose paths must not be long.
+    with tempfile.TemporaryDirectory(prefix="kettle-") as directory:
+        async with throwaway_pool(Path(directory), cpus=4, settings=own, template=template) as running:
+            yield running
+        assert [] == running.left
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,7 +37,7 @@ async def accepted(script: str, pool: ThrowawayPool, tmp_path: Path) -> Said:
     place = launchers.install(tmp_path / "condor")
     work = tmp_path / "work"
     words = [sys.executable, str(SCRIPTS / script), str(place), "--workdir", str(work), "--timeout", "60"]
-    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)})
+    return await run(words, tmp_path, {**pool.environ, "KETTLE_HOME": str(pool.home)}, within_s=240)
 
 
 @pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="dask-jobqueue is not installed")
