@@ -103,6 +103,14 @@ def test_jobs_are_made_without_a_pool() -> None:
     assert ["1 1.0", "4 1.1"] == [job.get("Args", job.get("Arguments")) for job in described]
 
 
+def test_names_that_are_no_commands_are_tolerated() -> None:
+    """
+    As HTCondor takes them: programs keep what they like in their descriptions.
+    """
+    (job,) = Submit({"executable": "/bin/true", "no_such_command": "x", "submit_event_notes": "n"}).jobs()
+    assert "/bin/true" == job["Cmd"]
+
+
 def test_what_cannot_be_submitted_is_refused_in_words() -> None:
     with pytest.raises(HTCondorValueError, match="executable"):
         list(Submit({"arguments": "1"}).jobs())
