@@ -21,7 +21,7 @@ from kettle.classad import (
 )
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import Call
-from kettle.classad.references import children
+from kettle.classad.referencing import children
 from kettle.testing.engines import ENGINES, Engine
 
 DATA = Path(__file__).parent / "data"

@@ -14,7 +14,7 @@ from kettle.bindings.expressions import ExprTree
 from kettle.bindings.values import CONTEXT, named, to_node, to_python
 from kettle.classad.ad import as_node
 from kettle.classad.nodes import Literal
-from kettle.classad.unparse import storage_order, unparse, unparse_indented, unparse_long
+from kettle.classad.printing import storage_order, unparse, unparse_indented, unparse_long
 
 _JSON: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")

@@ -10,7 +10,7 @@ from kettle import classad
 from kettle.bindings.errors import ClassAdException, ClassAdParseError
 from kettle.bindings.values import CONTEXT, Value, to_node, to_python
 from kettle.classad.nodes import Literal, Node
-from kettle.classad.unparse import unparse, unparse_indented
+from kettle.classad.printing import unparse, unparse_indented
 
 if TYPE_CHECKING:
     from kettle.bindings.ads import ClassAd

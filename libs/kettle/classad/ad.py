@@ -14,7 +14,7 @@ from kettle.classad.errors import ClassAdParseError
 from kettle.classad.newform import read_new
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral, held
 from kettle.classad.parser import parse
-from kettle.classad.unparse import unparse, unparse_exact
+from kettle.classad.printing import unparse, unparse_exact
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
 from kettle.wire.ads.types import Ad, Expr, Scalar
 

@@ -9,8 +9,8 @@ import re
 from typing import Final
 
 from kettle.classad.ad import ClassAd, as_node
+from kettle.classad.printing import real_text, unparse
 from kettle.classad.times import absolute_text, relative_text
-from kettle.classad.unparse import real_text, unparse
 from kettle.classad.values import (
     ERROR,
     INTEGER_MAX,

@@ -11,7 +11,7 @@ import msgspec
 
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import AdLiteral, Call, ListLiteral, Node
-from kettle.classad.references import children
+from kettle.classad.referencing import children
 
 if TYPE_CHECKING:
     from kettle.classad.scope import Scope

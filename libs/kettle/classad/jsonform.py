@@ -19,7 +19,7 @@ from kettle.classad.errors import ClassAdParseError, NotRepresentable
 from kettle.classad.lexer import BadLiteral, encoded, integer
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
 from kettle.classad.parser import parse
-from kettle.classad.unparse import long_real_text, quoted_name, storage_order, unparse
+from kettle.classad.printing import long_real_text, quoted_name, storage_order, unparse
 from kettle.classad.values import UNDEFINED, from_octets
 
 _TOKEN: Final = re.compile(

@@ -16,7 +16,7 @@ from kettle.classad.lexer import BadLiteral, encoded
 from kettle.classad.nodes import held
 from kettle.classad.parser import LONGEST_KEPT, parse_long
 from kettle.classad.plain import plain_attribute
-from kettle.classad.unparse import unparse_long
+from kettle.classad.printing import unparse_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

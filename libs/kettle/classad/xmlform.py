@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kettle.classad.ad import as_node
 from kettle.classad.errors import NotRepresentable
 from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeLiteral
+from kettle.classad.printing import real_text, storage_order, unparse
 from kettle.classad.times import absolute_text, relative_text
-from kettle.classad.unparse import real_text, storage_order, unparse
 from kettle.classad.values import ERROR, UNDEFINED, AbsTime, RelTime
 
 if TYPE_CHECKING:

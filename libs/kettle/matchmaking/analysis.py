@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from kettle.classad import ClassAd, NotRepresentable, unparse
-from kettle.classad.references import external_references, references
+from kettle.classad.referencing import external_references, references
 from kettle.matchmaking.explain import Condition, Explainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle.wire.ads import Expr

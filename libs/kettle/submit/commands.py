@@ -5,7 +5,6 @@ A description with a command that is not carried out is refused: a policy that i
 about when the job has already done the wrong thing.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -229,6 +228,8 @@ def complaint(name: str, macros: Iterable[str]) -> str:
 
 
 def _closest(name: str, macros: Iterable[str]) -> list[str]:
+    import difflib
+
     candidates = {known.lower(): known for known in macros}
     candidates |= {spelling.lower(): spelling for spelling in NAMES}
     return [candidates[found] for found in difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.7)]

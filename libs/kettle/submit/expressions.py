@@ -14,9 +14,7 @@ from kettle.classad import (
     Exceptional,
     Node,
     Value,
-    evaluate,
     parse,
-    references,
     unparse,
 )
 from kettle.classad.nodes import Literal
@@ -73,13 +71,19 @@ def constant(node: Node) -> Value | None:
     """
     The value of an expression that refers to nothing; None for one that depends on the ads or on the time.
     """
+    value = node.value if isinstance(node, Literal) else _computed(node)
+    return None if isinstance(value, Exceptional) and value is not UNDEFINED else value
+
+
+def _computed(node: Node) -> Value | None:
+    from kettle.classad import evaluate, references  # much to load, and most commands have a literal
+
     if references(node).external:
         return None
     try:
-        value = evaluate(node)
+        return evaluate(node)
     except ClassAdError:
         return None
-    return None if isinstance(value, Exceptional) and value is not UNDEFINED else value
 
 
 def integer(text: str, name: str) -> int:

@@ -15,7 +15,6 @@ from kettle.classad import (
     Context,
     Exceptional,
     Value,
-    evaluate,
     parse,
     unparse,
 )
@@ -196,6 +195,8 @@ def _evaluated(argument: str, macros: Macros) -> str:
 
 
 def _value(text: str, macros: Macros) -> Value:
+    from kettle.classad import evaluate  # much to load for what few descriptions say
+
     try:
         return evaluate(parse(text), context=macros.context)
     except ClassAdParseError as error:

@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAdError, evaluate, parse
+from kettle.classad import ClassAdError, parse
 from kettle.submit.errors import PlacelessError
+from kettle.submit.expressions import constant
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -105,7 +106,7 @@ def _count(text: str) -> int:
     if not text:
         return 1
     try:
-        value = evaluate(parse(text))
+        value = constant(parse(text))
     except ClassAdError as error:
         raise PlacelessError(
             f"'{text}' is not a number of jobs; to queue one job per item write: queue NAME in (A B C)"

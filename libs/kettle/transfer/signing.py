@@ -5,8 +5,6 @@ Pure.  Whoever has such an address can do one thing with one object for some tim
 made.
 """
 
-import hashlib
-import hmac
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -88,6 +86,9 @@ def signed(place: Place, method: str, key: Key, *, at: float, lifetime: int) -> 
     """
     The address with its proof: good for `method` (GET or PUT), `lifetime` seconds from `at` (seconds since 1970).
     """
+    import hashlib  # whoever only looks at addresses signs none, and these take long to load
+    import hmac
+
     parts = urlsplit(place.url)
     stamp = datetime.fromtimestamp(int(at), UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{stamp[:8]}/{place.region}/s3/aws4_request"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kettle.classad import EvaluationFailed, Node, conjuncts, evaluate, unparse
 from kettle.classad.ad import OWN
 from kettle.classad.nodes import AdLiteral, Call, Reference
-from kettle.classad.references import children
+from kettle.classad.referencing import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -148,7 +148,7 @@ def selection(arguments: argparse.Namespace) -> Select:
             raise UsageError(f"the constraint '{arguments.constraint}' cannot be read: {error}") from error
     constraint = arguments.constraint
     if arguments.jobset:
-        from kettle.classad.unparse import quoted_string
+        from kettle.classad.printing import quoted_string
 
         of_set = f"JobSetName == {quoted_string(arguments.jobset)}"
         constraint = f"({constraint}) && {of_set}" if constraint else of_set

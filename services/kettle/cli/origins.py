@@ -23,7 +23,7 @@ from kettle.classad import (
 from kettle.classad.ad import OTHER, OWN
 from kettle.classad.functions import FUNCTIONS
 from kettle.classad.nodes import Call, Conditional, Literal, Reference
-from kettle.classad.references import children
+from kettle.classad.referencing import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

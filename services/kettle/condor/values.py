@@ -103,7 +103,7 @@ def written(value: Any) -> str:
             return f'"{value}"'
         case _:
             from kettle.classad import unparse
-            from kettle.classad.unparse import long_real_text
+            from kettle.classad.printing import long_real_text
 
             finite = isinstance(value, float) and value - value == 0
             return long_real_text(value) if finite else unparse(value)

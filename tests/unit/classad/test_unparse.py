@@ -15,7 +15,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.classad.nodes import Node, Parentheses
-from kettle.classad.unparse import unparse_indented, unparse_long
+from kettle.classad.printing import unparse_indented, unparse_long
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from kettle.classad.nodes import (
     RelTimeLiteral,
     Unary,
 )
-from kettle.classad.references import children
+from kettle.classad.referencing import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

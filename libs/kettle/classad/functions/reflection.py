@@ -9,9 +9,9 @@ from kettle.classad.errors import EvaluationFailed
 from kettle.classad.functions.pcre import TooCostly, compile_pattern
 from kettle.classad.functions.registry import Function, lazy
 from kettle.classad.nodes import Node, Reference
-from kettle.classad.references import children, trimmed
+from kettle.classad.printing import unparse, unparse_indented
+from kettle.classad.referencing import children, trimmed
 from kettle.classad.scope import MAGIC, Scope
-from kettle.classad.unparse import unparse, unparse_indented
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value, octets
 
 if TYPE_CHECKING:

@@ -130,7 +130,7 @@ def _take(wanted: _Wanted, given: Given) -> None:
 def _found(asker: Asker, wanted: _Wanted, names: list[str]) -> list[Ad]:
     condition = wanted.constraint
     if wanted.names:
-        from kettle.classad.unparse import quoted_string
+        from kettle.classad.printing import quoted_string
 
         condition = both(
             condition,

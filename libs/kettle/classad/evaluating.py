@@ -1,7 +1,7 @@
 """
 Evaluation of single ads: what callers use.
 
-The closures do the work; `kettle.classad.interpret` is the reference that they agree with.
+The closures do the work; `kettle.classad.interpreting` is the reference that they agree with.
 """
 
 from __future__ import annotations
