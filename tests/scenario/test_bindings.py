@@ -113,6 +113,7 @@ schedd = htcondor2.Schedd()
 sub = htcondor2.Submit({_LONG!r})
 sub["arguments"] = "$(seconds)"
 sub["My.WM"] = '"$(name)"'
+sub["leave_in_queue"] = "true"
 result = schedd.submit(sub, itemdata=iter([{{"name": "a", "seconds": "600"}}, {{"name": "b", "seconds": "601"}}]))
 c = result.cluster()
 mine = f"ClusterId == {{c}}"
@@ -125,6 +126,7 @@ released = schedd.act(htcondor2.JobAction.Release, [f"{{c}}.0"], reason="go")
 again = schedd.act(htcondor2.JobAction.Release, [f"{{c}}.0", "{{}}.7".format(c)])
 after = schedd.query(classad2.ExprTree(mine), ["ProcId", "JobPrio", "Note", "JobStatus"])
 removed = schedd.act(action=htcondor2.JobAction.Remove, job_spec=mine, reason="enough")
+forced = schedd.act(htcondor2.JobAction.RemoveX, mine)
 missing = ""
 try:
     schedd.edit("ClusterId == 999999", "JobPrio", "1")
@@ -133,10 +135,10 @@ except htcondor2.HTCondorException as error:
 told = []
 schedd.query(mine, callback=lambda ad: told.append(ad["ProcId"]))
 answer = [[dict(ad) for ad in held], dict(summary), edited, dict(released), dict(again),
-    [{{k: ad.eval(k) for k in ad}} for ad in after], dict(removed), missing, len(told)]
+    [{{k: ad.eval(k) for k in ad}} for ad in after], dict(removed), missing, dict(forced)]
 """,
     )
-    held, summary, edited, released, again, after, removed, missing, _ = answer
+    held, summary, edited, released, again, after, removed, missing, forced = answer
     assert [("a", 5), ("b", 5)] == [(ad["WM"], ad["JobStatus"]) for ad in held]
     assert (2, 2) == (summary["Jobs"], summary["Held"])
     assert 3 == edited
@@ -146,6 +148,7 @@ answer = [[dict(ad) for ad in held], dict(summary), edited, dict(released), dict
     assert ["seen", None] == [ad.get("Note") for ad in after]
     assert (2, 2) == (removed["TotalSuccess"], removed["TotalChangedAds"])
     assert "no such jobs" in missing
+    assert (2, 0) == (forced["TotalSuccess"], forced["TotalError"])
 
 
 async def test_the_pool_is_found_through_its_collector(pool: ThrowawayPool, tmp_path: Path) -> None:
@@ -289,7 +292,6 @@ schedd = htcondor.Schedd()
 sub = htcondor.Submit({_LONG!r})
 tries = {{
     "dag": lambda: htcondor2.Submit.from_dag("x.dag"),
-    "removex": lambda: schedd.act(htcondor.JobAction.RemoveX, "1.0"),
     "credential": lambda: htcondor.Credd().add_user_cred(htcondor.CredTypes.Kerberos, None),
     "advertise": lambda: htcondor.Collector().advertise([]),
     "refused": lambda: schedd.submit(htcondor.Submit({{"executable": "/nowhere/nothing"}})),

@@ -6,7 +6,6 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kettle.bindings.errors import (
@@ -15,15 +14,14 @@ from kettle.bindings.errors import (
     HTCondorReplyError,
     HTCondorValueError,
 )
+from kettle.bindings.knobs import param
 from kettle.client import Client, ClientError, PoolFile, PoolNotFoundError, SyncClient
 from kettle.client.errors import CommandRefusedError
-from kettle.client.pool_file import FILE, locate
+from kettle.client.finding import pool_of
+from kettle.client.pool_file import locate
 from kettle.submit import SubmitError
 
 T = TypeVar("T")
-
-PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
-"""Directories that may have the pool's file, if no variable names one: a batch system's client often has none."""
 
 _connections: Final[dict[tuple[int, PoolFile], SyncClient]] = {}
 _lock: Final = threading.Lock()
@@ -36,12 +34,8 @@ def pool_here() -> PoolFile:
     Raises:
         HTCondorLocateError: there is none.
     """
-    home = None
-    if not (os.environ.get("KETTLE_NATS_URL") or os.environ.get("KETTLE_HOME")):
-        directories = [Path(place).expanduser() for place in PLACES]
-        home = next((directory for directory in directories if (directory / FILE).is_file()), None)
     try:
-        return locate(os.environ, home=home)
+        return pool_of(param.knobs)
     except PoolNotFoundError as error:
         raise HTCondorLocateError(f"Unable to locate local daemon: {error}") from error
 

@@ -3,20 +3,13 @@ param: HTCondor's settings, as far as its clients read or set them.
 """
 
 import os
-import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping
-from pathlib import Path
 from typing import Any, Final
 
-from kettle.bindings.connecting import PLACES, pool_here
-from kettle.bindings.errors import HTCondorLocateError
-
-_PREFIX: Final = "_condor_"
-_LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
-_REFERENCE: Final = re.compile(r"\$\((\w+)\)")
-_FILE: Final = "condor_config"
+from kettle.client import PoolNotFoundError
+from kettle.client.finding import Knobs, addresses, pool_of
 
 Typed = str | int | bool
 
@@ -49,7 +42,7 @@ _DAGMAN: Final[Mapping[str, Typed]] = {
 """Clients copy these, with their types, and expect them to be there."""
 
 
-class Knobs(MutableMapping[str, Any]):
+class Param(MutableMapping[str, Any]):
     """
     Names without regard to case: what the program set, else a variable `_CONDOR_NAME`, else a file, else what is known.
     """
@@ -58,19 +51,29 @@ class Knobs(MutableMapping[str, Any]):
         self._environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._set: dict[str, str] = {}
-        self._files: dict[str, str] | None = None
+        self._knobs: Knobs | None = None
+
+    @property
+    def knobs(self) -> Knobs:
+        """
+        What is set, by whomever; variables and files as they were when they were first looked at.
+        """
+        with self._lock:
+            if self._knobs is None:
+                self._knobs = Knobs(self._environ, self._set)
+            return self._knobs
 
     def refresh(self) -> None:
         """
-        Read the files again, and forget what the program set.
+        Look at variables and files again, and forget what the program set.
         """
         with self._lock:
             self._set.clear()
-            self._files = None
+            self._knobs = None
 
     def __getitem__(self, key: str) -> Any:
         known = self._known(key)
-        text = self._text(key, frozenset())
+        text = self.knobs.get(key)
         if text is None:
             if known is None:
                 raise KeyError(key)
@@ -89,7 +92,7 @@ class Knobs(MutableMapping[str, Any]):
                 raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:
-        names = {name.upper() for name in (*_DAGMAN, *self._set, *self._variables(), *self._read())}
+        names = {name.upper() for name in (*_DAGMAN, *self.knobs.names())}
         names |= {name for name in _OWN if self._known(name) is not None}
         return iter(sorted(names))
 
@@ -99,16 +102,7 @@ class Knobs(MutableMapping[str, Any]):
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, str):
             return False
-        return self._text(key, frozenset()) is not None or self._known(key) is not None
-
-    def _text(self, name: str, within: frozenset[str]) -> str | None:
-        key = name.lower()
-        text = self._set.get(key)
-        text = self._variables().get(key) if text is None else text
-        text = self._read().get(key) if text is None else text
-        if text is None or key in within:
-            return text
-        return _REFERENCE.sub(lambda found: self._text(found[1], within | {key}) or "", text)
+        return self.knobs.get(key) is not None or self._known(key) is not None
 
     def _known(self, name: str) -> Typed | None:
         match name.upper():
@@ -117,35 +111,20 @@ class Knobs(MutableMapping[str, Any]):
             case "HOSTNAME":
                 return socket.gethostname()
             case "COLLECTOR_HOST" | "SCHEDD_NAME" | "CONDOR_HOST" as name:
-                return _of_the_pool(name)
+                return _of_the_pool(name, self.knobs)
             case other:
                 return _DAGMAN.get(other)
-
-    def _variables(self) -> dict[str, str]:
-        return {
-            name[len(_PREFIX) :].lower(): value
-            for name, value in self._environ.items()
-            if name[: len(_PREFIX)].lower() == _PREFIX
-        }
-
-    def _read(self) -> dict[str, str]:
-        with self._lock:
-            if self._files is None:
-                self._files = {}
-                for path in _paths(self._environ):
-                    self._files |= _lines_of(path)
-            return self._files
 
 
 _OWN: Final = ("FULL_HOSTNAME", "HOSTNAME", "COLLECTOR_HOST", "SCHEDD_NAME", "CONDOR_HOST")
 
 
-def _of_the_pool(name: str) -> str | None:
+def _of_the_pool(name: str, knobs: Knobs) -> str | None:
     try:
-        pool = pool_here()
-    except HTCondorLocateError:
+        pool = pool_of(knobs)
+    except PoolNotFoundError:
         return None
-    address = pool.nats_url.split(",")[0].partition("://")[2].rpartition("@")[2]
+    address = next(iter(addresses(pool)), "")
     return {"COLLECTOR_HOST": address, "CONDOR_HOST": address.partition(":")[0]}.get(name, pool.schedd)
 
 
@@ -160,22 +139,5 @@ def _typed(text: str, known: Typed | None) -> Typed:
             return text
 
 
-def _paths(environ: Mapping[str, str]) -> list[Path]:
-    """The weakest first."""
-    home = environ.get("KETTLE_HOME")
-    places = [Path(home)] if home else [Path(place).expanduser() for place in reversed(PLACES)]
-    named = environ.get("CONDOR_CONFIG")
-    return [place / _FILE for place in places] + ([Path(named)] if named and named != "ONLY_ENV" else [])
-
-
-def _lines_of(path: Path) -> dict[str, str]:
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return {}
-    lines = text.replace("\\\n", "").splitlines()
-    return {match[1].lower(): match[2].strip() for line in lines if (match := _LINE.fullmatch(line))}
-
-
-param: Final = Knobs()
+param: Final = Param()
 """Of this process."""

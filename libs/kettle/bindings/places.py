@@ -9,6 +9,7 @@ from kettle.bindings.connecting import pool_at, pool_here
 from kettle.bindings.errors import HTCondorLocateError
 from kettle.bindings.versions import version
 from kettle.client import PoolFile
+from kettle.client.finding import addresses
 
 _PARAMETER = "pool"
 
@@ -33,7 +34,7 @@ def placed(ad: ClassAd, pool: PoolFile) -> ClassAd:
     """
     An ad with what clients need to find the daemon again.
     """
-    address = pool.nats_url.split(",")[0].partition("://")[2].rpartition("@")[2]
+    address = next(iter(addresses(pool)), "")
     ad.setdefault("MyAddress", f"<{address}?alias={ad.get('Name', '')}>")
     ad.setdefault("CondorVersion", version())
     return ad

@@ -35,6 +35,7 @@ _ACTIONS: Final[Mapping[JobAction, Action]] = {
     JobAction.Hold: "hold",
     JobAction.Release: "release",
     JobAction.Remove: "remove",
+    JobAction.RemoveX: "remove_x",
     JobAction.Vacate: "vacate",
     JobAction.VacateFast: "vacate_fast",
     JobAction.Suspend: "suspend",
@@ -149,10 +150,6 @@ class Schedd:
         """
         Do something to jobs; the answer is an ad with TotalSuccess, TotalNotFound and so on.
         """
-        if action == JobAction.RemoveX:
-            raise NotCarriedOutError(
-                "RemoveX is not carried out: a job that is removed leaves the queue by itself"
-            )
         word = _ACTIONS[JobAction(action)]
         select = selection(job_spec)
         acted = ask(self.pool, lambda client: client.act(word, select, reason or ""))

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from kettle.bus.brief import UnusualError, ask_once
+from kettle.client.finding import PATIENCE_S, Knobs, pool_of
 from kettle.client.pool_file import PoolFile
-from kettle.condor.finding import PATIENCE_S, Knobs, pool_of
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import QUERY_JOBS, JobAds, QueryJobs
 from kettle.wire.endpoint import Endpoint

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.client.errors import ClientError
-from kettle.condor.errors import ToolError
-from kettle.condor.finding import Knobs, addresses, pool_of
+from kettle.client.finding import Knobs, addresses, pool_of
 
 LIKE: Final = "25.0.1 2026-01-01"
 """The version of HTCondor that clients may take these commands for: several look at it before they use an option."""
@@ -53,7 +52,7 @@ def defaults(knobs: Knobs) -> dict[str, str]:
     }
     try:
         pool = pool_of(knobs)
-    except (ClientError, ToolError):
+    except ClientError:
         return known
     return known | {
         "COLLECTOR_HOST": next(iter(addresses(pool)), ""),

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
+from kettle.client.finding import addresses
 from kettle.client.pool_file import PoolFile
 from kettle.client.status import status_of
-from kettle.condor.finding import addresses
 from kettle.condor.values import number
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import JobAds, Unmade

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kettle.client.finding import Knobs, me
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
-from kettle.condor.finding import Knobs, me
 from kettle.condor.selecting import Chosen, both
 from kettle.condor.words import Given, Option, understood
 from kettle.wire.commands.schedd import ACT, Act, Acted, Action, JobOutcome, Select

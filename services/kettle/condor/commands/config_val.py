@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Final
 
+from kettle.client.finding import Knobs
 from kettle.condor.configuration import defaults
 from kettle.condor.errors import ToolError, WordsError
-from kettle.condor.finding import Knobs
 from kettle.condor.words import Option, understood
 
 OPTIONS: Final = {

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.finding import Knobs, me
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
-from kettle.condor.finding import Knobs, me
 from kettle.condor.selecting import Chosen
 from kettle.condor.words import Option, understood
 from kettle.wire.ads.types import Ad, Scalar

@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from kettle.client.errors import ClientError
+from kettle.client.finding import Knobs
 from kettle.condor import asked
 from kettle.condor.asked import PRINTING, Printing
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError
-from kettle.condor.finding import Knobs
 from kettle.condor.selecting import Chosen
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad

@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
+from kettle.client.finding import Knobs, me
 from kettle.condor import asked
 from kettle.condor.asked import PRINTING, Printing
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError
-from kettle.condor.finding import Knobs, me
 from kettle.condor.selecting import Chosen, owner
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kettle.client.finding import Knobs
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
-from kettle.condor.finding import Knobs
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import SUBMIT, Submit, Submitted

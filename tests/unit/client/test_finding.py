@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from kettle.client.errors import PoolNotFoundError
+from kettle.client.finding import Knobs, pool_of
 from kettle.client.pool_file import PoolFile
-from kettle.condor.errors import ToolError
-from kettle.condor.finding import Knobs, pool_of
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_pool_is_named_by_what_htcondor_knows(home: Path) -> None:
 
 
 def test_a_pool_that_is_not_known_is_no_pool(home: Path, tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match=r"Can't find address for pool elsewhere"):
+    with pytest.raises(PoolNotFoundError, match=r"Can't find address for pool elsewhere"):
         pool_of(Knobs({}), pool="elsewhere", environ={"KETTLE_HOME": str(home)})
     with pytest.raises(PoolNotFoundError, match="no pool is up"):
         pool_of(Knobs({}), environ={"KETTLE_HOME": str(tmp_path)})

@@ -1,5 +1,5 @@
 """
-Knobs and the pool, from variables and from files: a batch system's client often runs without any environment.
+HTCondor's knobs and the pool, from variables and from files: a batch system's client often runs without any environment.
 """
 
 import os
@@ -10,7 +10,6 @@ from typing import Final
 
 from kettle.client.errors import PoolNotFoundError
 from kettle.client.pool_file import FILE, PoolFile, locate, login_name
-from kettle.condor.errors import ToolError
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
 """Directories that may have the pool's file, if no variable names one."""
@@ -27,10 +26,13 @@ _REFERENCE: Final = re.compile(r"\$\((\w+)\)")
 class Knobs:
     """
     HTCondor's settings as far as its clients read or set them; a variable `_condor_NAME` wins over a file.
+
+    What is in `given`, by its name in lower case, wins over both.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], given: Mapping[str, str] | None = None) -> None:
         self._environ = environ
+        self._given: Mapping[str, str] = {} if given is None else given
         self._set = {
             name[len(_PREFIX) :].lower(): value
             for name, value in environ.items()
@@ -69,11 +71,13 @@ class Knobs:
         """
         What is set, in order.
         """
-        return sorted({*self._set, *self._files()})
+        return sorted({*self._given, *self._set, *self._files()})
 
     def _resolved(self, name: str, within: frozenset[str]) -> str | None:
         key = name.lower()
-        text = self._set.get(key)
+        text = self._given.get(key)
+        if text is None:
+            text = self._set.get(key)
         if text is None:
             text = self._files().get(key)
         if text is None or key in within:
@@ -127,8 +131,7 @@ def pool_of(
     `name` is that of the schedd: by `-name`, else by the knobs SCHEDD_NAME and SCHEDD_HOST.
 
     Raises:
-        ToolError: no pool is called that.
-        PoolNotFoundError: there is none.
+        PoolNotFoundError: there is none, or none is called that.
     """
     wanted = pool or (knobs.get("COLLECTOR_HOST") or "").strip()
     found = _named(wanted, environ) if wanted else _usual(environ)
@@ -162,7 +165,7 @@ def _named(wanted: str, environ: Mapping[str, str]) -> PoolFile:
         if wanted in {found.pool, *addresses(found), *(each.partition(":")[0] for each in addresses(found))}:
             return found
     known = ", ".join(str(place / FILE) for place in places(environ))
-    raise ToolError(f"Can't find address for pool {wanted}: none of {known} is about it")
+    raise PoolNotFoundError(f"Can't find address for pool {wanted}: none of {known} is about it")
 
 
 def addresses(pool: PoolFile) -> list[str]:
