@@ -5,7 +5,7 @@ Jobs that stay in the queue after their end: whatever is said of them, all who f
 from contextlib import suppress
 from datetime import UTC
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kettle.audit.attempts import Attempts
@@ -126,6 +126,9 @@ class World:
             self.record([(stream, JobEdited(attributes={"LeaveJobInQueue": what[0]}, by="alice"))])
 
 
+@example(
+    [True, True], [(0, "assign"), (0, "finish"), (0, "begin")]
+)  # a worker that is not done with a job that stays
 @given(st.lists(expressions, min_size=2, max_size=2), said)
 def test_all_agree_on_who_is_in_the_queue(
     leave: list[Scalar], said: list[tuple[int, str | tuple[Scalar]]]

@@ -300,7 +300,7 @@ def _assign(job: Job, command: Assign) -> list[JobEvent]:
 
 
 def _hear(job: Job, command: Heard) -> list[JobEvent]:
-    if command.attempt != job.attempt or command.claim != job.claim:
+    if not job.claim or command.attempt != job.attempt or command.claim != job.claim:
         return []  # of an attempt that is over: said twice is said once
     match command:
         case Begin(attempt=attempt, pid=pid, at=at):
