@@ -29,11 +29,14 @@ _NOT_NOW: Final = frozenset({Trouble.TRY_AGAIN, Trouble.OFFLINE, Trouble.BUSY})
 class FromJob:
     """The pool as a job reaches it; each question has a connection of its own."""
 
-    payload_limit: Final = COMMAND
-
     def __init__(self, url: str) -> None:
         """`url`: FROM_JOB, and the path of the job's `.chirp.config`."""
         self._config = url.removeprefix(FROM_JOB)
+
+    @property
+    def payload_limit(self) -> int:
+        """See `Bus.payload_limit`."""
+        return COMMAND
 
     async def call(
         self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
