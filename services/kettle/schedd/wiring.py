@@ -147,7 +147,9 @@ def _answers(
 ) -> list[Served[Any, Any]]:
     limits = Limits(ledger.queue, settings)
     people = People(ledger, shadows, factories, limits, settings)
-    questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals, flock.why)
+    questions = Questions(
+        log, ledger, home_jobs, factories, limits, claims.refusals, flock.why, settings.queue_super_users
+    )
     partners = Partners(ledger, claims, shadows, policies, settings)
     served: list[Served[Any, Any]] = [
         Served(commands.SUBMIT, _as_owner(people.submit)),
