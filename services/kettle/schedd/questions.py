@@ -116,12 +116,13 @@ class Questions:
 
         Raises RefusedError as soon as they are more than the bus carries.
         """
-        view, turn = View(self._queue, names), Turn()
+        view, turn, all_of_all = View(self._queue, names), Turn(), self._sees_all(caller)
         data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
         for at, job in enumerate(jobs):
             if job in known:
                 ad = view.ad(job)
-                _encode_into(ad if self._sees_all(job, caller) else for_others(ad), data, -1)
+                own = all_of_all or self._queue.owner(job) == caller.name
+                _encode_into(ad if own else for_others(ad), data, -1)
                 count += 1
             if not at % LOOK:
                 if len(data) > LARGEST:
@@ -133,9 +134,9 @@ class Questions:
         data[1:5] = count.to_bytes(4)
         return cast("list[Ad]", msgspec.Raw(bytes(data)))
 
-    def _sees_all(self, job: JobId, caller: Identity) -> bool:
-        """Services and super users of the queue do of every job."""
-        return caller.kind != "user" or caller.name in {self._queue.owner(job), *self._super_users}
+    def _sees_all(self, caller: Identity) -> bool:
+        """Services and super users of the queue see all of everybody's jobs."""
+        return caller.kind != "user" or caller.name in self._super_users
 
     async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
         """Everything recorded of a job."""
@@ -172,13 +173,14 @@ class Questions:
         if entry is None:
             raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
         ad = self._queue.ad(request.job)
+        own = self._sees_all(caller) or self._queue.owner(request.job) == caller.name
         explanation = Explanation(
             job=request.job,
             status=entry.job.status,
             reason=self._reason(request.job, ad),
             submitter=self._queue.submitter(request.job),
             autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
-            ad=ad if self._sees_all(request.job, caller) else for_others(ad),
+            ad=ad if own else for_others(ad),
             ordered=entry.job.orders.standing,
         )
         await self._ledger.record([])
