@@ -61,12 +61,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(_NEEDS[kind])
     if lanes.servers_are_ours():
         return
-    shared = pytest.mark.skip(
-        reason=f"breaks servers, and those of the lane {lanes.lane()} are for all tests"
-    )
+    reasons = {
+        "breaks_servers": f"breaks servers, and those of the lane {lanes.lane()} are for all tests",
+        "writes_credentials": f"admits another pool, and who is admitted by the servers of the lane {lanes.lane()} is not ours to say",
+    }
     for item in items:
-        if item.get_closest_marker("breaks_servers"):
-            item.add_marker(shared)
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
     config.hook.pytest_deselected(items=[item for item in items if _kind(item) not in _ON_SERVERS])
     items[:] = [item for item in items if _kind(item) in _ON_SERVERS]
 

@@ -51,6 +51,7 @@ async def somebody(pool: ThrowawayPool, name: str, tmp_path: Path) -> AsyncGener
                 person.nats_url, subjects=subjects, identity=identity, credentials=str(credentials)
             )
             with suppress(BusUnavailableError):  # until the server has read its configuration again
-                yield Client(await stack.enter_async_context(connecting), person)
+                bus = await stack.enter_async_context(connecting)
+                yield Client(bus, person, bus=bus)
                 return
             await asyncio.sleep(0.05)

@@ -24,7 +24,7 @@ HUNG_S = 20.0
 """Far less than a hung pool is waited for if it is waited for at all."""
 VISITOR = "schedd@home.example"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.writes_credentials]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

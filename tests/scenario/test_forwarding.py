@@ -24,7 +24,7 @@ REACHED = "central: reached"
 FORWARDER = "view@physics"
 SLEEPER = "executable = /bin/sleep\narguments = 600\nrequest_cpus = 1\nqueue\n"
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.writes_credentials]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

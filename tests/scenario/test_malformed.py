@@ -49,6 +49,7 @@ ASKED_BY: Final[Mapping[str, str]] = {
     "schedd.matched": "negotiator",
     "schedd.sync": "shadow",
     "schedd.report": "shadow",
+    "schedd.job_command": "shadow",
     "shadow.look_after": "schedd",
     "shadow.fetch_input": "startd",
     "shadow.offer_input": "startd",

@@ -52,7 +52,14 @@ _ADMINISTRATORS_ASK: Final = tuple(
 )
 _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
     "schedd": (("startd", "*"), ("shadow", "look_after")),
-    "shadow": (("startd", "*"), ("schedd", "sync"), ("schedd", "report")),
+    "shadow": (
+        ("startd", "*"),
+        ("schedd", "sync"),
+        ("schedd", "report"),
+        ("schedd", "job_command"),
+        ("accounting", "query_history"),
+        ("collector", "query_ads"),
+    ),
     "startd": (
         ("shadow", "fetch_input"),
         ("shadow", "offer_input"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kettle.bus.parts import HEADERS, Parcel, exchange
-from kettle.bus.ports import BusError, Rep, Req
+from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects
@@ -81,6 +81,10 @@ def ask_once(
     Raises UnusualError for whatever is not just that.
     """
     try:
+        if url.startswith(FROM_JOB):
+            from kettle.bus.from_job import FromJob
+
+            return FromJob(url).ask(endpoint, name, request, within)
         with _connected(url, identity, credentials, within) as line:
 
             async def carry(place: str, data: bytes, headers: Mapping[str, str]) -> Parcel:

@@ -13,7 +13,7 @@ Errors:
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -142,6 +142,10 @@ class Batch(Protocol):
     async def ack(self) -> None:
         """Acknowledge the whole batch: after the caller's own commit."""
         ...
+
+
+FROM_JOB: Final = "job:"
+"""How the address begins by which a running job asks: see `kettle.bus.from_job`."""
 
 
 class Asks(Protocol):

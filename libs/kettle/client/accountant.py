@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, Waiting, ask
 from kettle.client.pool_file import PoolFile
 from kettle.wire.commands import accounting, negotiator
@@ -32,9 +32,9 @@ class Accountant:
     """
 
     def __init__(
-        self, bus: Bus, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
+        self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
     ) -> None:
-        self._bus = bus
+        self._asks = asks
         self._pool = pool
         self._patience = patience
         self._waiting = waiting
@@ -51,7 +51,7 @@ class Accountant:
         """
         name = self._pool.accounting
         answer = await ask(
-            self._bus,
+            self._asks,
             accounting.REPORT_USAGE,
             name,
             wanted,
@@ -82,4 +82,6 @@ class Accountant:
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         name = self._pool.negotiator
-        return await ask(self._bus, endpoint, name, request, patience=self._patience, waiting=self._waiting())
+        return await ask(
+            self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
+        )

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusUnavailableError, NoResponderError, RefusedError, ReplyTimeoutError
+from kettle.bus.ports import Asks, BusUnavailableError, NoResponderError, RefusedError, ReplyTimeoutError
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.wire.endpoint import Endpoint
 
@@ -46,7 +46,7 @@ def pause_for(retry_after_ms: int, usual: float) -> float:
 
 
 async def ask(
-    bus: Bus,
+    asks: Asks,
     endpoint: Endpoint[Req, Rep],
     name: str,
     request: Req,
@@ -70,7 +70,7 @@ async def ask(
         retry_after_ms = 0
         left = until - loop.time()
         try:
-            return await bus.call(endpoint, name, request, deadline=max(0.1, min(deadline, left)))
+            return await asks.call(endpoint, name, request, deadline=max(0.1, min(deadline, left)))
         except (NoResponderError, ReplyTimeoutError, BusUnavailableError) as error:
             last: Exception = error
         except RefusedError as error:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kettle.bus.ports import Bus, BusUnavailableError
+from kettle.bus.ports import Asks, Bus
 from kettle.client import published, watching
 from kettle.client.accountant import Accountant
 from kettle.client.asking import PATIENCE_S, Rep, Req, Waiting, ask
-from kettle.client.errors import ClientError, CommandRefusedError, PoolUnreachableError
+from kettle.client.connecting import connected
+from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.explaining import WhyReport
 from kettle.client.feed import Feed
 from kettle.client.hosts import Hosts
@@ -50,7 +51,6 @@ from kettle.wire.commands.schedd import (
     Unmade,
 )
 from kettle.wire.endpoint import Endpoint, Position
-from kettle.wire.identity import user
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
 
@@ -72,8 +72,14 @@ class Client:
     Each raises `ClientError` where it says nothing else.
     """
 
-    def __init__(self, bus: Bus, pool: PoolFile, *, patience: float = PATIENCE_S) -> None:
+    def __init__(
+        self, asks: Asks, pool: PoolFile, *, bus: Bus | None = None, patience: float = PATIENCE_S
+    ) -> None:
+        """
+        `bus`: where there is one, beside who can be asked.
+        """
         self.pool = pool
+        self._asks = asks
         self._bus = bus
         self._patience = patience
         self._subjects = Subjects(pool.pool)
@@ -81,8 +87,8 @@ class Client:
         self._written: Position | None = None
         self.waiting: Waiting | None = None
         """Told when a command takes longer than one notices, and why: for a person at a terminal."""
-        self.hosts: Final = Hosts(bus, pool, patience=patience, waiting=lambda: self.waiting)
-        self.accountant: Final = Accountant(bus, pool, patience=patience, waiting=lambda: self.waiting)
+        self.hosts: Final = Hosts(asks, pool, patience=patience, waiting=lambda: self.waiting)
+        self.accountant: Final = Accountant(asks, pool, patience=patience, waiting=lambda: self.waiting)
 
     @classmethod
     @asynccontextmanager
@@ -111,26 +117,8 @@ class Client:
             environ = os.environ if environ is None else environ
             pool = locate(environ, nats_url=nats_url, credentials=credentials, home=home)
         pool = msgspec.structs.replace(pool, schedd=schedd) if schedd else pool
-        from kettle.bus.nats import NatsBus  # the only import here that costs time
-
-        context = NatsBus.connect(
-            pool.nats_url,
-            subjects=Subjects(pool.pool),
-            identity=user(pool.user),
-            credentials=pool.credentials,
-            name="client",
-            patience=patience,
-        )
-        try:
-            bus = await context.__aenter__()
-        except (BusUnavailableError, OSError) as error:
-            raise PoolUnreachableError(
-                f"the pool's bus at {_shown(pool.nats_url)} cannot be reached: {error}"
-            ) from error
-        try:
-            yield cls(bus, pool, patience=patience)
-        finally:
-            await context.__aexit__(None, None, None)
+        async with connected(pool, patience) as (asks, bus):
+            yield cls(asks, pool, bus=bus, patience=patience)
 
     async def submit(
         self,
@@ -289,7 +277,7 @@ class Client:
         """
         Events of the whole pool as the gateway publishes them; with `follow` also those to come, for ever.
         """
-        async with aclosing(published.read(self._bus, self._subjects, wanted, follow=follow)) as events:
+        async with aclosing(published.read(self._follows, self._subjects, wanted, follow=follow)) as events:
             async for event in events:
                 yield event
 
@@ -329,7 +317,7 @@ class Client:
         )
         try:
             verdict = await ask(
-                self._bus, negotiator.WHY, self.pool.negotiator, question, patience=_SIDE_QUESTION_S
+                self._asks, negotiator.WHY, self.pool.negotiator, question, patience=_SIDE_QUESTION_S
             )
         except ClientError as error:
             return WhyReport(job=job, explanation=explanation, trouble=str(error))
@@ -343,7 +331,7 @@ class Client:
             CommandRefusedError: `not_found`, `not_running`, or `denied` if it is somebody else's.
         """
         given = await self._ask_schedd(schedd.ACCESS, AskAccess(job=job))
-        return Visit(self._bus, given, patience=self._patience)
+        return Visit(self._asks, given, patience=self._patience)
 
     async def ads(
         self,
@@ -364,7 +352,7 @@ class Client:
         )
         while True:
             page = await ask(
-                self._bus, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience
+                self._asks, collector.QUERY_ADS, self.pool.collector, request, patience=self._patience
             )
             ads += page.ads
             if page.rest is None:
@@ -378,7 +366,7 @@ class Client:
         request = QueryUsage(owners=list(owners))
         return (
             await ask(
-                self._bus, accounting.QUERY_USAGE, self.pool.accounting, request, patience=self._patience
+                self._asks, accounting.QUERY_USAGE, self.pool.accounting, request, patience=self._patience
             )
         ).owners
 
@@ -418,9 +406,18 @@ class Client:
         """
         if shard not in self._feeds:
             feed = self._feeds[shard] = Feed()
-            self._bus.on_return(feed.interrupted)
-            await self._bus.listen(self._subjects.events(shard), feed.deliver)
+            bus = self._follows
+            bus.on_return(feed.interrupted)
+            await bus.listen(self._subjects.events(shard), feed.deliver)
         return self._feeds[shard]
+
+    @property
+    def _follows(self) -> Bus:
+        if self._bus is None:
+            raise ClientError(
+                "a job cannot follow what happens: it may ask, or read a job event log (condor_wait)"
+            )
+        return self._bus
 
     async def _history(
         self, request: QueryHistory, patience: float, searched: Callable[[int, int], None] | None = None
@@ -432,7 +429,7 @@ class Client:
         examined, limit = 0, request.limit
         while True:
             answer = await ask(
-                self._bus, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience
+                self._asks, accounting.QUERY_HISTORY, self.pool.accounting, request, patience=patience
             )
             found += answer.jobs
             examined += answer.examined
@@ -445,7 +442,7 @@ class Client:
 
     async def _ask_schedd(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         return await ask(
-            self._bus,
+            self._asks,
             endpoint,
             self.pool.schedd,
             request,
@@ -476,8 +473,3 @@ def _history_of(
         limit=limit,
         at_least=written,
     )
-
-
-def _shown(url: str) -> str:
-    parts = (server.partition("://") for server in url.split(","))
-    return ",".join(f"{scheme}{separator}{rest.rpartition('@')[2]}" for scheme, separator, rest in parts)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Literal
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, Waiting, ask
 from kettle.client.pool_file import PoolFile
 from kettle.wire.commands import master, startd
@@ -25,9 +25,9 @@ class Hosts:
     """
 
     def __init__(
-        self, bus: Bus, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
+        self, asks: Asks, pool: PoolFile, *, patience: float, waiting: Callable[[], Waiting | None]
     ) -> None:
-        self._bus = bus
+        self._asks = asks
         self._pool = pool
         self._patience = patience
         self._waiting = waiting
@@ -77,4 +77,6 @@ class Hosts:
         return host or self._pool.master or socket.gethostname()
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
-        return await ask(self._bus, endpoint, name, request, patience=self._patience, waiting=self._waiting())
+        return await ask(
+            self._asks, endpoint, name, request, patience=self._patience, waiting=self._waiting()
+        )

@@ -15,6 +15,10 @@ FILE: Final = "pool.json"
 DEFAULT_POOL: Final = "personal"
 
 
+USER: Final = "KETTLE_USER"
+"""Who a running job is in its pool; the account that it runs as may be another."""
+
+
 class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """
     How to reach a pool as one person.  It names the secret, it does not hold it, but is for its owner's eyes too.
@@ -109,5 +113,5 @@ def locate(
         pool=environ.get("KETTLE_POOL") or DEFAULT_POOL,
         nats_url=url,
         credentials=str(credentials or environ.get("KETTLE_NATS_CREDENTIALS") or ""),
-        user=login_name(),
+        user=(environ.get(USER) if url.startswith("job:") else "") or login_name(),
     )

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.bus.ports import Bus
+from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, ask
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.wire.commands.access import (
@@ -52,8 +52,8 @@ class Visit:
     The right to look into one attempt of a job; it ends with it, and then everything is refused as `NOT_RUNNING`.
     """
 
-    def __init__(self, bus: Bus, given: AccessGiven, *, patience: float) -> None:
-        self._bus = bus
+    def __init__(self, asks: Asks, given: AccessGiven, *, patience: float) -> None:
+        self._asks = asks
         self._patience = patience
         self.startd: Final = given.startd
         self.slot: Final = given.slot
@@ -70,7 +70,7 @@ class Visit:
         """
         Another visit on the same connection: to another attempt of the job.
         """
-        return Visit(self._bus, given, patience=self._patience)
+        return Visit(self._asks, given, patience=self._patience)
 
     async def peek(self, name: str = STDOUT, *, offset: int = 0, length: int = LONGEST_LOOK) -> FilePiece:
         """
@@ -125,7 +125,7 @@ class Visit:
         finally:
             with suppress(ClientError):  # the machine ends what nobody asks about
                 close = CloseSession(access=self.access, session=name)
-                await ask(self._bus, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
+                await ask(self._asks, CLOSE_SESSION, self.startd, close, patience=_CLOSING_S)
 
     async def exchange(self, request: Exchange) -> Exchanged:
         """
@@ -134,7 +134,7 @@ class Visit:
         return await self._ask(EXCHANGE, request)
 
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
-        return await ask(self._bus, endpoint, self.startd, request, patience=self._patience)
+        return await ask(self._asks, endpoint, self.startd, request, patience=self._patience)
 
 
 class Session:

@@ -86,6 +86,8 @@ class ChirpPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The job's ad and its log."""
     delayed: tuple[str, ...] = ()
     """Patterns of the names of attributes that are set without hurry."""
+    commands: bool = False
+    """The queue: to submit jobs, and act on those of the owner."""
 
 
 class JobHooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

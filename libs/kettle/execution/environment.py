@@ -10,6 +10,7 @@ from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
 from kettle.execution.programs import INSIDE, directory
 from kettle.execution.quoting import split_environment_v1, split_environment_v2_raw
+from kettle.jobs.pool_access import ATTRIBUTE
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
@@ -58,8 +59,18 @@ def job_environment(
         "_CONDOR_CHIRP_CONFIG": f"{sandbox}/.chirp.config",
         "_CONDOR_BIN": helpers,
         **{f"_CONDOR_Assigned{tag}": ",".join(ids) for tag, ids in spec.devices.items() if ids},
+        **_way_to_the_pool(spec, job, f"{sandbox}/.chirp.config"),
         **{name: value for name, value in ours.items() if name.startswith(_MARK)},
     }
+
+
+def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:
+    """
+    By which the pool's commands find it from within the job, if it may: see `kettle.bus.from_job`.
+    """
+    if not (spec.chirp.commands and job.flag(ATTRIBUTE, default=False)):
+        return {}
+    return {"KETTLE_NATS_URL": f"job:{config}", "KETTLE_USER": job.text("Owner") or ""}
 
 
 def _gpus(spec: JobSpec) -> dict[str, str]:
@@ -78,6 +89,14 @@ def _gpus(spec: JobSpec) -> dict[str, str]:
 
 
 def _own(job: JobAd) -> dict[str, str]:
+    """
+    What its submitter gave; a job that another job submitted has not that one's way to the pool.
+    """
     if (text := job.text("Environment")) is not None:
-        return split_environment_v2_raw(text)
-    return split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+        given = split_environment_v2_raw(text)
+    else:
+        given = split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+    if given.get("KETTLE_NATS_URL", "").startswith("job:"):
+        del given["KETTLE_NATS_URL"]
+        given.pop("KETTLE_USER", None)
+    return given

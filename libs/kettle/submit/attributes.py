@@ -78,6 +78,8 @@ def identity(lookup: Lookup) -> Ad:
             ad[attribute] = unquoted(given.text)
     if lookup.get("want_io_proxy"):
         ad["WantIOProxy"] = flag(lookup, "want_io_proxy", default=False)
+    if lookup.get("want_pool_access"):
+        ad["WantPoolAccess"] = flag(lookup, "want_pool_access", default=False)
     for name, attribute in (
         ("priority", "JobPrio"),
         ("job_lease_duration", "JobLeaseDuration"),

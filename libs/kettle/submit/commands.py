@@ -112,6 +112,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "universe": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
+    "want_pool_access": ("WantPoolAccess",),
     "when_to_transfer_output": ("WhenToTransferOutput",),
 }
 """Each command with its other spellings; all are compared without regard to case."""

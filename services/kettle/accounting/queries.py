@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kettle.accounting.reporting import TooManyRowsError, report
 from kettle.accounting.searching import search
 from kettle.accounting.settings import AccountingSettings
@@ -14,6 +16,7 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAdError, Node, parse
 from kettle.eventsourcing.log import LogUnavailableError
 from kettle.eventsourcing.projection import Progress
+from kettle.jobs.private import for_others
 from kettle.jobs.runs import US
 from kettle.projections import Trouble
 from kettle.storage import Database
@@ -61,13 +64,12 @@ class Answers:
         """
         Ads of jobs that have left the queue; waits for what the asker names, and refuses if it does not come.
         """
-        del caller
         constraint = _parsed(request.constraint) if request.constraint else None
         self._usable()
         if request.at_least is not None:
             await self._see(request.at_least)
         try:
-            return await self._database.run(
+            found = await self._database.run(
                 lambda c: search(c, request, constraint, most_seconds=self._search_time),
                 patience=self._patience + self._search_time,
             )
@@ -75,6 +77,9 @@ class Answers:
             raise RefusedError(
                 "unavailable", f"the history did not answer: {error}; name a span of time"
             ) from error
+        return msgspec.structs.replace(
+            found, jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs]
+        )
 
     def _usable(self) -> None:
         """

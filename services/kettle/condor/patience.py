@@ -8,14 +8,11 @@ from typing import TypeVar
 
 import msgspec
 
-from kettle.bus.nats import NatsBus
-from kettle.bus.ports import Bus, BusUnavailableError
+from kettle.bus.ports import Asks
+from kettle.client import connecting
 from kettle.client.asking import ask
-from kettle.client.errors import PoolUnreachableError
 from kettle.client.pool_file import PoolFile
 from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
@@ -26,15 +23,15 @@ class Ask:
     Asks services over one connection.
     """
 
-    def __init__(self, bus: Bus, patience: float) -> None:
-        self._bus = bus
+    def __init__(self, asks: Asks, patience: float) -> None:
+        self._asks = asks
         self._patience = patience
 
     async def __call__(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep:
         """
         See `kettle.client.asking.ask`.
         """
-        return await ask(self._bus, endpoint, name, request, patience=self._patience)
+        return await ask(self._asks, endpoint, name, request, patience=self._patience)
 
 
 @asynccontextmanager
@@ -44,19 +41,5 @@ async def connected(pool: PoolFile, patience: float) -> AsyncGenerator[Ask]:
 
     Raises PoolUnreachableError: there is none.
     """
-    context = NatsBus.connect(
-        pool.nats_url,
-        subjects=Subjects(pool.pool),
-        identity=user(pool.user),
-        credentials=pool.credentials,
-        name="client",
-        patience=patience,
-    )
-    try:
-        bus = await context.__aenter__()
-    except (BusUnavailableError, OSError) as error:
-        raise PoolUnreachableError(f"the pool's bus cannot be reached: {error}") from error
-    try:
-        yield Ask(bus, patience)
-    finally:
-        await context.__aexit__(None, None, None)
+    async with connecting.connected(pool, patience) as (asks, _):
+        yield Ask(asks, patience)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, cast
 
 import msgspec
@@ -11,6 +11,7 @@ from kettle.bus.parts import LARGEST
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.log import Log
 from kettle.jobs import Status
+from kettle.jobs.private import for_others
 from kettle.schedd.domain import deferral
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.universes import at_home
@@ -54,10 +55,12 @@ class Questions:
         limits: Limits,
         refusals: Refusals,
         elsewhere: Callable[[JobId], str] = lambda _job: "",
+        super_users: Collection[str] = (),
     ) -> None:
         """
         `elsewhere`: what other pools are to an idle job, as a sentence.
         """
+        self._super_users = super_users
         self._elsewhere = elsewhere
         self._log = log
         self._ledger = ledger
@@ -72,13 +75,12 @@ class Questions:
         return self._ledger.shard.name
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
-        """Job ads of a selection, in queue order."""
-        del caller  # everybody may look
+        """Job ads of a selection, in queue order: everybody may look, but not at everything."""
         if request.totals:
             return await self._totals(request)
         jobs = await selected_jobs(self._queue, request.select)
         shown = jobs[: request.limit] if request.limit else jobs
-        ads = await self._encoded(shown, request.projection)
+        ads = await self._encoded(shown, request.projection, caller)
         # What was read may be on its way to the log: it is told when it is there.
         await self._ledger.record([])
         return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
@@ -108,17 +110,19 @@ class Questions:
             statuses={status: count for status, count in counts.items() if count},
         )
 
-    async def _encoded(self, jobs: list[JobId], names: list[str]) -> list[Ad]:
+    async def _encoded(self, jobs: list[JobId], names: list[str], caller: Identity) -> list[Ad]:
         """
         The ads as they travel: each is encoded as it is made, and none is kept.
 
         Raises RefusedError as soon as they are more than the bus carries.
         """
-        view, turn = View(self._queue, names), Turn()
+        view, turn, all_of_all = View(self._queue, names), Turn(), self._sees_all(caller)
         data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
         for at, job in enumerate(jobs):
             if job in known:
-                _encode_into(view.ad(job), data, -1)
+                ad = view.ad(job)
+                own = all_of_all or self._queue.owner(job) == caller.name
+                _encode_into(ad if own else for_others(ad), data, -1)
                 count += 1
             if not at % LOOK:
                 if len(data) > LARGEST:
@@ -129,6 +133,10 @@ class Questions:
                 await turn.pause()
         data[1:5] = count.to_bytes(4)
         return cast("list[Ad]", msgspec.Raw(bytes(data)))
+
+    def _sees_all(self, caller: Identity) -> bool:
+        """Services and super users of the queue see all of everybody's jobs."""
+        return caller.kind != "user" or caller.name in self._super_users
 
     async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
         """Everything recorded of a job."""
@@ -159,20 +167,20 @@ class Questions:
 
     async def explain(self, request: Explain, caller: Identity) -> Explanation:
         """Why a job is where it is, as far as the queue knows."""
-        del caller
         entry = self._queue.jobs.get(request.job)
         if entry is None and self._expected(request.job):
             raise RefusedError("refused", self._factories.why_not(request.job.cluster))
         if entry is None:
             raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
         ad = self._queue.ad(request.job)
+        own = self._sees_all(caller) or self._queue.owner(request.job) == caller.name
         explanation = Explanation(
             job=request.job,
             status=entry.job.status,
             reason=self._reason(request.job, ad),
             submitter=self._queue.submitter(request.job),
             autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
-            ad=ad,
+            ad=ad if own else for_others(ad),
             ordered=entry.job.orders.standing,
         )
         await self._ledger.record([])

@@ -70,6 +70,8 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """The same of each owner, whoever is charged."""
     max_backlog: int = 50_000
     """Events that may wait for their commit before new commands are refused with `busy`."""
+    jobs_may_command: bool = True
+    """Whether running jobs with `want_pool_access` may submit jobs and act on those of their owner."""
     queue_super_users: tuple[str, ...] = ()
     """Who may act on other people's jobs, and look into them while they run."""
     accounting_groups: dict[str, tuple[str, ...]] = {}

@@ -18,6 +18,7 @@ from kettle.schedd.edits import Edits
 from kettle.schedd.factories import Factories
 from kettle.schedd.flocking import Flock
 from kettle.schedd.home_jobs import HomeJobs
+from kettle.schedd.job_commands import JobCommands
 from kettle.schedd.job_edits import JobEdits
 from kettle.schedd.ledger import Ledger, restore
 from kettle.schedd.limits import Limits
@@ -146,9 +147,11 @@ def _answers(
 ) -> list[Served[Any, Any]]:
     limits = Limits(ledger.queue, settings)
     people = People(ledger, shadows, factories, limits, settings)
-    questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals, flock.why)
+    questions = Questions(
+        log, ledger, home_jobs, factories, limits, claims.refusals, flock.why, settings.queue_super_users
+    )
     partners = Partners(ledger, claims, shadows, policies, settings)
-    return [
+    served: list[Served[Any, Any]] = [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
         Served(commands.EDIT, _as_owner(Edits(ledger, settings).edit)),
@@ -162,6 +165,8 @@ def _answers(
         Served(commands.SYNC, _as_owner(partners.sync)),
         Served(commands.REPORT, _as_owner(partners.report)),
     ]
+    from_jobs = JobCommands(ledger, settings, served)
+    return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]
 
 
 def _as_owner(answer: Handler[Req, Rep]) -> Handler[Req, Rep]:

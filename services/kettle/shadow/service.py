@@ -16,6 +16,7 @@ from kettle.runtime import Telemetry
 from kettle.shadow.attempt import Attempt, SubmitSide
 from kettle.shadow.chirping import Terms
 from kettle.shadow.cleaning import Cleaner
+from kettle.shadow.commanding import Commanding
 from kettle.shadow.domain.files import is_graceful, stranger
 from kettle.shadow.file_work import FileWork
 from kettle.shadow.inputs import Inputs, Limits, Source
@@ -29,7 +30,7 @@ from kettle.shadow.spool import Spool, condemned
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
-from kettle.wire.commands.questions import Answered, Ask, SignUrls, StreamPiece
+from kettle.wire.commands.questions import Answered, Ask, Command, SignUrls, StreamPiece
 from kettle.wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle.wire.commands.shadow import (
     ANSWER,
@@ -115,6 +116,7 @@ class Shadow:
         self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
         self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
         self.reporter = Reporter(bus, settings, self.start)
+        self._commanding = Commanding(bus, settings.schedd)
         self._file_work = FileWork(settings.chirp_open_files)
         self._side = SubmitSide(
             shadow=settings.name,
@@ -313,6 +315,8 @@ class Shadow:
             raise RefusedError("denied", refusal)
         if isinstance(question, StreamPiece):
             return Answered(await known.attempt.streaming.take(question))
+        if isinstance(question, Command):
+            return Answered(await self._commanding.carry_out(question, known.attempt.assignment))
         if not isinstance(question, SignUrls):
             return Answered(await known.attempt.grant(question))
         sign = partial(self._signer.sign, ad, question.urls, upload=question.upload)

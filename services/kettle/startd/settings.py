@@ -167,6 +167,8 @@ class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """The same: for attributes of the job's ad, and lines in its log (ENABLE_CHIRP_UPDATES)."""
     enable_chirp_delayed: bool = True
     """Those of all jobs: for attributes that are set without hurry (ENABLE_CHIRP_DELAYED)."""
+    enable_pool_access: bool = True
+    """Those of jobs with `want_pool_access`: to submit jobs and to act on those of their owner."""
     chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
     """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
     report_repeat: Seconds = 5.0

@@ -91,6 +91,7 @@ class Specs:
                 delayed=self._settings.chirp_delayed_update_prefix
                 if self._settings.enable_chirp and self._settings.enable_chirp_delayed
                 else (),
+                commands=self._settings.enable_chirp and self._settings.enable_pool_access,
             ),
         )
 

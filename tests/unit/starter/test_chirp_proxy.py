@@ -19,6 +19,7 @@ from kettle.starter.chirp.dialogue import Delayed
 from kettle.starter.chirp.proxy import CONFIG, Proxy
 from kettle.starter.questions import Questions
 from kettle.wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
+from kettle.wire.commands.questions import Command
 from kettle.wire.commands.startd import ClaimKey
 from kettle.wire.jobs import JobId
 
@@ -104,7 +105,7 @@ def test_who_takes_no_answers_is_asked_for_no_questions() -> None:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    asked: list[Wish] = []
+    asked: list[Wish | Command] = []
     talk = Connection(ours, "c", POLICY, Delayed(JobAd({}), ()), lambda _, wish: asked.append(wish))
     questions = b"cookie c\n" + b"whoami x\nget_job_attr A\n" * 100_000
     said = answered = 0

@@ -11,7 +11,7 @@ from kettle.execution.jobad import JobAd
 from kettle.starter.chirp.dialogue import Ask, Bytes, Delayed, Dialogue, HangUpError, Line, Room, Wait
 from kettle.starter.chirp.proxy import allowed
 from kettle.starter.chirp.words import words
-from kettle.wire.ads import Expr
+from kettle.wire.ads import Ad, Expr
 from kettle.wire.commands.chirp import (
     Chirped,
     CloseFile,
@@ -25,23 +25,24 @@ from kettle.wire.commands.chirp import (
     Wish,
     WriteFile,
 )
+from kettle.wire.commands.questions import COMMAND, Command
 
 EVERYTHING = ChirpPolicy(files=True, updates=True, delayed=("Chirp*",))
 STAT = b"1 2 3 4 5 6 7 5 9 10 11 12 13\n"
-Answer = Callable[[Wish], Chirped]
+Answer = Callable[[Wish | Command], Chirped]
 
 
-def nothing(_wish: Wish) -> Chirped:
+def nothing(_wish: Wish | Command) -> Chirped:
     return Chirped()
 
 
 def hold(
     said: bytes, *, answer: Answer = nothing, policy: ChirpPolicy = EVERYTHING
-) -> tuple[bytes, list[Wish]]:
+) -> tuple[bytes, list[Wish | Command]]:
     """
     What is answered to what is said after the cookie, and what the submit side was asked.
     """
-    heard, answers, asked = bytearray(b"cookie secret\n" + said), bytearray(), list[Wish]()
+    heard, answers, asked = bytearray(b"cookie secret\n" + said), bytearray(), list[Wish | Command]()
     dialogue = Dialogue(
         "secret", policy, Delayed(JobAd({"Own": Expr("1 + 1")}), policy.delayed), answers.extend
     )
@@ -135,12 +136,65 @@ def test_a_job_that_has_not_asked_for_more_may_do_no_more() -> None:
     assert EVERYTHING == allowed(EVERYTHING, JobAd({"WantIOProxy": True}))
 
 
+IN_POOL = ChirpPolicy(commands=True)
+
+
+def test_a_job_commands_its_pool() -> None:
+    """
+    The request travels as it is, and so does the answer.
+    """
+    answered, asked = hold(
+        b"kettle schedd my\\ schedd act 3\n\x00\n\xffkettle accounting a query_history 0\n",
+        answer=lambda _: Chirped(2, b"\n\x01"),
+        policy=IN_POOL,
+    )
+
+    assert b"2\n\n\x012\n\n\x01" == answered
+    assert [
+        Command(role="schedd", name="my schedd", verb="act", body=b"\x00\n\xff"),
+        Command(role="accounting", name="a", verb="query_history", body=b""),
+    ] == asked
+
+
+@pytest.mark.parametrize(
+    "line", [b"kettle negotiator n why 0\n", b"kettle schedd s act\n", b"kettle schedd s act -1\n"]
+)
+def test_what_is_no_command_is_not_passed_on(line: bytes) -> None:
+    """
+    Another role, a word too few, no length.
+    """
+    assert (b"-8\n", []) == hold(line, policy=IN_POOL)
+
+
+def test_a_command_that_is_too_long_is_not_taken_in() -> None:
+    """
+    The connection ends: what follows is its body.
+    """
+    with pytest.raises(HangUpError):
+        hold(b"kettle schedd s submit %d\n" % (COMMAND + 1), policy=IN_POOL)
+
+
+def test_who_did_not_ask_for_the_pool_does_not_command_it() -> None:
+    """
+    Neither the machine's word nor the job's is enough.
+    """
+    cases: list[tuple[ChirpPolicy, Ad]] = [
+        (IN_POOL, {}),
+        (IN_POOL, {"WantPoolAccess": Expr("true")}),
+        (EVERYTHING, {"WantPoolAccess": True}),
+    ]
+    for policy, ad in cases:
+        line = b"kettle schedd s act 0\n"
+        assert (b"-8\n", []) == hold(line, policy=allowed(policy, JobAd(ad)))
+    assert IN_POOL == allowed(IN_POOL, JobAd({"WantPoolAccess": True}))
+
+
 def test_a_file_is_fetched_in_pieces() -> None:
     """
     Its length comes first, then its bytes; it is closed afterwards.
     """
 
-    def answer(wish: Wish) -> Chirped:
+    def answer(wish: Wish | Command) -> Chirped:
         match wish:
             case OpenFile():
                 return Chirped(3, STAT)
@@ -169,7 +223,7 @@ def test_a_file_is_put_there() -> None:
     Two answers, as the protocol has it: it can be written, and so much was.
     """
 
-    def answer(wish: Wish) -> Chirped:
+    def answer(wish: Wish | Command) -> Chirped:
         match wish:
             case OpenFile():
                 return Chirped(4, STAT)

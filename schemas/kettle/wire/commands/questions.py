@@ -10,7 +10,7 @@ import msgspec
 
 from kettle.wire.commands.chirp import Chirped, Natural, Wish
 from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle.wire.jobs import JobId, Name
 
 
 class SignUrls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sign_urls"):
@@ -46,8 +46,38 @@ class StreamPiece(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     data: Annotated[bytes, msgspec.Meta(max_length=STREAM_PIECE)]
 
 
-Question = Wish | SignUrls | StreamPiece
-Answer = Chirped | SignedUrls
+COMMAND: Final = 256 * 1024
+"""Bytes of what a job's command says."""
+ANSWER: Final = 1024 * 1024
+"""Bytes of what is answered to it; what is longer is asked for in parts."""
+
+
+class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="command"):
+    """
+    Have a command of the job's program carried out as one of the job's owner; the answer is `Commanded`.
+
+    `body` is the request of the endpoint, as it travels; `name` is which service of the role, if it is not the queue that
+    the job is in.
+    """
+
+    role: Literal["schedd", "accounting", "collector"]
+    verb: Name
+    name: Name
+    body: Annotated[bytes, msgspec.Meta(max_length=COMMAND)]
+
+
+class Commanded(msgspec.Struct, frozen=True, omit_defaults=True, tag="commanded"):
+    """The reply as it travels; or, with a `code`, why there is none."""
+
+    body: bytes = b""
+    code: str = ""
+    reason: str = ""
+    retry_after: int = 0
+    """Milliseconds, see `kettle.wire.endpoint.Refusal`."""
+
+
+Question = Wish | SignUrls | StreamPiece | Command
+Answer = Chirped | SignedUrls | Commanded
 
 
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

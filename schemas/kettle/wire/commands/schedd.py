@@ -386,6 +386,25 @@ class AccessGiven(msgspec.Struct, frozen=True, kw_only=True):
     slot: str
 
 
+class JobCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """
+    A shadow passes on what the program of an attempt wants done as one of the job's owner: see `questions.Command`.
+
+    `body` is the request of the verb, as it travels.
+    """
+
+    job: JobId
+    attempt: int
+    verb: Name
+    body: bytes
+
+
+class JobAnswer(msgspec.Struct, frozen=True):
+    """The reply of the verb, as it travels."""
+
+    body: bytes
+
+
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
 EDIT = Endpoint("schedd", "edit", Edit, Edited)
@@ -398,6 +417,9 @@ ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven)
 MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
+JOB_COMMAND = Endpoint("schedd", "job_command", JobCommand, JobAnswer)
 
 FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
-ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT)
+FOR_JOBS = (SUBMIT, ACT, EDIT, EDIT_JOBS, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
+"""What a running job may do in its owner's name: not look into others, nor put jobs in their place."""
+ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT, JOB_COMMAND)

@@ -12,6 +12,7 @@ from kettle.execution.linux import boottime
 from kettle.starter.chirp.dialogue import Ask, Bytes, Delayed, Dialogue, HangUpError, Line, Room, Wait
 from kettle.starter.chirp.words import LONGEST_LINE
 from kettle.wire.commands.chirp import PIECE, Chirped, Wish
+from kettle.wire.commands.questions import Command
 
 _READ: Final = 64 * 1024
 _MUCH: Final = 2 * PIECE
@@ -29,7 +30,7 @@ class Connection:
         cookie: str,
         policy: ChirpPolicy,
         delayed: Delayed,
-        ask: Callable[["Connection", Wish], object],
+        ask: Callable[["Connection", Wish | Command], object],
     ) -> None:
         sock.setblocking(False)
         self._socket = sock

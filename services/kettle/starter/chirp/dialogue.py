@@ -14,6 +14,7 @@ import msgspec
 from kettle.execution.attempt import ChirpPolicy
 from kettle.execution.jobad import JobAd, old_form
 from kettle.starter.chirp.words import NoSuchRequestError, integer, natural, words
+from kettle.wire.commands import questions
 from kettle.wire.commands.chirp import (
     PIECE,
     Chirped,
@@ -30,6 +31,7 @@ from kettle.wire.commands.chirp import (
     Wish,
     WriteFile,
 )
+from kettle.wire.commands.questions import Command
 
 LONGEST_VALUE: Final = 993
 """Bytes of a value that is set without hurry, as in HTCondor."""
@@ -65,7 +67,7 @@ class Ask(msgspec.Struct, frozen=True):
     What the submit side answers to a wish.
     """
 
-    wish: Wish
+    wish: Wish | Command
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -185,6 +187,8 @@ class Dialogue:
                 self._number(VERSION)
             case ["whoami", _] | ["whoareyou", _, _] if self._policy.files:
                 self._data(Chirped(len(_IDENTITY), _IDENTITY))
+            case ["kettle", role, name, verb, length] if self._policy.commands:
+                yield from self._on_pool(role, name, verb, natural(length))
             case [verb, *rest] if self._policy.files:
                 yield from self._on_files(verb, rest)
             case _:
@@ -212,6 +216,19 @@ class Dialogue:
                 self._answer((yield Ask(Note(text))))
             case _:
                 raise NoSuchRequestError
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def _on_pool(self, role: str, name: str, verb: str, length: int) -> Talk:
+        """
+        A request of Kettle's own beside the protocol: see `kettle.bus.from_job`.
+        """
+        if length > questions.COMMAND:
+            raise HangUpError  # it is on its way, and not to be taken in
+        body: bytes = yield Bytes(length)
+        said = {"type": "command", "role": role, "name": name, "verb": verb, "body": body}
+        self._data((yield Ask(msgspec.convert(said, Command))))
+        yield Room()
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from kettle.execution.linux import boottime
 from kettle.execution.programs import bring
 from kettle.execution.protocol import Reply, Unanswered
 from kettle.execution.sandbox import Sandbox
+from kettle.jobs import pool_access
 from kettle.wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, Wish
+from kettle.wire.commands.questions import Command, Commanded
 
 if TYPE_CHECKING:
     import select
@@ -55,7 +57,7 @@ class Proxy:
     Listens for the job's programs, if the machine lets them ask anything; `ask` passes on what they want, under a number.
     """
 
-    def __init__(self, spec: JobSpec, job: JobAd, ask: Callable[[Wish], int]) -> None:
+    def __init__(self, spec: JobSpec, job: JobAd, ask: Callable[[Wish | Command], int]) -> None:
         self._spec = spec
         self._job = job
         self._ask_shadow = ask
@@ -213,7 +215,7 @@ class Proxy:
             del self._asked[number]
         return sum(each.connection is not None and each.connection.over for each in self._asked.values())
 
-    def _ask(self, connection: "Connection | None", wish: Wish) -> None:
+    def _ask(self, connection: "Connection | None", wish: Wish | Command) -> None:
         number = self._ask_shadow(wish)
         self._asked[number] = _Asked(connection, isinstance(wish, OpenFile), boottime())
 
@@ -235,6 +237,9 @@ def _in_the_protocol(reply: Reply) -> Chirped:
     match reply.answer:
         case Chirped() as answer:
             return answer
+        case Commanded() as answer:
+            data = msgspec.msgpack.encode(answer)
+            return Chirped(len(data), data)
         case Unanswered(why=why):
             return Chirped(_TROUBLES[why])
         case _:
@@ -245,6 +250,10 @@ def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
     """
     What of it this job has asked for: nobody has to ask to set attributes without hurry.
     """
-    if job.flag("WantIOProxy", default=False):
-        return policy
-    return msgspec.structs.replace(policy, files=False, updates=False)
+    proxy = job.flag("WantIOProxy", default=False)
+    return msgspec.structs.replace(
+        policy,
+        files=policy.files and proxy,
+        updates=policy.updates and proxy,
+        commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+    )

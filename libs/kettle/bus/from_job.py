@@ -1,0 +1,106 @@
+"""
+Asking from within a running job, which has no way to the bus: through its starter, as its owner.
+
+The starter listens where `.chirp.config` says, and knows the job by the cookie there. Beside HTCondor's protocol it takes
+
+    kettle <role> <name> <verb> <length of the request>
+
+and the request as it travels on the bus; the answer is a length and a `Commanded`. See docs/decisions/0067.
+"""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import FROM_JOB, BusUnavailableError, RefusedError, Rep, ReplyTimeoutError, Req
+from kettle.wire.commands.chirp import Trouble
+from kettle.wire.commands.questions import COMMAND, Commanded
+from kettle.wire.endpoint import Endpoint
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Commanded).decode
+_NOT_NOW: Final = frozenset({Trouble.TRY_AGAIN, Trouble.OFFLINE, Trouble.BUSY})
+
+
+class FromJob:
+    """The pool as a job reaches it; each question has a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: FROM_JOB, and the path of the job's `.chirp.config`."""
+        self._config = url.removeprefix(FROM_JOB)
+
+    @property
+    def payload_limit(self) -> int:
+        """See `Bus.payload_limit`."""
+        return COMMAND
+
+    async def call(
+        self, endpoint: Endpoint[Req, Rep], name: str, request: Req, *, deadline: float = 5.0
+    ) -> Rep:
+        """See `Bus.call`."""
+        return await asyncio.to_thread(self.ask, endpoint, name, request, deadline)
+
+    def ask(self, endpoint: Endpoint[Req, Rep], name: str, request: Req, deadline: float) -> Rep:
+        """
+        The same for who has no event loop.
+        """
+        body = _encode(request)
+        if len(body) > COMMAND:
+            raise RefusedError(
+                "too_large", f"a request of {len(body):,} bytes; a job may send at most {COMMAND:,}"
+            )
+        until = time.monotonic() + deadline
+        try:
+            said = self._exchanged(
+                f"kettle {endpoint.role} {_word(name)} {endpoint.verb} {len(body)}", body, until
+            )
+        except TimeoutError as error:
+            raise ReplyTimeoutError(f"the {endpoint.role} did not answer within {deadline:g} s") from error
+        except (OSError, ValueError) as error:
+            raise BusUnavailableError(f"the job's starter cannot be asked: {error}") from error
+        if said.code:
+            raise RefusedError(said.code, said.reason, retry_after_ms=said.retry_after)
+        return endpoint.decode_reply(said.body)
+
+    def _exchanged(self, line: str, body: bytes, until: float) -> Commanded:
+        host, port, cookie = Path(self._config).read_text().split()
+        with socket.create_connection((host, int(port)), timeout=_left(until)) as plug:
+            plug.sendall(f"cookie {cookie}\n{line}\n".encode() + body)
+            heard = plug.makefile("rb")
+            plug.settimeout(_left(until))
+            _number(heard.readline())
+            plug.settimeout(_left(until))
+            length = _number(heard.readline())
+            data = heard.read(length)
+        if len(data) != length:
+            raise BusUnavailableError("the job's starter has hung up")
+        return _decode(data)
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.001)
+
+
+def _number(line: bytes) -> int:
+    """What the protocol answers, if it is no error."""
+    if not line:
+        raise BusUnavailableError("the job's starter has hung up")
+    number = int(line)
+    if number in _NOT_NOW:
+        raise BusUnavailableError("the job's machine does not reach the pool at the moment")
+    if number < 0:
+        raise RefusedError(
+            "denied",
+            f"the job's starter says {number}: a job may ask its pool if it was submitted with want_pool_access = true, "
+            "and its machine lets it",
+        )
+    return number
+
+
+def _word(name: str) -> str:
+    """A word as the protocol has it."""
+    return "".join("\\" + char if char in "\\ \n\t\r" else char for char in name)

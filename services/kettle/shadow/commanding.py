@@ -1,0 +1,73 @@
+"""
+Commands of running jobs to the pool: passed on to the queue that they are in, and what everybody may read is read.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import Asks, BusError, RefusedError
+from kettle.jobs.pool_access import wants_access
+from kettle.wire.commands.accounting import QUERY_HISTORY
+from kettle.wire.commands.collector import QUERY_ADS
+from kettle.wire.commands.questions import ANSWER, Command, Commanded
+from kettle.wire.commands.schedd import JOB_COMMAND, JobCommand
+from kettle.wire.commands.shadow import Assignment
+from kettle.wire.endpoint import Endpoint
+from kettle.wire.flocking import pool_of
+
+_DEADLINE_S: Final = 20.0
+"""How long an answer is waited for; the job's machine waits longer."""
+_PUBLIC: Final[dict[tuple[str, str], Endpoint[Any, Any]]] = {
+    (each.role, each.verb): each for each in (QUERY_HISTORY, QUERY_ADS)
+}
+"""What anybody may ask, so that it matters not who does."""
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class Commanding:
+    """Asks for the jobs of one schedd."""
+
+    def __init__(self, bus: Asks, schedd: str) -> None:
+        self._bus = bus
+        self._schedd = schedd
+
+    async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
+        """
+        The answer, or why there is none. Commands have ids, so a job may repeat what was not answered.
+        """
+        if refusal := _refusal(assignment):
+            return Commanded(code="denied", reason=refusal)
+        try:
+            body = await self._asked(command, assignment)
+        except RefusedError as error:
+            return Commanded(code=error.code, reason=str(error), retry_after=error.retry_after_ms)
+        except msgspec.MsgspecError as error:
+            return Commanded(code="malformed", reason=f"{command.verb}: {error}")
+        except BusError as error:
+            return Commanded(code="unavailable", reason=str(error))
+        if len(body) > ANSWER:
+            return Commanded(
+                code="too_large", reason=f"an answer of {len(body):,} bytes; a job gets at most {ANSWER:,}"
+            )
+        return Commanded(body=body)
+
+    async def _asked(self, command: Command, assignment: Assignment) -> bytes:
+        if command.role == "schedd":
+            request = JobCommand(
+                job=assignment.job, attempt=assignment.attempt, verb=command.verb, body=command.body
+            )
+            return (await self._bus.call(JOB_COMMAND, self._schedd, request, deadline=_DEADLINE_S)).body
+        endpoint = _PUBLIC.get((command.role, command.verb))
+        if endpoint is None:
+            raise RefusedError("denied", f"a running job may not ask for {command.role}.{command.verb}")
+        said = endpoint.decode_request(command.body)
+        return _encode(await self._bus.call(endpoint, command.name, said, deadline=_DEADLINE_S))
+
+
+def _refusal(assignment: Assignment) -> str:
+    if not wants_access(assignment.ad):
+        return f"job {assignment.job} was not submitted with want_pool_access = true"
+    if pool := pool_of(assignment.startd):
+        return f"job {assignment.job} runs in the pool {pool}, whose machines do not speak for people of this one"
+    return ""

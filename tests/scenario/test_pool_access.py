@@ -1,0 +1,167 @@
+"""
+Jobs that submit jobs: the commands of HTCondor and ours in a running job, as its owner, with nothing to copy out of it.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kettle.bus.nats import NatsBus
+from kettle.bus.ports import Bus, RefusedError
+from kettle.client import select
+from kettle.condor import launchers
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle.wire.commands import schedd
+from kettle.wire.commands.schedd import JobCommand, QueryJobs
+from kettle.wire.events import JobCompleted, JobStarted
+from kettle.wire.identity import daemon
+from kettle.wire.jobs import JobId
+from kettle.wire.subjects import Subjects
+
+from .waiting import happened
+
+WITHIN_S = 60.0
+PARENT = """\
+#!/bin/sh
+set -ex
+printf 'executable = /bin/sh\\narguments = "-c true"\\nlog = %s/child.log\\nqueue\\n' "$DIRECTORY" > child.sub
+condor_submit -terse child.sub > submitted
+child=$(cut -d' ' -f1 submitted)
+condor_wait "$DIRECTORY/child.log"
+until condor_history "$child" -af ExitCode | grep -x 0; do :; done
+printf 'executable = /bin/sleep\\narguments = 1000\\nrequirements = false\\nqueue 2\\n' | condor_submit
+condor_q -af:j JobStatus Owner > seen
+condor_hold "${child%.*}" && exit 1
+condor_rm -all -constraint 'Cmd == "/bin/sleep"' || condor_rm -constraint 'Cmd == "/bin/sleep"'
+condor_status -af Machine | grep .
+kettle q --json > ours
+kettle wait 1 2> refused && exit 1
+cat seen
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory, template: Path) -> AsyncIterator[ThrowawayPool]:
+    own = {"startd": {"job_account": "own"}}  # jobs run this Python, which an account of a slot may not reach
+    directory = tmp_path_factory.mktemp("access")
+    async with throwaway_pool(directory, cpus=2, settings=own, template=template) as running:
+        yield running
+    assert [] == running.left
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return launchers.install(tmp_path_factory.mktemp("commands"))
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def described(place: Path, work: Path, script: str, *lines: str) -> str:
+    """
+    A job of this script, which finds the commands.
+    """
+    (work / "parent.sh").write_text(script)
+    (work / "parent.sh").chmod(0o755)
+    path = f"{place}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    return "\n".join((
+        "executable = parent.sh", "output = out", "error = err",
+        f'environment = "PATH={path} DIRECTORY={work}"', *lines, "queue\n",
+    ))  # fmt: skip
+
+
+async def completed(pool: ThrowawayPool, description: str, work: Path) -> tuple[JobId, JobCompleted]:
+    """
+    Run it to its end.
+    """
+    job = JobId((await pool.client.submit(description, cwd=work)).cluster, 0)
+    async with asyncio.timeout(WITHIN_S):
+        await pool.client.wait(select(job.cluster))
+    (found,) = [each.event for each in await pool.client.events(job) if isinstance(each.event, JobCompleted)]
+    return job, found
+
+
+@asynccontextmanager
+async def shadow_of(pool: ThrowawayPool) -> AsyncGenerator[Bus]:
+    """
+    The bus, with the credential of the pool's shadow.
+    """
+    own = pool.home / "credentials" / "shadow.nk"
+    async with NatsBus.connect(
+        pool.client.pool.nats_url,
+        subjects=Subjects(pool.client.pool.pool),
+        identity=daemon("shadow"),
+        credentials=str(own) if own.exists() else pool.client.pool.credentials,
+        name="hostile",
+        patience=WITHIN_S,
+    ) as bus:
+        yield bus
+
+
+async def test_a_job_submits_looks_and_removes(pool: ThrowawayPool, place: Path, tmp_path: Path) -> None:
+    """
+    With the same commands as outside; what it made belongs to its owner.
+    """
+    job, end = await completed(pool, described(place, tmp_path, PARENT, "want_pool_access = true"), tmp_path)
+
+    assert 0 == end.exit_code, (tmp_path / "err").read_text()
+    me = pool.client.pool.user
+    children = [f"{job.cluster + 2}.0 1 {me}", f"{job.cluster + 2}.1 1 {me}"]
+    assert [f"{job} 2 {me}", *children] == (tmp_path / "out").read_text().splitlines()[-3:]
+    assert [] == await pool.client.jobs(select())
+
+
+async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
+    pool: ThrowawayPool, place: Path, tmp_path: Path
+) -> None:
+    """
+    Its commands find no pool, and its starter takes no command from whoever speaks to it.
+    """
+    script = (
+        "#!/bin/sh\nenv | grep KETTLE_NATS_URL && exit 1\n"
+        "HOME=$PWD KETTLE_HOME=$PWD/none condor_q && exit 2\n"
+        "KETTLE_NATS_URL=job:$_CONDOR_CHIRP_CONFIG condor_q\nexit $?\n"
+    )
+    _, end = await completed(pool, described(place, tmp_path, script), tmp_path)
+
+    assert (1, None) == (end.exit_code, end.exit_signal)
+    assert "want_pool_access = true" in (tmp_path / "err").read_text()
+
+
+async def test_a_machine_cannot_give_what_the_submitter_did_not(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    The queue itself looks at its job, whatever a shadow passes on, and knows what jobs may not ask for at all.
+    """
+    without = await pool.client.submit("executable = /bin/sleep\narguments = 100\nqueue\n", cwd=tmp_path)
+    allowed = await pool.client.submit(
+        "executable = /bin/sleep\narguments = 100\nwant_pool_access = true\nqueue\n", cwd=tmp_path
+    )
+    for submitted in (without, allowed):
+        await happened(pool.client, JobId(submitted.cluster, 0), JobStarted)
+    question = msgspec.msgpack.encode(QueryJobs(select=select(), projection=["Owner"]))
+    async with shadow_of(pool) as bus:
+
+        async def asked(
+            cluster: int, verb: str = "query_jobs", attempt: int = 1, body: bytes = question
+        ) -> str:
+            command = JobCommand(job=JobId(cluster, 0), attempt=attempt, verb=verb, body=body)
+            try:
+                await bus.call(schedd.JOB_COMMAND, "schedd", command)
+            except RefusedError as error:
+                return error.code
+            return ""
+
+        assert "" == await asked(allowed.cluster)
+        assert "denied" == await asked(without.cluster)
+        assert "not_running" == await asked(allowed.cluster, attempt=2)
+        assert "not_running" == await asked(4711)
+        assert "malformed" == await asked(allowed.cluster, body=b"\xc1")
+        for verb in ("access", "run_now", "report", "matched", "sync", "job_command", "none"):
+            assert "denied" == await asked(allowed.cluster, verb)
+    await pool.client.remove(select())
