@@ -28,6 +28,7 @@ from kettle.schedd.questions import Questions
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.spooling import Spooling
 from kettle.schedd.swaps import Swaps
 from kettle.schedd.visitors import Visitors
 from kettle.storage import PgWorkingSet
@@ -148,6 +149,7 @@ def _answers(
     people = People(ledger, shadows, factories, limits, settings)
     questions = Questions(log, ledger, home_jobs, factories, limits, claims.refusals, flock.why)
     partners = Partners(ledger, claims, shadows, policies, settings)
+    spooling = Spooling(ledger, shadows, settings)
     return [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
@@ -158,6 +160,8 @@ def _answers(
         Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
         Served(commands.EXPLAIN, _as_owner(questions.explain)),
         Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
+        Served(commands.FIND_SPOOL, _as_owner(spooling.find)),
+        Served(commands.RELEASE_SPOOLED, _as_owner(spooling.release)),
         Served(commands.MATCHED, _as_owner(partners.matched)),
         Served(commands.SYNC, _as_owner(partners.sync)),
         Served(commands.REPORT, _as_owner(partners.report)),
