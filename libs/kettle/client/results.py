@@ -4,7 +4,7 @@ Results of jobs on the machine of their submitter: where they go, and how they a
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -53,7 +53,7 @@ def target(ad: Ad, job: JobId, name: str) -> Path | None:
 
 
 @contextmanager
-def replaced(path: Path, job: JobId, mode: int) -> Iterator[int]:
+def replaced(path: Path, job: JobId, mode: int) -> Generator[int]:
     """
     A descriptor of what takes a file's place when all has been written, and leaves nothing if it was not.  Raises OSError.
     """

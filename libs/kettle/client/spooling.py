@@ -7,7 +7,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -240,7 +240,7 @@ def _by_cluster(ads: Iterable[Ad]) -> dict[int, list[Ad]]:
     return found
 
 
-async def _all(work: list[Coroutine[Any, Any, None]]) -> None:
+async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Do it all, a few at once; the first that fails ends it."""
     todo = iter(work)
 

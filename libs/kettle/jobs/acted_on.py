@@ -28,7 +28,7 @@ ACTED_ON: Final = frozenset({
     "partitionableslot", "plugintype", "publicinputfiles", "range", "residentsetsize", "resource", "resources",
     "retiring", "scheddinterval", "scheduler", "shouldtransferfiles", "stageinfinish", "stageinstart", "stageoutfinish", "stageoutstart", "start", "startdaemon", "startdname", "state",
     "static", "status", "stream", "streamerr", "streamout", "subcode", "subject",
-    "submit_err", "submit_iwd", "submit_out", "submit_transferoutputremaps", "submit_userlog", "sum", "supportedmethods", "tag", "to", "total",
+    "sum", "supportedmethods", "tag", "to", "total",
     "totalcondorloadavg", "totalheldjobs", "totalidlejobs", "totaljobruntime", "totaljobsuspendtime",
     "totalflockedjobs", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
     "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
