@@ -109,7 +109,7 @@ async def test_what_is_typed_beside_the_description_counts(condor: Condor) -> No
         ((), f"{WAITS}leave = \nqueue x y\n", "line"),
         (("missing.sub",), "", "Failed to open command file (missing.sub) (No such file or directory)"),
         (("-maxjobs", "2"), f"{WAITS}queue 3\n", "3 jobs"),
-        (("-spool",), f"{WAITS}queue\n", "-spool"),
+        (("-interactive",), f"{WAITS}queue\n", "-interactive"),
         ((), f"{WAITS}hold = true\nqueue\n", "hold"),
     ],
 )

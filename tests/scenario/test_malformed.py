@@ -24,7 +24,16 @@ from kettle.storage import PgLog
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.services import eventually
-from kettle.wire.commands import accounting, collector, log, negotiator, schedd, shadow, startd
+from kettle.wire.commands import (
+    accounting,
+    collector,
+    log,
+    negotiator,
+    schedd,
+    shadow,
+    spooling,
+    startd,
+)
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity, daemon, user
 from kettle.wire.subjects import Subjects
@@ -32,6 +41,7 @@ from kettle.wire.subjects import Subjects
 ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
     *schedd.ENDPOINTS,
     *shadow.ENDPOINTS,
+    *spooling.ENDPOINTS,
     *startd.ENDPOINTS,
     *collector.ENDPOINTS,
     *negotiator.ENDPOINTS,
@@ -40,6 +50,7 @@ ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
 ]
 FOR_PEOPLE: Final = (
     *schedd.FOR_USERS,
+    *spooling.ENDPOINTS,
     *collector.ENDPOINTS,
     *negotiator.ENDPOINTS,
     *accounting.ENDPOINTS,
@@ -50,6 +61,7 @@ ASKED_BY: Final[Mapping[str, str]] = {
     "schedd.sync": "shadow",
     "schedd.report": "shadow",
     "schedd.job_command": "shadow",
+    "schedd.release_spooled": "shadow",
     "shadow.look_after": "schedd",
     "shadow.fetch_input": "startd",
     "shadow.offer_input": "startd",

@@ -117,6 +117,31 @@ async def test_a_job_submits_looks_and_removes(pool: ThrowawayPool, place: Path,
     assert [] == await pool.client.jobs(select())
 
 
+SPOOLS = """\
+#!/bin/sh
+set -ex
+head -c 3000000 /dev/urandom > data
+printf '#!/bin/sh\\nsha256sum < data\\n' > worker.sh
+printf 'executable = worker.sh\\ntransfer_input_files = data\\noutput = sum\\nqueue\\n' > worker.sub
+worker=$(condor_submit -spool -terse worker.sub | cut -d' ' -f1)
+sha256sum < data > expected
+rm data worker.sh worker.sub
+until condor_q "$worker" -af JobStatus | grep -x 4; do sleep 0.2; done
+condor_transfer_data "$worker"
+cmp sum expected
+"""
+
+
+async def test_a_job_sends_files_of_its_sandbox_along(
+    pool: ThrowawayPool, place: Path, tmp_path: Path
+) -> None:
+    """
+    More than one message of them; and it fetches the results into its sandbox.
+    """
+    _, end = await completed(pool, described(place, tmp_path, SPOOLS, "want_pool_access = true"), tmp_path)
+    assert 0 == end.exit_code, (tmp_path / "err").read_text()
+
+
 async def test_a_job_that_did_not_ask_for_it_is_not_in_the_pool(
     pool: ThrowawayPool, place: Path, tmp_path: Path
 ) -> None:

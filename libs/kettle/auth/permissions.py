@@ -9,7 +9,17 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import access, accounting, collector, log, master, negotiator, schedd, startd
+from kettle.wire.commands import (
+    access,
+    accounting,
+    collector,
+    log,
+    master,
+    negotiator,
+    schedd,
+    spooling,
+    startd,
+)
 from kettle.wire.identity import Identity
 from kettle.wire.subjects import Subjects, forwarded_key, visitors_key
 
@@ -41,6 +51,7 @@ _USERS_ASK: Final = tuple(
     for endpoint in (
         *schedd.FOR_USERS,
         *access.ENDPOINTS,
+        *spooling.ENDPOINTS,
         *collector.ENDPOINTS,
         *negotiator.FOR_USERS,
         *accounting.ENDPOINTS,
@@ -59,6 +70,8 @@ _ASKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         ("schedd", "job_command"),
         ("accounting", "query_history"),
         ("collector", "query_ads"),
+        ("schedd", "find_spool"),
+        ("schedd", "release_spooled"),
     ),
     "startd": (
         ("shadow", "fetch_input"),

@@ -154,9 +154,7 @@ class Schedd(schedd.Schedd):
         """
         if not isinstance(description, AnyAd):
             return super().submit(description, count, spool, itemdata=itemdata)
-        if spool:
-            self._no_spool()
-        result = self.send(_of_ad(description, count or 1))
+        result = self.send(_of_ad(description, count or 1), spool=spool)
         if ad_results is not None:
             ad_results += self.query(f"ClusterId == {result.cluster()}")
         return result.cluster()
@@ -171,13 +169,11 @@ class Schedd(schedd.Schedd):
         """
         One cluster of the jobs that ads are: what they share, and pairs of what each has and how many.
         """
-        if spool:
-            self._no_spool()
         shared = _sent(cluster_ad)
         each = [_sent(own) for own, count in proc_ads for _ in range(count)]
         names = list(dict.fromkeys(name for own in each for name in own))
         rows = [[own.get(name, shared.get(name, _ABSENT)) for name in names] for own in each]
-        result = self.send(Submission(ad=shared, columns=names, rows=rows))
+        result = self.send(Submission(ad=shared, columns=names, rows=rows), spool=spool)
         if ad_results is not None:
             ad_results += self.query(f"ClusterId == {result.cluster()}")
         return result.cluster()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 import msgspec
@@ -20,6 +20,7 @@ from kettle.bindings.enumerations import JobAction, QueryOpt, TransactionFlag
 from kettle.bindings.errors import (
     ClassAdParseError,
     HTCondorReplyError,
+    HTCondorValueError,
     NotCarriedOutError,
 )
 from kettle.bindings.expressions import ExprTree
@@ -28,6 +29,7 @@ from kettle.bindings.places import pool_of
 from kettle.bindings.submitted import SubmitResult
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
+from kettle.submit import CLUSTER
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import Acted, Action, Outcome
 
@@ -99,20 +101,20 @@ class Schedd:
         """
         Put the jobs of a description into the queue; when this returns, they cannot be lost.
 
-        `itemdata` stands for the items of its queue statement, `count` for how often each is queued.
+        `itemdata` stands for the items of its queue statement, `count` for how often each is queued.  With `spool` they
+        are held until their files were sent: `spool(result)`.
         """
-        if spool:
-            self._no_spool()
         items = None if itemdata is _GIVEN else itemdata
-        return self.send(description.submission(count, items, queue))
+        return self.send(description.submission(count, items, queue), spool=spool)
 
-    def send(self, submission: Submission) -> SubmitResult:
+    def send(self, submission: Submission, *, spool: bool = False) -> SubmitResult:
         """
         Put jobs into the queue that are ready to be sent.
         """
-        reply = ask(self.pool, lambda client: client.submit(submission))
+        reply = ask(self.pool, lambda client: client.submit(submission, spool=spool))
         wire: Ad = {**submission.ad, "ClusterId": reply.cluster}
-        return SubmitResult(reply.cluster, 0, reply.count, self._of(wire))
+        spooled = [self._of(each) for each in numbered(submission, reply.cluster)] if spool else None
+        return SubmitResult(reply.cluster, 0, reply.count, self._of(wire), spooled)
 
     def query(
         self,
@@ -201,22 +203,38 @@ class Schedd:
         """
         raise NotCarriedOutError("the history of single attempts is not here: see kettle usage")
 
-    def spool(self, result: Any) -> None:
+    def spool(self, result: SubmitResult | Iterable[ClassAd]) -> None:
         """
-        Send the input of jobs that were submitted with `spool=True`.
+        Send the input of jobs that were submitted with `spool=True`, and have them released: those of a submission, or of ads
+        as they were submitted or are in the queue.
+
+        Raises:
+            HTCondorIOError: a file cannot be read; the jobs stay held.
         """
-        self._no_spool()
+        ads = result.spooled if isinstance(result, SubmitResult) else list(result)
+        if not all(isinstance(ad, ClassAd) for ad in ads):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("spool takes the result of a submission, or a list of the ads of its jobs")
+        if not ads:
+            raise HTCondorValueError(
+                "there is nothing to be sent: these jobs were not submitted with spool=True"
+            )
+        wires = [ad.inner.to_wire() for ad in ads]
+        ask(self.pool, lambda client: client.spools.send(wires))
 
     def retrieve(self, job_spec: JobSpec) -> None:
         """
-        Fetch the output of such jobs.
-        """
-        self._no_spool()
+        Fetch what such jobs left to where their descriptions say; those that have ended leave the queue then.
 
-    def _no_spool(self) -> NoReturn:
-        raise NotCarriedOutError(
-            "spooling is not carried out yet: submit from a directory that the access point can read"
-        )
+        Raises:
+            HTCondorIOError: something cannot be written here.
+            HTCondorValueError: the files of none of the jobs were sent.
+        """
+        select = selection(job_spec)
+        fetched = ask(self.pool, lambda client: client.spools.fetch(select))
+        if not fetched.jobs:
+            raise HTCondorValueError(
+                f"of {job_spec!r} there is nothing to be fetched: no such jobs had their files sent"
+            )
 
     def reschedule(self) -> None:
         """
@@ -254,6 +272,17 @@ class Schedd:
                 "ActionResultType": 2,
             }
         )
+
+
+def numbered(submission: Submission, cluster: int) -> Iterator[Ad]:
+    """The ads of jobs as they were submitted, in the cluster that they have become."""
+    number = str(cluster)
+    for proc in range(submission.count):
+        ad = submission.job(proc) | {"ClusterId": cluster, "ProcId": proc}
+        yield {
+            name: value.replace(CLUSTER, number) if isinstance(value, str) else value
+            for name, value in ad.items()
+        }
 
 
 def _at(ad: Ad, now: int, projection: Sequence[str]) -> Ad:

@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,7 @@ from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
 
 if TYPE_CHECKING:
+    from kettle.client.spooling import Spools
     from kettle.submit import Submission
 
 _SIDE_QUESTION_S = 3.0
@@ -127,12 +129,13 @@ class Client:
         given: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         source: str | None = None,
+        spool: bool = False,
     ) -> Submitted:
         """
         Submit the jobs of a description: its text, the path of a file, or what `prepare` made of one.
 
         `given` are assignments before its first line; relative names start at `cwd`.  When this returns, the jobs are
-        recorded and cannot be lost.
+        recorded and cannot be lost.  With `spool` they are held then, until `spools.send` has sent their files.
 
         Raises:
             SubmitError: the description is refused; nothing was recorded.
@@ -142,7 +145,11 @@ class Client:
         else:
             submission = description
         request = Submit(
-            id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows
+            id=uuid.uuid4().hex,
+            ad=submission.ad,
+            columns=submission.columns,
+            rows=submission.rows,
+            spool=spool,
         )
         try:
             reply = await self._ask_schedd(schedd.SUBMIT, request)
@@ -160,6 +167,13 @@ class Client:
             ) from error
         self._wrote(reply.position)
         return reply
+
+    @cached_property
+    def spools(self) -> "Spools":
+        """The files of jobs that are sent to the access point and fetched from it."""
+        from kettle.client.spooling import Spools
+
+        return Spools(self._asks, self.pool, patience=self._patience, waiting=lambda: self.waiting)
 
     async def hold(self, select: Select, reason: str = "") -> Acted:
         """Stop jobs, and keep them from running until they are released."""

@@ -92,6 +92,8 @@ JOB_REMOVED: Final = 1023
 _LEASE_OVER: Final = 1008
 """That of an attempt whose machine was not heard of before its lease was over."""
 
+_SPOOLING_INPUT: Final = 16
+"""HoldReasonCode of a job whose files are still on their way to the access point."""
 _RUN: Final = ("RemoteHost", "PublicClaimId", "RemotePool")
 _RAN: Final = ("LastRemoteHost", "LastPublicClaimId", "LastRemotePool")
 _SILENT: Final = ("JobDisconnectedDate", "JobCurrentReconnectAttempt")
@@ -102,7 +104,7 @@ _SET_LATER: Final = frozenset({
     "JobCurrentStartExecutingDate", "JobLastStartDate", "JobPid", "JobStartDate", "KeptInQueue", "LastCkptTime", "LastHoldReason", "LastHoldReasonCode", "LastHoldReasonSubCode", "LastJobLeaseRenewal", "LastJobStatus",
     "LastMatchTime", "LastPublicClaimId", "LastRemoteHost", "LastRemotePool", "LastRemoteWallClockTime", "LastVacateTime",
     "NumHoldsByReason", "NumChirpUpdates", "NumEdits", "NumJobCoolDowns", "NumJobReconnects", "NumVacatesByReason", "ReleaseReason", "RemoveReason", "ShadowBday",
-    "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
+    "StageInFinish", "StageInStart", "TransferOutFinished", "UncommittedSuspensionTime", "VacateReason", "VacateReasonCode", "VacateReasonSubCode",
 })  # fmt: skip
 """No submitter may state these: they tell what has happened to the job."""
 
@@ -173,10 +175,15 @@ def _acted(ad: Ad, event: _Wanted, now: int) -> None:
             ad.update({
                 "HoldReason": event.reason, "HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode,
             })  # fmt: skip
+            if event.code == _SPOOLING_INPUT:  # it has never been anything else: nobody counts that
+                ad["StageInStart"] = now
+                return
             _add(ad, "NumHolds", 1)
             _add(ad, "NumSystemHolds", int(event.code != 1))
             ad["NumHoldsByReason"] = counted(ad.get("NumHoldsByReason"), event.code)
         case JobReleased():
+            if ad.get("HoldReasonCode") == _SPOOLING_INPUT:
+                ad["StageInFinish"] = now
             _no_longer_held(ad)
             _become(ad, Status.IDLE, now)
             ad["ReleaseReason"] = event.reason

@@ -6,7 +6,7 @@ waits, repeats and explains.  That is right for what changes something, too: eve
 twice carries it out once.
 """
 
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,12 @@ from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import user
 from kettle.wire.subjects import Subjects
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kettle.client.spooling import Spools
+
+T = TypeVar("T")
 Req = TypeVar("Req", bound=msgspec.Struct)
 Rep = TypeVar("Rep", bound=msgspec.Struct)
 
@@ -91,6 +97,20 @@ class Asker:
             if page.rest is None:
                 return found
             request = msgspec.structs.replace(request, after=page.rest)
+
+    def spools(self, work: "Callable[[Spools], Awaitable[T]]") -> T:
+        """
+        Do something with the files of jobs at the access point, over one connection.
+        """
+        import asyncio
+
+        from kettle.client.client import Client
+
+        async def done() -> T:
+            async with Client.connect(pool=self.pool, patience=self._patience) as client:
+                return await work(client.spools)
+
+        return asyncio.run(done())
 
     def _short(self, endpoint: Endpoint[Req, Rep], name: str, request: Req) -> Rep | None:
         try:

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
     "condor_qedit": ("edit", "give attributes of jobs other values"),
     "condor_prio": ("edit", "set or change the priority of jobs"),
+    "condor_transfer_data": ("transfer_data", "fetch what jobs left that were submitted with their files"),
     "condor_status": ("status", "the slots and the other parts of the pool"),
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),

@@ -86,7 +86,8 @@ class Partners:
         live = [held.job for held in self._queue.claims.values() if held.job is not None]
         orders = self._shadows.sync(request, live)
         await self._ledger.record([])  # an assignment is an effect: it leaves after its commit
-        if orders.start or orders.stop or orders.forget or orders.over or orders.drop:
+        given_up = (orders.forget, orders.over, orders.drop, orders.spooled, orders.spools)
+        if orders.start or orders.stop or any(given_up):
             await self._ledger.shard.look()  # what is given up on the word of a stale owner is lost
         return orders
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle.schedd.domain import jobsets
+from kettle.schedd.domain import jobsets, spooling
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
 from kettle.schedd.domain.factory import asked
@@ -148,8 +148,13 @@ class People:
             count = len(admitted.rows)
             return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
 
+        held = [
+            (JobId(number, proc), spooling.held()) for proc in range(len(event.rows) if request.spool else 0)
+        ]
         frame = await self._ledger.record(
-            [(f"cluster/{number}", event)], command=command, reply=lambda frame: _encode(reply(frame))
+            [(f"cluster/{number}", event), *self._ledger.together(held)],
+            command=command,
+            reply=lambda frame: _encode(reply(frame)),
         )
         return reply(frame)
 
@@ -193,9 +198,10 @@ class People:
         late = asked(admitted.ad)
         limit = settings.max_jobs_per_factory if late else settings.max_jobs_per_submission
         check(admitted.ad, admitted.columns, admitted.rows, limit=limit)
-        ad, columns, rows = completed(
-            admitted.ad, admitted.columns, admitted.rows, owner=owner, members=settings.accounting_groups
-        )
+        ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
+        if request.spool:
+            ad, columns, rows = spooling.placed((ad, columns, rows), settings.spool_path)
+        ad, columns, rows = completed(ad, columns, rows, owner=owner, members=settings.accounting_groups)
         return msgspec.structs.replace(admitted, ad=ad, columns=columns, rows=rows)
 
     def _make_room(self, owner: str, jobs: int, *, late: bool) -> None:

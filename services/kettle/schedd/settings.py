@@ -10,6 +10,7 @@ from kettle.runtime import OwnerSettings
 from kettle.schedd.domain.admission import JobTransform, SubmitRequirement
 from kettle.schedd.domain.job_policy import SystemPolicy, SystemRule
 from kettle.schedd.domain.universes import Starting
+from kettle.transfer import spooled
 from kettle.wire.flocking import POOL
 
 
@@ -143,6 +144,11 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
             vacate=self.system_periodic_vacate,
             max_releases=self.system_max_releases,
         )
+
+    @property
+    def spool_path(self) -> Path:
+        """Where its shadow keeps the files of jobs that are sent to the access point."""
+        return spooled.root(self.home_path, self.name)
 
     @property
     def key_path(self) -> Path:

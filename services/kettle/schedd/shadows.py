@@ -116,7 +116,7 @@ class Shadows:
         if shadow:
             self._keeper[job] = shadow
             return assignment
-        shadow = self._any_alive()
+        shadow = self.any_alive()
         if shadow:  # else the first shadow that syncs gets it
             self._keeper[job] = shadow
             outbox = self._outbox(shadow)
@@ -194,6 +194,8 @@ class Shadows:
             forget=forget,
             over=over,
             drop=drop,
+            spooled=[job for job in request.spooled if job not in self._queue.jobs],
+            spools=[cluster for cluster in request.spools if cluster not in self._queue.clusters],
             more=len(first) < len(start),
             sync_interval=self._interval,
         )
@@ -234,7 +236,8 @@ class Shadows:
         seen = self._seen.get(shadow)
         return seen is not None and time.monotonic() - seen < 3 * self._interval
 
-    def _any_alive(self) -> str:
+    def any_alive(self) -> str:
+        """A shadow that was heard of lately; empty if there is none."""
         return next((shadow for shadow in self._seen if self._alive(shadow)), "")
 
     def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:

@@ -29,6 +29,7 @@ from kettle.schedd.questions import Questions
 from kettle.schedd.secrets import ClaimSecrets
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows
+from kettle.schedd.spooling import Spooling
 from kettle.schedd.swaps import Swaps
 from kettle.schedd.visitors import Visitors
 from kettle.storage import PgWorkingSet
@@ -151,6 +152,7 @@ def _answers(
         log, ledger, home_jobs, factories, limits, claims.refusals, flock.why, settings.queue_super_users
     )
     partners = Partners(ledger, claims, shadows, policies, settings)
+    spooling = Spooling(ledger, shadows, settings)
     served: list[Served[Any, Any]] = [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
@@ -161,6 +163,8 @@ def _answers(
         Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
         Served(commands.EXPLAIN, _as_owner(questions.explain)),
         Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
+        Served(commands.FIND_SPOOL, _as_owner(spooling.find)),
+        Served(commands.RELEASE_SPOOLED, _as_owner(spooling.release)),
         Served(commands.MATCHED, _as_owner(partners.matched)),
         Served(commands.SYNC, _as_owner(partners.sync)),
         Served(commands.REPORT, _as_owner(partners.report)),

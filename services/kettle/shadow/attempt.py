@@ -13,16 +13,7 @@ import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
 from kettle.shadow.chirping import Chirping, Terms
-from kettle.shadow.domain.files import (
-    STDERR,
-    STDOUT,
-    check_inputs,
-    check_outputs,
-    destination,
-    limit,
-    stranger,
-    text,
-)
+from kettle.shadow.domain.files import check_inputs, check_outputs, limit, stranger
 from kettle.shadow.file_work import FileWork
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
 from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
@@ -31,10 +22,13 @@ from kettle.shadow.queueing import TransferQueue, Turn
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.saving import Saving
 from kettle.shadow.spool import Spool
+from kettle.shadow.spooled import SpooledFiles
 from kettle.shadow.streaming import Streaming
 from kettle.shadow.worker import OversizeError, Worker
 from kettle.shadow.workers import Workers
 from kettle.transfer.manifest import ManifestError
+from kettle.transfer.placing import STDERR, STDOUT, Wanted, destination, text
+from kettle.transfer.spooled import is_spooled
 from kettle.wire.ads import Ad
 from kettle.wire.commands import schedd
 from kettle.wire.commands.chirp import Chirped, Wish
@@ -86,6 +80,7 @@ class SubmitSide(msgspec.Struct, frozen=True):
     max_output: int
     """Bytes that the results of one job may have."""
     spool: Spool
+    spooled: SpooledFiles
     queue: TransferQueue
     terms: Terms
     file_work: FileWork
@@ -106,13 +101,16 @@ class Attempt:
         self._newest = 0
         """Its number."""
         self._sources: dict[str, Source] = {}
+        self._places: Final = (
+            side.spooled.places(assignment.job, side.places) if is_spooled(assignment.ad) else side.places
+        )
         self._turn: Final = Turn()
         fetch = side.workers.fetcher(assignment)
         self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None
-        self.streaming: Final = Streaming(assignment.ad, side.places, side.file_work)
+        self.streaming: Final = Streaming(assignment.ad, self._places, side.file_work)
 
     async def run(self) -> None:
         """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
@@ -176,7 +174,7 @@ class Attempt:
         if self._chirping is None:
             side = self._side
             self._chirping = Chirping(
-                self.assignment.ad, side.places, side.terms, side.file_work, self._record
+                self.assignment.ad, self._places, side.terms, side.file_work, self._record
             )
         return self._chirping
 
@@ -237,7 +235,7 @@ class Attempt:
             return senseless
         try:
             self._refuse_outputs()
-            sources = await self._side.inputs.gather(assignment.ad, self._side.spool.saved(assignment.job))
+            sources = await self._gather()
         except InputError as error:
             return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
         except OutputError as error:
@@ -253,13 +251,26 @@ class Attempt:
             trace=assignment.trace,
         )
 
+    async def _gather(self) -> list[Source]:
+        """The input files.  Raises InputError."""
+        side, job = self._side, self.assignment.job
+        sent: list[Wanted] | None = None
+        if is_spooled(self.assignment.ad):
+            try:
+                sent = await asyncio.to_thread(side.spooled.wanted, job)
+            except (OSError, ValueError) as error:
+                raise InputError(side.spooled.directory(job), str(error)) from error
+        return await side.inputs.gather(
+            self.assignment.ad, side.spool.saved(job), sent=sent, places=self._places
+        )
+
     def _refuse_outputs(self) -> None:
         """A job whose results have no place need not run."""
         for stream in (STDOUT, STDERR):
             target = destination(self.assignment.ad, stream)
             if target is not None:
                 try:
-                    self._side.places.refuse_own(Path(target))
+                    self._places.refuse_own(Path(target))
                 except OSError as error:
                     raise OutputError(Path(target), error) from error
 
@@ -413,7 +424,7 @@ class Attempt:
             turn.ask(given=False)
             async with self._fetching(exited.outputs):
                 turn.ask(given=True)
-                await place(self.assignment.ad, exited.outputs, fetch, places=self._side.places, mark=mark)
+                await place(self.assignment.ad, exited.outputs, fetch, places=self._places, mark=mark)
             if any(file.data is None for file in exited.outputs):
                 output = turn.ended(output)
         except OutputError as error:

@@ -19,10 +19,10 @@ import msgspec
 from kettle.classad import ClassAd, ClassAdError, parse, unparse
 from kettle.jobs import telling
 from kettle.shadow.domain.allowance import Allowance
-from kettle.shadow.domain.files import text
 from kettle.shadow.file_work import FileWork
 from kettle.shadow.places import Places
 from kettle.shadow.remote_files import FileWish, RemoteFiles
+from kettle.transfer.placing import text
 from kettle.wire.ads import Ad, Scalar
 from kettle.wire.commands.chirp import (
     Chirped,

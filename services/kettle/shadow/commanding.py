@@ -2,19 +2,22 @@
 Commands of running jobs to the pool: passed on to the queue that they are in, and what everybody may read is read.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.ports import Asks, BusError, RefusedError
+from kettle.bus.ports import Asks, BusError, RefusedError, Served
 from kettle.jobs.pool_access import wants_access
+from kettle.transfer.placing import text
 from kettle.wire.commands.accounting import QUERY_HISTORY
 from kettle.wire.commands.collector import QUERY_ADS
-from kettle.wire.commands.questions import ANSWER, Command, Commanded
+from kettle.wire.commands.questions import COMMAND, Command, Commanded
 from kettle.wire.commands.schedd import JOB_COMMAND, JobCommand
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.flocking import pool_of
+from kettle.wire.identity import user
 
 _DEADLINE_S: Final = 20.0
 """How long an answer is waited for; the job's machine waits longer."""
@@ -28,9 +31,11 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class Commanding:
     """Asks for the jobs of one schedd."""
 
-    def __init__(self, bus: Asks, schedd: str) -> None:
+    def __init__(self, bus: Asks, schedd: str, served: Sequence[Served[Any, Any]]) -> None:
+        """`served`: what people ask a shadow, and jobs as well."""
         self._bus = bus
         self._schedd = schedd
+        self._served = {each.endpoint.verb: each for each in served}
 
     async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
         """
@@ -46,9 +51,9 @@ class Commanding:
             return Commanded(code="malformed", reason=f"{command.verb}: {error}")
         except BusError as error:
             return Commanded(code="unavailable", reason=str(error))
-        if len(body) > ANSWER:
+        if len(body) > COMMAND:
             return Commanded(
-                code="too_large", reason=f"an answer of {len(body):,} bytes; a job gets at most {ANSWER:,}"
+                code="too_large", reason=f"an answer of {len(body):,} bytes; a job gets at most {COMMAND:,}"
             )
         return Commanded(body=body)
 
@@ -58,6 +63,9 @@ class Commanding:
                 job=assignment.job, attempt=assignment.attempt, verb=command.verb, body=command.body
             )
             return (await self._bus.call(JOB_COMMAND, self._schedd, request, deadline=_DEADLINE_S)).body
+        if command.role == "shadow" and (own := self._served.get(command.verb)) is not None:
+            owner = user(text(assignment.ad, "Owner"))
+            return _encode(await own.handler(own.endpoint.decode_request(command.body), owner))
         endpoint = _PUBLIC.get((command.role, command.verb))
         if endpoint is None:
             raise RefusedError("denied", f"a running job may not ask for {command.role}.{command.verb}")

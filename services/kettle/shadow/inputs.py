@@ -20,11 +20,12 @@ from typing import Final
 
 import msgspec
 
-from kettle.shadow.domain.files import Wanted, excluded, inputs, limit
+from kettle.shadow.domain.files import limit
 from kettle.shadow.places import Places
-from kettle.shadow.walk import walk
 from kettle.transfer.exclude import Exclusions
 from kettle.transfer.manifest import is_inside
+from kettle.transfer.placing import Wanted, excluded, inputs
+from kettle.transfer.walk import walk
 from kettle.wire.ads import Ad
 from kettle.wire.commands.startd import InputFile
 
@@ -80,12 +81,23 @@ class Inputs:
         self._cache = Cache(cache_bytes)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="inputs")
 
-    async def gather(self, ad: Ad, saved: Sequence[Wanted] = ()) -> list[Source]:
-        """All input files of a job whose lists make sense, then what it saved; raises `InputError`."""
-        wanted = [*inputs(ad), *saved]
+    async def gather(
+        self,
+        ad: Ad,
+        saved: Sequence[Wanted] = (),
+        *,
+        sent: Sequence[Wanted] | None = None,
+        places: Places | None = None,
+    ) -> list[Source]:
+        """
+        All input files of a job whose lists make sense, then what it saved; raises `InputError`.
+
+        `sent`: those that its submitter sent here, in place of those that its ad names; `places`: where it may read.
+        """
+        wanted = [*(inputs(ad) if sent is None else sent), *saved]
         total = limit(ad, "MaxTransferInputMB", self._limits.total)
         limits = msgspec.structs.replace(self._limits, total=total)
-        reading = _Reading(self._places, limits, self._cache, excluded(ad))
+        reading = _Reading(places or self._places, limits, self._cache, excluded(ad))
         if self._quick(wanted):
             return reading.run(wanted)
         loop = asyncio.get_running_loop()
@@ -222,7 +234,7 @@ class _Reading:
         self._inline += len(data or b"")
         if self._inline > self._limits.inline_total:
             data = None
-        mode = _EXECUTABLE if wanted.executable else stat.S_IMODE(status.st_mode) & 0o777
+        mode = _EXECUTABLE if wanted.executable else wanted.mode or stat.S_IMODE(status.st_mode) & 0o777
         size, saved = status.st_size, wanted.saved
         return Source(InputFile(name=name, mode=mode, size=size, sha256=digest, data=data, saved=saved), path)
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from kettle.shadow.domain.files import STDERR, STDOUT, destination
 from kettle.shadow.places import Places
+from kettle.transfer.placing import STDERR, STDOUT, destination
 from kettle.wire.ads import Ad
 from kettle.wire.work import OutputFile
 

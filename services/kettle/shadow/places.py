@@ -9,6 +9,7 @@ import errno
 import os
 import pwd
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +34,18 @@ def account() -> str:
 class Places:
     """Where jobs have no business."""
 
-    def __init__(self, home: Path, *, spool: Path | None = None) -> None:
-        """`spool`: where jobs' own files lie in the pool's directory; they may be read there."""
+    def __init__(self, home: Path, *, spools: Sequence[Path] = (), own: Path | None = None) -> None:
+        """
+        `spools`: where jobs' own files lie in the pool's directory; they may be read there.  `own`: the directory of one
+        job in it, with which that may do what it likes.
+        """
         self._home = os.path.realpath(home)
-        self._spool = os.path.realpath(spool) if spool is not None else None
+        self._spools = tuple(f"{os.path.realpath(spool)}/" for spool in spools)
+        self._own = f"{os.path.realpath(own)}/" if own is not None else None
+
+    def of_job(self, own: Path, readable: Path) -> "Places":
+        """Those of a job that has a directory of its own there, and something that may be read beside it."""
+        return Places(Path(self._home), spools=[*map(Path, self._spools), readable], own=own)
 
     def refuse_own(self, path: Path, *, but_spool: bool = False) -> None:
         """Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none."""
@@ -44,15 +53,18 @@ class Places:
             real = os.path.realpath(path)
         except ValueError as error:
             raise OSError(errno.EINVAL, str(error)) from error
-        if but_spool and self._spool is not None and real.startswith(f"{self._spool}/"):
+        if but_spool and real.startswith(self._spools):
             return
-        if real == self._home or real.startswith(f"{self._home}/"):
-            raise OwnFileError
+        self._refuse(real)
 
     def refuse_own_place(self, place: int) -> None:
         """The same for an open file, wherever its name leads meanwhile."""
-        real = str(Path(f"/proc/self/fd/{place}").readlink())
-        if real == self._home or real.startswith(f"{self._home}/"):
+        self._refuse(str(Path(f"/proc/self/fd/{place}").readlink()))
+
+    def _refuse(self, real: str) -> None:
+        if self._own is not None and f"{real}/".startswith(self._own):
+            return
+        if f"{real}/".startswith(f"{self._home}/"):
             raise OwnFileError
 
     def lies_in(self, path: Path) -> bool:

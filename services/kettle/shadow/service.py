@@ -27,6 +27,8 @@ from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
 from kettle.shadow.signing import Signer
 from kettle.shadow.spool import Spool, condemned
+from kettle.shadow.spooled import SpooledFiles
+from kettle.shadow.spooling import Spooling
 from kettle.shadow.strays import Strays
 from kettle.shadow.workers import Workers
 from kettle.wire.commands import schedd
@@ -98,7 +100,9 @@ class Shadow:
         self._telemetry = telemetry
         self._visits = Visits(Passes(settings.home_path), tasks, self._visit)
         self._workers = Workers(Ways(bus, self._visits), settings, tasks)
-        self._places = Places(settings.home_path, spool=settings.spool_path)
+        self._places = Places(settings.home_path, spools=[settings.spool_path])
+        spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
+        self.spooling: Final = Spooling(bus, settings, spooled)
         self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
         loop = asyncio.get_running_loop()
         wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
@@ -111,12 +115,14 @@ class Shadow:
             inline_total=settings.inline_total_bytes,
             total=settings.max_input_mib << 20,
         )
-        self._objects = Objects(bus, subjects, settings, self._places, tasks)
+        # What jobs may read was looked at when they were given it; these send it once more.
+        given = Places(settings.home_path, spools=[settings.spool_path, settings.spooled_path])
+        self._objects = Objects(bus, subjects, settings, given, tasks)
         self._sent_bytes = 0
-        self._inputs = Inputs(self._places, limits, cache_bytes=settings.cache_bytes)
+        self._inputs = Inputs(given, limits, cache_bytes=settings.cache_bytes)
         self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
         self.reporter = Reporter(bus, settings, self.start)
-        self._commanding = Commanding(bus, settings.schedd)
+        self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
         self._file_work = FileWork(settings.chirp_open_files)
         self._side = SubmitSide(
             shadow=settings.name,
@@ -127,6 +133,7 @@ class Shadow:
             reporter=self.reporter,
             max_output=settings.max_output_mib << 20,
             spool=self._spool,
+            spooled=spooled,
             queue=self._queue,
             terms=Terms(
                 at_once=settings.chirp_at_once,
@@ -332,6 +339,7 @@ class Shadow:
         self._inputs.close()
         self._objects.close()
         self._file_work.close()
+        self.spooling.close()
 
     # -- the worker's reports ----------------------------------------------------------------------------------------
 
@@ -410,8 +418,15 @@ class Shadow:
             for job, followed in self._attempts.items()
         ]
         strays, began = self._strays.attempts(), time.monotonic()
-        kept = await self._kept()
-        request = ShadowSync(shadow=self._settings.name, attempts=listed, strays=strays, kept=kept)
+        kept, (spooled, spools) = await self._kept(), await self.spooling.kept()
+        request = ShadowSync(
+            shadow=self._settings.name,
+            attempts=listed,
+            strays=strays,
+            kept=kept,
+            spooled=spooled,
+            spools=spools,
+        )
         try:
             orders = await self._bus.call(
                 SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
@@ -420,6 +435,7 @@ class Shadow:
             _log.info("schedd not reached", extra={"cause": str(error), "after_s": time.monotonic() - began})
             return self._settings.retry
         self._obey(orders)
+        await self.spooling.forget(request, orders)
         return 0.0 if orders.more else orders.sync_interval
 
     async def _kept(self) -> list[JobId]:

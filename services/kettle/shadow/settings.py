@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.transfer import spooled
 
 
 class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +71,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     def spool_path(self) -> Path:
         """Where evicted jobs' files wait for their next run."""
         return self.state_path / "spool"
+
+    @property
+    def spooled_path(self) -> Path:
+        """Where the files of jobs are that are sent to the access point and fetched from it."""
+        return spooled.root(self.home_path, self.schedd)
 
     @property
     def state_path(self) -> Path:

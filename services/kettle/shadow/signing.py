@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle.shadow.domain.files import text
 from kettle.shadow.places import Places
 from kettle.transfer.manifest import ManifestError, shown
+from kettle.transfer.placing import text
 from kettle.transfer.signing import ACCESS_KEY, ENDPOINT, REGION, SECRET_KEY, Key, belongs, place, signed
 from kettle.wire.ads import Ad
 from kettle.wire.commands.questions import SignedUrls

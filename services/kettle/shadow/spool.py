@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from kettle.shadow.domain.files import Wanted
 from kettle.shadow.outputs import Fetch, write
 from kettle.transfer.checkpoints import DIRECTORY, WHERE
 from kettle.transfer.manifest import is_inside
+from kettle.transfer.placing import Wanted
 from kettle.wire.jobs import JobId
 from kettle.wire.work import OutputFile
 

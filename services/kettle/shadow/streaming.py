@@ -5,10 +5,10 @@ What a running job prints, in the file where its owner wants it: a copy while th
 from functools import partial
 from typing import Final
 
-from kettle.shadow.domain.files import STDERR, STDOUT, destination
 from kettle.shadow.file_work import FileWork
 from kettle.shadow.places import Places
 from kettle.shadow.remote_files import RemoteFiles
+from kettle.transfer.placing import STDERR, STDOUT, destination
 from kettle.wire.ads import Ad
 from kettle.wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, WriteFile
 from kettle.wire.commands.questions import StreamPiece

@@ -52,7 +52,7 @@ async def running(
             await bus.serve(
                 "shadow",
                 settings.name,
-                [Served(LOOK_AFTER, shadow.look_after), *shadow.served()],
+                [Served(LOOK_AFTER, shadow.look_after), *shadow.served(), *shadow.spooling.served()],
                 version=VERSION,
             )
             await bus.listen(
@@ -87,7 +87,11 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     stream = subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await _head(bus, subjects, shard)
-    writer = Writer(JobAppender(Places(settings.home_path)), redelivered=redelivered, failed=_not_written)
+    writer = Writer(
+        JobAppender(Places(settings.home_path), spool=settings.spooled_path),
+        redelivered=redelivered,
+        failed=_not_written,
+    )
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 

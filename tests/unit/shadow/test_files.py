@@ -4,8 +4,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from kettle.shadow.domain.files import check_inputs, check_outputs, destination, inputs, limit
+from kettle.shadow.domain.files import check_inputs, check_outputs, limit
 from kettle.transfer.manifest import ManifestError
+from kettle.transfer.placing import destination, inputs
 from kettle.wire.ads import Ad, Expr, Scalar
 
 AD: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "In": "data/in.txt", "Out": "out.txt", "Err": "/dev/null"}

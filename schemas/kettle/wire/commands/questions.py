@@ -46,10 +46,8 @@ class StreamPiece(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     data: Annotated[bytes, msgspec.Meta(max_length=STREAM_PIECE)]
 
 
-COMMAND: Final = 256 * 1024
-"""Bytes of what a job's command says."""
-ANSWER: Final = 1024 * 1024
-"""Bytes of what is answered to it; what is longer is asked for in parts."""
+COMMAND: Final = 4 * 1024 * 1024
+"""Bytes of what a job's command says, and of what is answered to it; what is longer is said in parts."""
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="command"):
@@ -60,7 +58,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     the job is in.
     """
 
-    role: Literal["schedd", "accounting", "collector"]
+    role: Literal["schedd", "shadow", "accounting", "collector"]
     verb: Name
     name: Name
     body: Annotated[bytes, msgspec.Meta(max_length=COMMAND)]

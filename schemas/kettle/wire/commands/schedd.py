@@ -11,6 +11,7 @@ from kettle.wire.commands.startd import Done, Occupied
 from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.events.job import Transfer, Usage
 from kettle.wire.jobs import JobId, Name, Number
+from kettle.wire.spooling import Procs
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,6 +21,8 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ad: Ad
     columns: list[str]
     rows: list[list[Scalar]]
+    spool: bool = False
+    """The jobs' files are sent to the access point, and until they are all there the jobs are held with code 16."""
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,6 +256,10 @@ class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """Attempts of which it has final reports and knows nothing else."""
     kept: list[JobId] = []
     """Jobs of which it keeps files for their next run."""
+    spooled: list[JobId] = []
+    """Jobs whose results it keeps until they are fetched."""
+    spools: list[Number] = []
+    """Clusters of jobs whose files it was sent."""
 
 
 class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,6 +273,10 @@ class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the strays that are over in the record: their reports may be confirmed."""
     drop: list[JobId] = []
     """Those of the kept that will not run again."""
+    spooled: list[JobId] = []
+    """Those of the spooled that have left the queue."""
+    spools: list[int] = []
+    """Those of the clusters that have."""
     more: bool = False
     """There is more to start than fits into one message: ask again at once."""
     sync_interval: float = 5.0
@@ -405,6 +416,37 @@ class JobAnswer(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class FindSpool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the files of a cluster's jobs are taken and given, if the caller may have to do with them."""
+
+    cluster: Number
+    person: Name = ""
+    """On whose behalf a shadow asks."""
+    waiting: bool = False
+    """A shadow wants to know which jobs wait."""
+
+
+class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):
+    """They may."""
+
+    shadow: str
+    waiting: list[Procs] = []
+    """Jobs that are held for their input files."""
+
+
+class ReleaseSpooled(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The input files of jobs are on the access point's disk, all of them. A repeat changes nothing."""
+
+    cluster: Number
+    jobs: list[Procs]
+
+
+class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):
+    """Recorded."""
+
+    position: Position
+
+
 SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
 ACT = Endpoint("schedd", "act", Act, Acted)
 EDIT = Endpoint("schedd", "edit", Edit, Edited)
@@ -418,8 +460,10 @@ MATCHED = Endpoint("schedd", "matched", Matched, Done)
 SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
 REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
 JOB_COMMAND = Endpoint("schedd", "job_command", JobCommand, JobAnswer)
+FIND_SPOOL = Endpoint("schedd", "find_spool", FindSpool, SpoolFound)
+RELEASE_SPOOLED = Endpoint("schedd", "release_spooled", ReleaseSpooled, SpooledReleased)
 
-FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS)
-FOR_JOBS = (SUBMIT, ACT, EDIT, EDIT_JOBS, QUERY_JOBS, QUERY_EVENTS, EXPLAIN)
+FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS, FIND_SPOOL)
+FOR_JOBS = (SUBMIT, ACT, EDIT, EDIT_JOBS, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, FIND_SPOOL)
 """What a running job may do in its owner's name: not look into others, nor put jobs in their place."""
-ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT, JOB_COMMAND)
+ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT, JOB_COMMAND, RELEASE_SPOOLED)

@@ -56,6 +56,9 @@ Send jobs to the pool: those of a submit description, from a file or from standa
   -single-cluster        all jobs in one cluster, which they always are here
   -dry-run FILE          write the ads of the jobs into a file (-: print them) and send nothing
   -name SCHEDD, -pool P  whose queue
+  -spool                 send the files of the jobs to the access point, which need not see the disk here;
+                         condor_transfer_data fetches what they leave there
+  -remote SCHEDD         the same as -name SCHEDD -spool
   -disable, -unused, -no_warn_unused, -debug   say nothing here
 """,
 }
@@ -64,8 +67,6 @@ _QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULT
 _GIVEN: Final = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)", re.DOTALL)
 _IGNORED: Final = frozenset({"debug", "disable", "no_warn_unused", "unused", "single-cluster"})
 _NOT_YET: Final = {
-    "spool": "-spool is not carried out yet: submit from a directory that the access point reads",
-    "remote": "-remote is not carried out yet: use -name, from a directory that the access point reads",
     "interactive": "-interactive is not carried out: start the job, then condor_ssh_to_job",
 }
 
@@ -83,6 +84,7 @@ class _Wanted(msgspec.Struct):
     dry_run: str = ""
     name: str = ""
     pool: str = ""
+    spool: bool = False
 
 
 def run(_name: str, words: list[str]) -> int:
@@ -104,18 +106,36 @@ def run(_name: str, words: list[str]) -> int:
     if wanted.dry_run:
         return _dry_run(submission, wanted)
     asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
-    done = _sent(asker, submission)
+    done = _sent(asker, submission, spool=wanted.spool)
+    if wanted.spool:
+        _spool(asker, submission, done)
     sys.stdout.writelines(_said(submission, done.cluster, done.count, wanted.how))
     return 0
 
 
-def _sent(asker: Asker, submission: "Submission") -> Submitted:
-    request = Submit(id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows)
+def _sent(asker: Asker, submission: "Submission", *, spool: bool) -> Submitted:
+    request = Submit(
+        id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
+    )
     try:
         return asker.schedd(SUBMIT, request)
     except UnicodeEncodeError as error:
         raise ToolError(
             f"\nERROR: the jobs contain a text that cannot be sent, because it is not UTF-8: {error.object!r}"
+        ) from error
+
+
+def _spool(asker: Asker, submission: "Submission", done: Submitted) -> None:
+    """Send the input files; when it returns, nothing here is needed any more."""
+    from kettle.client.errors import ClientError
+
+    ads = [_job(submission, done.cluster, proc) for proc in range(done.count)]
+    try:
+        asker.spools(lambda spools: spools.send(ads))
+    except ClientError as error:
+        raise ToolError(
+            f"\nERROR: {error}\nERROR: Failed to spool job files.\n"
+            f"The jobs of cluster {done.cluster} stay held; take them out of the queue with: condor_rm {done.cluster}"
         ) from error
 
 
@@ -143,6 +163,8 @@ def _take(wanted: _Wanted, given: Given) -> None:
             wanted.most = whole_number(given)
         case "dry-run" | "name" | "pool" as name:
             setattr(wanted, name.replace("-", "_"), value)
+        case "spool" | "remote":
+            wanted.name, wanted.spool = value or wanted.name, True
         case ignored if ignored in _IGNORED:
             pass
         case refused:

@@ -409,7 +409,7 @@ def _act(job: Job, command: _Action) -> list[JobEvent]:
     match command:
         case Hold():
             return _hold(job, command)
-        case Release() if job.status == "held":
+        case Release() if job.status == "held" and job.hold_code != 16:  # its files are not there yet
             return [JobReleased(reason=command.reason, by=command.by)]
         case Remove() if job.status == "removed":
             return []

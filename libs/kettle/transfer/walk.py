@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kettle.shadow.domain.files import Wanted
 from kettle.transfer.exclude import Exclusions
+from kettle.transfer.placing import Wanted
 
 _NOTHING: Final = Exclusions()
 
