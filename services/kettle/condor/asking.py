@@ -14,7 +14,7 @@ from kettle.bus.brief import UnusualError, ask_once
 from kettle.client.finding import PATIENCE_S, Knobs, pool_of
 from kettle.client.pool_file import PoolFile
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import QUERY_JOBS, JobAds, QueryJobs
+from kettle.wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import user
 from kettle.wire.subjects import Subjects
@@ -33,7 +33,7 @@ class Asker:
 
     def __init__(self, pool: PoolFile, patience: float) -> None:
         self.pool = pool
-        self._patience = patience
+        self.patience = patience
 
     @classmethod
     def of(cls, knobs: Knobs, *, pool: str = "", name: str = "") -> "Asker":
@@ -72,7 +72,7 @@ class Asker:
         from kettle.condor.patience import connected
 
         async def asked() -> JobAds:
-            async with connected(self.pool, self._patience) as ask:
+            async with connected(self.pool, self.patience) as ask:
                 return await listed(lambda part: ask(QUERY_JOBS, self.pool.schedd, part), request)
 
         return asyncio.run(asked())
@@ -102,7 +102,7 @@ class Asker:
                 subjects=Subjects(self.pool.pool),
                 identity=user(self.pool.user),
                 credentials=self.pool.credentials,
-                within=min(_SHORT_S, self._patience),
+                within=min(_SHORT_S, self.patience),
             )
         except UnusualError:
             return None
@@ -113,7 +113,7 @@ class Asker:
         from kettle.condor.patience import connected
 
         async def asked() -> Rep:
-            async with connected(self.pool, self._patience) as ask:
+            async with connected(self.pool, self.patience) as ask:
                 return await ask(endpoint, name, request)
 
         return asyncio.run(asked())
