@@ -245,7 +245,9 @@ async def test_an_analysis_shows_requirements_and_what_meets_them(condor: Condor
     """
     The expression, the attributes in it, its conditions with the slots that meet each, and a summary.
     """
-    description = 'executable = /bin/sleep\nrequest_memory = 99999999\nrequirements = OpSys == "LINUX"\nqueue\n'
+    description = (
+        'executable = /bin/sleep\nrequest_memory = 99999999\nrequirements = OpSys == "LINUX"\nqueue\n'
+    )
     job = f"{await condor.submitted(description)}.0"
     shown = f"{int(job.partition('.')[0]):03}.000"
     async with asyncio.timeout(WITHIN_S):
