@@ -103,7 +103,7 @@ def start(commands: Commands, arguments: argparse.Namespace) -> dict[str, Any]:
 def queue(commands: Commands, arguments: argparse.Namespace) -> dict[str, Any]:
     """Questions about long queues."""
     report: dict[str, Any] = {}
-    there = 0
+    there, newest = 0, 0
     for wanted in sorted(arguments.queued):
         while there < wanted:
             newest = commands.submitted(wanted // CLUSTERS)

@@ -105,7 +105,7 @@ async def test_what_is_followed_ends_with_the_job(condor: Condor, pool: Throwawa
     job = await talking(condor, pool)
 
     async def following(*words: str) -> asyncio.subprocess.Process:
-        command = (condor.place / "condor_tail", "-f", *words, job)
+        command = [str(condor.place / "condor_tail"), "-f", *words, job]
         return await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, env=condor.environ
         )
@@ -121,7 +121,7 @@ async def test_what_is_followed_ends_with_the_job(condor: Condor, pool: Throwawa
             assert text == await process.stdout.readexactly(len(text))
         await condor("condor_ssh_to_job", job, "touch stop")
         for process in (out, err):
-            assert (b"", None) == await process.communicate()
+            assert b"" == (await process.communicate())[0]
             assert 0 == process.returncode
 
 

@@ -163,7 +163,7 @@ async def test_priorities_are_shown_and_set(condor: Condor, pool: ThrowawayPool)
     }.items():
         said = await condor("condor_userprio", *words)
         assert (0, "") == (said.status, said.err), said
-        assert expected is None or expected == said.out
+        assert expected in {None, said.out}
     lines = (await condor("condor_userprio")).out.splitlines()
     assert re.fullmatch(r"Last Priority Update: \d\d/\d\d \d\d:\d\d", lines[0])
     assert ["Effective", "Priority", "Res", "Total", "Usage", "Time", "Since"] == lines[1].split()
@@ -182,12 +182,12 @@ async def test_priorities_are_shown_and_set(condor: Condor, pool: ThrowawayPool)
     fields = ("-af", "Name", "PriorityFactor", "Ceiling", "Floor")
     assert "alice 100.0 40.0 3.0\n" == (await condor("condor_userprio", "alice", *fields)).out
     assert '"Name": "bob"' in (await condor("condor_userprio", "bob", "-json")).out
-    for words, expected in {
-        ("-resetusage", "alice"): "The accumulated usage of alice was reset\n",
-        ("-resetall",): "The accumulated usage was reset for all users\n",
-        ("-delete", "bob"): "The accountant record named bob was deleted\n",
-    }.items():
-        assert Said(0, expected, "") == await condor("condor_userprio", *words)
+    for option, whose, told in (
+        ("-resetusage", ["alice"], "The accumulated usage of alice was reset\n"),
+        ("-resetall", [], "The accumulated usage was reset for all users\n"),
+        ("-delete", ["bob"], "The accountant record named bob was deleted\n"),
+    ):
+        assert Said(0, told, "") == await condor("condor_userprio", option, *whose)
     assert "alice 0.0\n" == (await condor("condor_userprio", "alice", "-af", "Name", "AccumulatedUsage")).out
     assert "bob" not in (await condor("condor_userprio", "-allusers")).out
 

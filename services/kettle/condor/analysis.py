@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator, Sequence
 
 from kettle.cli.reasons import answer
-from kettle.client import Client, WhyReport
+from kettle.client import WhyReport
 from kettle.client.pool_file import PoolFile
 from kettle.client.status import id_of
+from kettle.condor.patience import client
 from kettle.condor.queue_table import head
 from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.commands.negotiator import Analysis, Tried
@@ -31,8 +32,8 @@ def analysed(pool: PoolFile, jobs: Sequence[Ad], *, whole: bool, patience: float
 
 
 async def _asked(pool: PoolFile, jobs: Sequence[JobId], patience: float) -> list[WhyReport]:
-    async with Client.connect(pool=pool, patience=patience) as client:
-        return [await client.why(job) for job in jobs]
+    async with client(pool, patience) as one:
+        return [await one.why(job) for job in jobs]
 
 
 def told(ad: Ad, report: WhyReport, *, whole: bool, now: float) -> Iterator[str]:

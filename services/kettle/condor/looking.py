@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from kettle.client import Client, CommandRefusedError
 from kettle.client.finding import PATIENCE_S, Knobs, pool_of
 from kettle.client.visiting import NOT_RUNNING, Visit
+from kettle.condor.patience import client
 from kettle.wire.jobs import JobId
 
 T = TypeVar("T")
@@ -37,16 +38,16 @@ def visiting(
     patience = knobs.number("TOOL_PATIENCE", PATIENCE_S)
 
     async def connected() -> T:
-        async with Client.connect(pool=meant, patience=patience) as client:
-            return await work(await _visit(client, job, retry=retry))
+        async with client(meant, patience) as one:
+            return await work(await _visit(one, job, retry=retry))
 
     return asyncio.run(connected())
 
 
-async def _visit(client: Client, job: JobId, *, retry: bool) -> Visit:
+async def _visit(one: Client, job: JobId, *, retry: bool) -> Visit:
     while True:
         try:
-            return await client.visit(job)
+            return await one.visit(job)
         except CommandRefusedError as error:
             if not retry or error.code != NOT_RUNNING:
                 raise

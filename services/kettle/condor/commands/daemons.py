@@ -42,8 +42,9 @@ _WAYS: Final = {"graceful": "", "fast": "-Fast", "peaceful": "-Peacefully"}
 _HELP: Final = """\
 usage: {name} [options] [HOST ...]
 
-{what}, of this host if none is named.  This is for the administrators of a host.  It
-is begun when the command ends; condor_status -master tells how far it is.
+{what}.
+Without a HOST it is about this one.  Only the administrators of a host may do it.  When the command ends it has begun;
+condor_status -master and condor_who -daemons tell how far it is.
 
   -daemon NAME           of this daemon alone: a role as schedd, or schedd.NAME; may be repeated; -subsystem is the same
   -schedd, -startd, -negotiator, -collector   the same as -daemon with these
