@@ -16,10 +16,11 @@ from kettle.condor import launchers
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.wire.events import JobStarted, JobVacated
 
-from .condor import Condor, Said, emptied
+from .condor import WAITS, Condor, Said, emptied
 from .waiting import WITHIN_S, happened
 
 RUNS = "executable = /bin/sleep\narguments = 100\nqueue\n"
+WAITING = f"{WAITS}queue\n"
 HOST = socket.gethostname()
 
 
@@ -251,6 +252,37 @@ async def test_daemons_are_switched(condor: Condor, pool: ThrowawayPool) -> None
     await pool.restarted("startd", after=before)
     assert Said(0, 'Sent "Reconfig" command to local master\n', "") == await condor("condor_reconfig")
     assert schedd == pool.pid("schedd")
+
+
+def serves_again(pool: ThrowawayPool, name: str, before: int) -> bool:
+    """
+    A restart of the master: for a while there is no daemon that anybody knows of.
+    """
+    daemon = pool.state.daemon(name) if pool.lives else None
+    return daemon is not None and daemon.status == "running" and daemon.pid not in {0, before}
+
+
+async def test_a_whole_host_is_switched(condor: Condor, pool: ThrowawayPool) -> None:
+    """
+    All of its daemons go and come; a restart takes the master's place as well, and jobs wait for it.
+    """
+    job = f"{await condor.submitted(WAITING)}.0"
+    daemons = ("schedd", "shadow", "startd", "collector", "negotiator")
+    off = await condor("condor_off", "-fast")
+    assert Said(0, 'Sent "Kill-All-Daemons-Fast" command to local master\n', "") == off
+    async with asyncio.timeout(WITHIN_S):
+        while any(pool.daemon(name).status != "off" for name in daemons):
+            await asyncio.sleep(0.05)
+    assert Said(0, 'Sent "Spawn-All-Daemons" command to local master\n', "") == await condor("condor_on")
+    for name in daemons:
+        await pool.restarted(name)
+    before = {name: pool.pid(name) for name in daemons}
+    again = await condor("condor_restart", "-fast", HOST)
+    assert Said(0, f'Sent "Restart-Fast" command to master {HOST}\n', "") == again
+    async with asyncio.timeout(WITHIN_S):
+        while not all(serves_again(pool, name, pid) for name, pid in before.items()):
+            await asyncio.sleep(0.05)
+    assert "1\n" == (await condor("condor_q", job, "-af", "JobStatus")).out
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     action: Action
     select: Select
     reason: str = ""
-    subcode: int = 0
+    subcode: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
     """HoldReasonSubCode, of a hold."""
 
 
