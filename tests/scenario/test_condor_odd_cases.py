@@ -5,7 +5,7 @@ The condor_* commands that programs run, where things are not as usual: none, ve
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -215,7 +215,7 @@ async def test_a_log_of_ten_thousand_jobs_is_read(condor: Condor) -> None:
 
 
 @contextmanager
-def still(pool: ThrowawayPool, service: str) -> Iterator[None]:
+def still(pool: ThrowawayPool, service: str) -> Generator[None]:
     """
     A service that does not answer.
     """

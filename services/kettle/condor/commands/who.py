@@ -3,6 +3,7 @@ condor_who: the jobs of this machine, and the daemons of it.
 """
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -107,8 +108,8 @@ def _take(wanted: _Wanted, given: Given) -> None:
 def _here(asker: Asker) -> str:
     from kettle.classad.printing import quoted_string
 
-    name = quoted_string(host_of(asker))
-    return f"Machine == {name} || Name == {name}"
+    names = map(quoted_string, sorted({host_of(asker), socket.gethostname()}))
+    return " || ".join(f"Machine == {name} || Name == {name}" for name in names)
 
 
 def _with_jobs(asker: Asker, slots: Sequence[Ad]) -> Iterator[tuple[Ad, Ad]]:
