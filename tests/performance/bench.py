@@ -47,6 +47,11 @@ SCRIPTS: Final = {
         "the queue: submissions, questions, holding all of it",
         ("--queued=10000", "--rounds=3"),
     ),
+    "commands": Script(
+        "commands.py",
+        "the condor_* commands: whole processes, long queues, a loop of submissions",
+        ("--rounds=5", "--queued", "1000", "10000", "--submissions=50"),
+    ),
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
@@ -56,7 +61,7 @@ SCRIPTS: Final = {
         ("--users=10", "--jobs=2000", "--machines=20", "--pace=60"),
     ),
 }
-PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing")
+PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
 OPTIONAL: Final = ("transfer", "queued", "cycle", "fairness")
 """
 Parts that run only when they are asked for: they write some GiB, fill queues with a million jobs, and pools with 100,000

@@ -111,7 +111,9 @@ def _run(asked: "Coroutine[object, None, bytes]") -> bytes:
 def _connected(url: str, identity: Identity, credentials: str, within: float) -> "Generator[_Line]":
     host, port = _address(url)
     until = time.monotonic() + within
-    with socket.create_connection((host, port), timeout=within) as plug:
+    # As octets, because a text would have the tables of international names loaded; one that needs them is unusual.
+    plain: Any = host.encode("ascii")
+    with socket.create_connection((plain, port), timeout=within) as plug:
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line = _Line(plug, until)
         line.greet(identity, credentials)

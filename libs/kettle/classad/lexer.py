@@ -9,6 +9,7 @@ and what follows a complete expression, which the long form ignores, is never lo
 from __future__ import annotations
 
 import re
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from kettle.classad.values import ERROR, INTEGER_MAX, INTEGER_MIN, UNDEFINED, Scalar, from_octets, octets
@@ -48,8 +49,7 @@ OPERATOR: Final = re.compile(
 )
 """What may follow an operand; its text is empty at the end."""
 
-_FAULT: Final = re.compile(
-    rf"""{SKIP} (?:
+_FAULT: Final = rf"""{SKIP} (?:
         (?P<end> \Z )
       | (?P<word> {_WORD} )
       | (?P<octal> 0(?: [0-9]++(?![.eE]) | [xX][0-9A-Fa-f] ) )
@@ -63,9 +63,7 @@ _FAULT: Final = re.compile(
       | (?P<openname> ' )
       | (?P<operator> >>>? | <<? | =\?= | =!= | [=!<>]= | && | \|\| | [][(){{}}.,;:?=+\-*/%&|^~!<>] )
       | (?P<other> . )
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
+    )"""
 _FAULTS: Final = {
     "octal": "an integer does not start with 0",
     "comment": "comment without an end",
@@ -98,9 +96,15 @@ class BadLiteral(ValueError):  # noqa: N818 - it never leaves this package
     """A literal that stands for no value; the message is a sentence."""
 
 
+@cache
+def _faults() -> re.Pattern[str]:
+    """Compiled for the first mistake: most who load this see none."""
+    return re.compile(_FAULT, re.VERBOSE | re.DOTALL)
+
+
 def fault(text: str, at: int, wanted: str) -> tuple[str, int]:
     """What is wrong with what stands at `at` instead of what was `wanted`, and where exactly it starts."""
-    match = _FAULT.match(text, at)
+    match = _faults().match(text, at)
     assert match is not None, "the pattern ends in any character at all"
     kind = match.lastgroup or ""
     start = match.start(kind)
@@ -197,16 +201,29 @@ class Dialect:
     How operands are written: `operand`, `name` and `attribute` are patterns of what may come next.
 
     `text` makes the text out of literals between quotes and what stands between the first two.
+    Each pattern is compiled when it is first wanted: a program that reads one expression needs one of them.
     """
-
-    __slots__ = ("attribute", "name", "operand", "text")
 
     def __init__(self, literals: Callable[[str], str], text: Callable[[str, str], str]) -> None:
         self.text = text
-        name = rf"{SKIP} (?: (?P<word>{_WORD}) | (?P<quoted> {_named(literals, _NAME_QUOTE)} ) )"
-        self.name = re.compile(name, re.VERBOSE | re.DOTALL)
-        self.attribute = re.compile(rf"{name} {SKIP} =(?! = | \?= | != )", re.VERBOSE | re.DOTALL)
-        self.operand = re.compile(
+        self._literals = literals
+        self._name = rf"{SKIP} (?: (?P<word>{_WORD}) | (?P<quoted> {_named(literals, _NAME_QUOTE)} ) )"
+
+    @cached_property
+    def name(self) -> re.Pattern[str]:
+        """The name of an attribute."""
+        return re.compile(self._name, re.VERBOSE | re.DOTALL)
+
+    @cached_property
+    def attribute(self) -> re.Pattern[str]:
+        """A name with the sign of its definition."""
+        return re.compile(rf"{self._name} {SKIP} =(?! = | \?= | != )", re.VERBOSE | re.DOTALL)
+
+    @cached_property
+    def operand(self) -> re.Pattern[str]:
+        """What may stand where an operand is due."""
+        literals = self._literals
+        return re.compile(
             rf"""{SKIP} (?:
             (?P<word> {_WORD}) (?: \.(?P<member>{_WORD}) | {SKIP}(?P<call>\() )?+
           | (?P<string> {_named(literals, '"')} )

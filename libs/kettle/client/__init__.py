@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kettle.client.sync import SyncClient
     from kettle.client.watching import JobEvent
     from kettle.submit import Submission, SubmitError
-    from kettle.wire.commands.schedd import Select
+    from kettle.wire.commands.queue import Select
     from kettle.wire.jobs import JobId
 
 __all__ = [
@@ -63,7 +63,7 @@ _AT: Final = {
     "PoolUnreachableError": "kettle.client.errors",
     "Progress": "kettle.client.progress",
     "Published": "kettle.client.published",
-    "Select": "kettle.wire.commands.schedd",
+    "Select": "kettle.wire.commands.queue",
     "Submission": "kettle.submit",
     "SubmitError": "kettle.submit",
     "SyncClient": "kettle.client.sync",

@@ -11,8 +11,7 @@ from typing import Final
 
 from kettle.bus.brief import UnusualError, ask_once
 from kettle.client.pool_file import PoolFile, locate
-from kettle.wire.commands import schedd
-from kettle.wire.commands.schedd import JobAds, QueryJobs
+from kettle.wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
 from kettle.wire.identity import user
 from kettle.wire.subjects import Subjects
 
@@ -32,7 +31,7 @@ def query_jobs(
     try:
         return ask_once(
             pool.nats_url,
-            schedd.QUERY_JOBS,
+            QUERY_JOBS,
             name or pool.schedd,
             wanted(pool),
             subjects=Subjects(pool.pool),

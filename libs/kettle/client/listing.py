@@ -10,7 +10,7 @@ import msgspec
 from kettle.client.errors import CommandRefusedError
 from kettle.client.status import id_of
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import JobAds, QueryJobs, Select
+from kettle.wire.commands.queue import JobAds, QueryJobs, Select
 from kettle.wire.jobs import JobId
 
 TOO_LARGE: Final = "too_large"

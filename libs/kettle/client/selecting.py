@@ -5,7 +5,7 @@ Which jobs are meant, as people write it.
 from collections.abc import Iterable
 
 from kettle.client.errors import ClientError
-from kettle.wire.commands.schedd import Select
+from kettle.wire.commands.queue import Select
 from kettle.wire.jobs import JobId
 
 

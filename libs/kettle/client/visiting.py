@@ -85,6 +85,22 @@ class Visit:
             raise CommandRefusedError("unreadable", f"{name}: {piece.trouble}")
         return piece
 
+    async def tail(self, name: str = STDOUT, *, most: int) -> FilePiece:
+        """
+        The end of a file, at most so many bytes, however many answers that takes.
+
+        Raises CommandRefusedError like `peek`.
+        """
+        first = await self.peek(name, offset=-most, length=min(most, LONGEST_LOOK))
+        found = [first.data]
+        have = len(first.data)
+        while have < most and found[-1]:
+            length = min(most - have, LONGEST_LOOK)
+            piece = await self.peek(name, offset=first.offset + have, length=length)
+            found.append(piece.data)
+            have += len(piece.data)
+        return msgspec.structs.replace(first, data=b"".join(found))
+
     async def follow(self, name: str = STDOUT, *, offset: int = 0) -> AsyncGenerator[FilePiece, None]:
         """
         A file from a place on, as it grows, until the attempt is over. One that was cut short is read from its beginning.

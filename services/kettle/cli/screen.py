@@ -76,6 +76,15 @@ class Screen:
         with writing():
             self.out.buffer.write(data)
 
+    def pass_on(self, descriptor: int, data: bytes) -> None:
+        """
+        What another program wrote to its standard output (1) or its standard error (2), at once.
+        """
+        with writing():
+            stream = self.err if descriptor == 2 else self.out
+            stream.buffer.write(data)
+            stream.flush()
+
     def flush(self) -> None:
         """
         Whatever has been said so far is out.

@@ -14,7 +14,7 @@ from kettle.bus.brief import UnusualError, ask_once
 from kettle.client.finding import PATIENCE_S, Knobs, pool_of
 from kettle.client.pool_file import PoolFile
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import QUERY_JOBS, JobAds, QueryJobs
+from kettle.wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import user
 from kettle.wire.subjects import Subjects
@@ -39,7 +39,7 @@ class Asker:
 
     def __init__(self, pool: PoolFile, patience: float) -> None:
         self.pool = pool
-        self._patience = patience
+        self.patience = patience
 
     @classmethod
     def of(cls, knobs: Knobs, *, pool: str = "", name: str = "") -> "Asker":
@@ -78,7 +78,7 @@ class Asker:
         from kettle.condor.patience import connected
 
         async def asked() -> JobAds:
-            async with connected(self.pool, self._patience) as ask:
+            async with connected(self.pool, self.patience) as ask:
                 return await listed(lambda part: ask(QUERY_JOBS, self.pool.schedd, part), request)
 
         return asyncio.run(asked())
@@ -107,7 +107,7 @@ class Asker:
         from kettle.client.client import Client
 
         async def done() -> T:
-            async with Client.connect(pool=self.pool, patience=self._patience) as client:
+            async with Client.connect(pool=self.pool, patience=self.patience) as client:
                 return await work(client.spools)
 
         return asyncio.run(done())
@@ -122,7 +122,7 @@ class Asker:
                 subjects=Subjects(self.pool.pool),
                 identity=user(self.pool.user),
                 credentials=self.pool.credentials,
-                within=min(_SHORT_S, self._patience),
+                within=min(_SHORT_S, self.patience),
             )
         except UnusualError:
             return None
@@ -133,7 +133,7 @@ class Asker:
         from kettle.condor.patience import connected
 
         async def asked() -> Rep:
-            async with connected(self.pool, self._patience) as ask:
+            async with connected(self.pool, self.patience) as ask:
                 return await ask(endpoint, name, request)
 
         return asyncio.run(asked())

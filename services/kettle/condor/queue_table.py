@@ -14,7 +14,7 @@ from kettle.client.pool_file import PoolFile
 from kettle.client.status import status_of
 from kettle.condor.values import number
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import JobAds, Unmade
+from kettle.wire.commands.queue import JobAds, Unmade
 
 ATTRIBUTES: Final = (
     "ClusterId", "ProcId", "Owner", "QDate", "JobStatus", "JobPrio", "Cmd", "Args", "Arguments", "MemoryUsage",

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.condor.errors import WordsError
-from kettle.wire.commands.schedd import Select
+from kettle.wire.commands.queue import Select
 from kettle.wire.jobs import JobId
 
 _ID: Final = re.compile(r"(\d{1,10})(?:\.(\d{1,10}))?\.?", re.ASCII)
@@ -64,6 +64,17 @@ class Chosen(msgspec.Struct):
         All of it at once: a job that is listed, or in a listed cluster, or of a listed person, and meets the condition.
         """
         return Select(jobs=self.jobs, clusters=self.clusters, owners=self.owners, constraint=self.constraint)
+
+
+def one_job(word: str) -> JobId:
+    """
+    The id of one job; a cluster alone means its first.  Raises WordsError.
+    """
+    if match := _ID.fullmatch(word):
+        cluster, proc = int(match[1]), int(match[2] or 0)
+        if max(cluster, proc) <= _LARGEST:
+            return JobId(cluster, proc)
+    raise WordsError(f"'{word}' is not the id of a job: write CLUSTER.PROC or CLUSTER, as in 12.0 or 12")
 
 
 def owner(name: str) -> str:

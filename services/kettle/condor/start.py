@@ -25,11 +25,27 @@ COMMANDS: Final = {
     "condor_prio": ("edit", "set or change the priority of jobs"),
     "condor_transfer_data": ("transfer_data", "fetch what jobs left that were submitted with their files"),
     "condor_status": ("status", "the slots and the other parts of the pool"),
+    "condor_tail": ("tail", "files of a job that runs"),
+    "condor_ssh_to_job": ("ssh_to_job", "a shell or a command beside a job that runs"),
+    "condor_now": ("now", "run a job at once, in the place of others of yours"),
+    "condor_chirp": ("chirp", "what a job asks of its access point; for programs of jobs"),
+    "condor_submit_dag": ("submit_dag", "not available yet"),
+    "condor_transform_ads": ("transform_ads", "try transforms of jobs on ads"),
+    "condor_userprio": ("userprio", "how users and groups share the pool"),
+    "condor_who": ("who", "the jobs and the daemons of this machine"),
+    "condor_vacate": ("vacate", "have all jobs leave machines"),
+    "condor_drain": ("drain", "empty a machine"),
+    "condor_on": ("daemons", "switch daemons on"),
+    "condor_off": ("daemons", "switch daemons off"),
+    "condor_restart": ("daemons", "restart daemons"),
+    "condor_reconfig": ("daemons", "have daemons read their settings again"),
+    "condor_reschedule": ("reschedule", "nothing: there is no need to"),
     "condor_config_val": ("config_val", "the value of a knob"),
     "condor_version": ("version", "the version of HTCondor that these commands are like"),
 }
 """Each command, with the module in `commands` that is it, and what it is for."""
 
+_VERSION: Final = frozenset({"-version", "--version"})
 _HELP: Final = frozenset({"-help", "--help", "-h", "-?"})
 _PIPE_CLOSED: Final = 128 + 13  # what a shell calls the end by SIGPIPE
 
@@ -74,6 +90,8 @@ def _guarded(name: str, words: list[str]) -> int:
     from kettle.client.errors import ClientError
     from kettle.condor.errors import ToolError, WordsError
 
+    if words and words[0] in _VERSION:
+        name, words = "condor_version", []
     module = cast("_Command", import_module(f"kettle.condor.commands.{COMMANDS[name][0]}"))
     short.loaded()
     if words and words[0] in _HELP:

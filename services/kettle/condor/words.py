@@ -47,21 +47,42 @@ def understood(words: Sequence[str], options: Mapping[str, Option]) -> list[Give
     found: list[Given] = []
     at = 0
     while at < len(words):
-        word = words[at]
-        at += 1
-        if not word.startswith("-") or word == "-":
-            found.append(Given("", (word,)))
-            continue
-        name, letters = _option(word, options)
-        takes = options[name].takes
-        end = at + takes
-        if takes == ALL:
-            end = next((i for i in range(at, len(words)) if words[i].startswith("-")), len(words))
-        if end > len(words) or (takes == ALL and end == at):
-            raise WordsError(f"Argument {word} requires another parameter")
-        found.append(Given(name, tuple(words[at:end]), letters))
-        at = end
+        if _is_option(words[at]):
+            given, at = _given(words, at, options)
+        else:
+            given, at = Given("", (words[at],)), at + 1
+        found.append(given)
     return found
+
+
+def understood_before(words: Sequence[str], options: Mapping[str, Option]) -> tuple[list[Given], list[str]]:
+    """
+    The options before the first word, and all from that word on as it was typed: for what runs another program.
+
+    Raises WordsError.
+    """
+    found: list[Given] = []
+    at = 0
+    while at < len(words) and _is_option(words[at]):
+        given, at = _given(words, at, options)
+        found.append(given)
+    return found, list(words[at:])
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _given(words: Sequence[str], at: int, options: Mapping[str, Option]) -> tuple[Given, int]:
+    """An option with what it takes, and where the next word is."""
+    name, letters = _option(words[at], options)
+    takes, begin = options[name].takes, at + 1
+    end = begin + takes
+    if takes == ALL:
+        end = next((i for i in range(begin, len(words)) if words[i].startswith("-")), len(words))
+    if end > len(words) or (takes == ALL and end == begin):
+        raise WordsError(f"Argument {words[at]} requires another parameter")
+    return Given(name, tuple(words[begin:end]), letters), end
 
 
 def _option(word: str, options: Mapping[str, Option]) -> tuple[str, str]:

@@ -249,7 +249,10 @@ class People:
             if request.action in _OF_FACTORIES
         ]
         selected = await selected_jobs(self._queue, request.select)
-        decisions = _Decisions(_COMMANDS[request.action](said, person))
+        command_of = _COMMANDS[request.action]
+        if request.action == "hold" and request.subcode:
+            command_of = partial(Hold, subcode=request.subcode)
+        decisions = _Decisions(command_of(said, person))
         pieces = Pieces(self._ledger, most=self._settings.max_backlog // 2)
         for job in selected:
             if pieces.full:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kettle.condor import launchers
 from kettle.condor.start import COMMANDS
 
@@ -49,3 +51,34 @@ def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:
     assert said.stdout.startswith("$CondorVersion: ")
     long = launchers.launcher("condor_q", "/" + "x" * 200)
     assert long.startswith("#!/bin/sh\n")
+
+
+HEAVY = {"argparse", "asyncio", "email", "logging", "nats", "numpy", "ssl"}
+LANGUAGE = {"kettle.classad.parser", "kettle.submit", "kettle.transforms"}
+ROLES = {"kettle.wire.commands.schedd", "kettle.wire.events"}
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("q", HEAVY | LANGUAGE | ROLES),
+        ("act", HEAVY | LANGUAGE | ROLES),
+        ("submit", HEAVY | LANGUAGE | ROLES),
+        ("status", HEAVY | LANGUAGE | ROLES),
+        ("vacate", HEAVY | LANGUAGE),
+        ("now", HEAVY | LANGUAGE),
+        ("userprio", HEAVY | LANGUAGE),
+        ("transform_ads", HEAVY | LANGUAGE | ROLES),
+    ],
+)
+def test_a_command_loads_no_more_than_it_needs(module: str, forbidden: set[str]) -> None:
+    """
+    Programs run them in loops: what is only sometimes needed is loaded then.
+    """
+    paths = launchers.module_paths()
+    code = f"import sys; sys.path += {paths!r}; from kettle.client import short; short.start(); import kettle.condor.start; "
+    code += f"import kettle.condor.commands.{module}; print(*sys.modules, sep=chr(10))"
+    said = subprocess.run(
+        [sys.executable, "-ISc", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert set() == forbidden & set(said.stdout.split())

@@ -5,7 +5,7 @@ HTCondor's grammar of options.
 import pytest
 
 from kettle.condor.errors import WordsError
-from kettle.condor.words import ALL, Given, Option, understood, whole_number
+from kettle.condor.words import ALL, Given, Option, understood, understood_before, whole_number
 
 OPTIONS = {
     "autoformat": Option(takes=ALL, letters=True, also=("af",)),
@@ -60,3 +60,15 @@ def test_a_number_is_a_number() -> None:
     assert 12 == whole_number(Given("limit", ("12",)))
     with pytest.raises(WordsError, match="-limit requires a number, not 'x'"):
         whole_number(Given("limit", ("x",)))
+
+
+def test_what_another_program_takes_is_left_as_it_is() -> None:
+    """
+    Options end at the first word: what is behind it may begin with a dash.
+    """
+    found = understood_before(["-terse", "-name", "x", "12.3", "ls", "-l", "-name"], OPTIONS)
+    assert ([Given("terse", ()), Given("name", ("x",))], ["12.3", "ls", "-l", "-name"]) == found
+    assert ([], []) == understood_before([], OPTIONS)
+    assert ([], ["-"]) == understood_before(["-"], OPTIONS)
+    with pytest.raises(WordsError, match="Unrecognized argument -x"):
+        understood_before(["-x", "12.3"], OPTIONS)

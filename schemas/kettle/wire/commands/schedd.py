@@ -1,11 +1,33 @@
 """What a schedd is asked: by submitters about their jobs, by the negotiator and the shadows about claims."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
-from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.ads.types import Ad
 from kettle.wire.commands.access import Access
+from kettle.wire.commands.queue import (
+    ACT,
+    EDIT,
+    EDIT_JOBS,
+    QUERY_JOBS,
+    SUBMIT,
+    Act,
+    Acted,
+    Action,
+    Edit,
+    Edited,
+    EditJobs,
+    FactoryOutcome,
+    JobAds,
+    JobOutcome,
+    Outcome,
+    QueryJobs,
+    Select,
+    Submit,
+    Submitted,
+    Unmade,
+)
 from kettle.wire.commands.shadow import Assignment, Still, Stop
 from kettle.wire.commands.startd import Done, Occupied
 from kettle.wire.endpoint import Endpoint, Position
@@ -13,51 +35,29 @@ from kettle.wire.events.job import Transfer, Usage
 from kettle.wire.jobs import JobId, Name, Number
 from kettle.wire.spooling import Procs
 
-
-class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
-
-    id: str
-    ad: Ad
-    columns: list[str]
-    rows: list[list[Scalar]]
-    spool: bool = False
-    """The jobs' files are sent to the access point, and until they are all there the jobs are held with code 16."""
-
-
-class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster is recorded."""
-
-    cluster: int
-    count: int
-    position: Position
-    warnings: list[str] = []
-    """What the site would rather have otherwise."""
-
-
-Action = Literal["hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue"]
-
-
-class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Which jobs: all that are listed, or in a listed cluster, or of a listed owner; and that meet `constraint`.
-
-    With no list at all, every job that meets `constraint`; an empty constraint is true.
-    """
-
-    jobs: list[JobId] = []
-    clusters: list[Number] = []
-    owners: list[Name] = []
-    constraint: str = ""
-
-
-class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Do one thing to some jobs."""
-
-    id: str
-    action: Action
-    select: Select
-    reason: str = ""
+__all__ = [
+    "ACT",
+    "EDIT",
+    "EDIT_JOBS",
+    "QUERY_JOBS",
+    "SUBMIT",
+    "Act",
+    "Acted",
+    "Action",
+    "Edit",
+    "EditJobs",
+    "Edited",
+    "FactoryOutcome",
+    "JobAds",
+    "JobOutcome",
+    "Outcome",
+    "QueryJobs",
+    "Select",
+    "Submit",
+    "Submitted",
+    "Unmade",
+]
+"""Beside what stands here, what stands in `queue`."""
 
 
 class RunNow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,102 +75,6 @@ class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
     """The machine has accepted: the job runs as soon as those are gone that make room."""
 
     job: JobId
-
-
-Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied", "too_large"]
-
-
-class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What an action did to one job."""
-
-    job: JobId
-    outcome: Outcome
-    status: str = ""
-    """The job's status at that moment: idle, running, suspended, vacating, held, removed, completed."""
-
-
-class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
-    """What an action did to the jobs of a cluster that are not made yet."""
-
-    cluster: int
-    outcome: Outcome
-    unmade: int
-    """How many they were."""
-
-
-class Acted(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome per job that the selection named or found."""
-
-    outcomes: list[JobOutcome]
-    position: Position
-    factories: list[FactoryOutcome] = []
-    """Of the clusters in the selection whose jobs are made little by little."""
-
-
-class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Set attributes of a cluster. `id` makes a repeat harmless."""
-
-    id: str
-    cluster: Number
-    attributes: Ad
-    """JobMaterializeLimit and JobMaterializeMaxIdle: no others can be set."""
-
-
-class EditJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    Set attributes of jobs, or change their priority; `Acted` is the answer. `id` makes a repeat harmless.
-    """
-
-    id: str
-    select: Select
-    attributes: Ad = {}
-    add_to_priority: int = 0
-    """To JobPrio of each."""
-
-
-class Edited(msgspec.Struct, frozen=True, kw_only=True):
-    """They are set."""
-
-    cluster: int
-    position: Position
-
-
-class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The job ads of a selection, in queue order."""
-
-    select: Select
-    projection: list[str] = []
-    """Attribute names; empty: all."""
-    limit: Number = 0
-    """0: all."""
-    at_least: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Answer only from a state that has seen this frame."""
-    totals: bool = False
-    """No ads, only how many there are of each status."""
-
-
-class Unmade(msgspec.Struct, frozen=True, array_like=True):
-    """A cluster whose jobs are made little by little, and of which some are not made yet."""
-
-    cluster: int
-    owner: str
-    made: int
-    """The jobs from this number on are not in the queue yet."""
-    total: int
-    """TotalSubmitProcs."""
-    paused: int
-    """JobMaterializePaused: 0 or 1."""
-
-
-class JobAds(msgspec.Struct, frozen=True, kw_only=True):
-    """Ads that matched; `total` counts them before `limit`."""
-
-    jobs: list[Ad]
-    total: int
-    unmade: list[Unmade] = []
-    """Of the selected clusters and owners, whatever the constraint."""
-    statuses: dict[str, int] = {}
-    """With `totals`: idle, running, held, suspended, removed, completed -> how many, where there are any."""
 
 
 class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -447,12 +351,7 @@ class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):
     position: Position
 
 
-SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
-ACT = Endpoint("schedd", "act", Act, Acted)
-EDIT = Endpoint("schedd", "edit", Edit, Edited)
-EDIT_JOBS = Endpoint("schedd", "edit_jobs", EditJobs, Acted)
 RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
-QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
 QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
 EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
 ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven)

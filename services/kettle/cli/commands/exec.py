@@ -5,11 +5,11 @@
 import argparse
 from typing import Final
 
-from kettle.cli.beside import beside
 from kettle.cli.errors import UsageError
 from kettle.cli.options import pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import Client, job_id
+from kettle.client.beside import beside
 
 HELP: Final = """\
 Run a program beside a job: on its machine, as its user, in its directory, environment, control group and container.
@@ -48,6 +48,6 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
 
     async def work(pool: Client) -> int:
         visit = await pool.visit(job_id(arguments.job))
-        return await beside(visit, command, screen, tty=arguments.tty, listens=not arguments.no_input)
+        return await beside(visit, command, screen.pass_on, tty=arguments.tty, listens=not arguments.no_input)
 
     return with_pool(arguments, work)

@@ -25,7 +25,7 @@ from kettle.cli.screen import Cell, Screen, plain
 from kettle.client.brief import query_jobs
 from kettle.client.status import status_of
 from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.commands.schedd import JobAds, QueryJobs, Select, Unmade
+from kettle.wire.commands.queue import JobAds, QueryJobs, Select, Unmade
 
 if TYPE_CHECKING:
     from kettle.client import Client, PoolFile

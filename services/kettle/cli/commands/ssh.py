@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import Final
 
-from kettle.cli.beside import beside
 from kettle.cli.options import pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import Client, job_id
+from kettle.client.beside import SHELL, beside
 
 HELP: Final = """\
 A shell beside a job: on its machine, as its user, in its directory, environment, control group and container.  With a
@@ -20,8 +20,6 @@ examples:
   kettle ssh 12.3 'ls -l; tail -3 *.log'
   kettle ssh 12.3 < commands.sh
 """
-
-_SHELL: Final = "if command -v bash > /dev/null 2>&1; then exec bash; else exec sh; fi"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +41,14 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     words: list[str] = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     tty = arguments.tty or (not words and sys.stdin.isatty())
-    script = " ".join(words) if words else _SHELL
+    script = " ".join(words) if words else SHELL
 
     async def work(pool: Client) -> int:
         visit = await pool.visit(job_id(arguments.job))
         if tty and not words:
             screen.note(f"Beside job {visit.job} on {visit.slot}.")
-        return await beside(visit, ["sh", "-c", script], screen, tty=tty, listens=not arguments.no_input)
+        return await beside(
+            visit, ["sh", "-c", script], screen.pass_on, tty=tty, listens=not arguments.no_input
+        )
 
     return with_pool(arguments, work)

@@ -10,7 +10,6 @@ from kettle.cli.options import at_least, json_option, pool_options, with_pool
 from kettle.cli.screen import Screen
 from kettle.client import Client, CommandRefusedError, job_id
 from kettle.client.visiting import NOT_RUNNING, STDERR, STDOUT, Visit
-from kettle.wire.commands.access import LONGEST_LOOK
 
 HELP: Final = """\
 Look at the output, or other files, of a job while it runs.  Files are named by their paths in the job's sandbox.
@@ -68,20 +67,6 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return with_pool(arguments, work)
 
 
-async def _tail(visit: Visit, name: str, most: int) -> tuple[int, bytes]:
-    """
-    The end of a file, however many answers that takes, and where it begins.
-    """
-    first = await visit.peek(name, offset=-most, length=min(most, LONGEST_LOOK))
-    found = [first.data]
-    have = len(first.data)
-    while have < most and found[-1]:
-        piece = await visit.peek(name, offset=first.offset + have, length=min(most - have, LONGEST_LOOK))
-        found.append(piece.data)
-        have += len(piece.data)
-    return first.offset, b"".join(found)
-
-
 async def _follow(visit: Visit, name: str, most: int, screen: Screen) -> None:
     end = await visit.peek(name, offset=-most, length=0)
     offset = end.offset if most else end.size
@@ -94,7 +79,7 @@ async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> in
     failed = 0
     for name in names:
         try:
-            offset, data = await _tail(visit, name, most)
+            end = await visit.tail(name, most=most)
         except CommandRefusedError as error:
             if len(names) == 1 or error.code == NOT_RUNNING:
                 raise
@@ -103,7 +88,7 @@ async def _show(visit: Visit, names: list[str], most: int, screen: Screen) -> in
             continue
         if len(names) > 1 and not screen.as_json:
             screen.octets(f"==> {name} <==\n".encode())
-        _tell(screen, name, offset, data)
+        _tell(screen, name, end.offset, end.data)
     return 1 if failed == len(names) else 0
 
 

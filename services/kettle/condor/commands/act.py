@@ -14,10 +14,10 @@ import msgspec
 
 from kettle.client.finding import Knobs, me
 from kettle.condor.asking import Asker
-from kettle.condor.errors import ToolError, WordsError
+from kettle.condor.errors import WordsError
 from kettle.condor.selecting import Chosen, both
 from kettle.condor.words import Given, Option, understood
-from kettle.wire.commands.schedd import ACT, Act, Acted, Action, JobOutcome, Select
+from kettle.wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Select
 
 
 class Deed(NamedTuple):
@@ -76,6 +76,8 @@ _OWN: Final = {
     "condor_vacate_job": {"fast": Option()},
 }
 
+_LARGEST: Final = 2**31 - 1
+
 _HELP: Final = """\
 usage: {name} [options] ID|USER ...
 
@@ -87,6 +89,7 @@ usage: {name} [options] ID|USER ...
   -name SCHEDD, -pool P   whose queue
 {more}"""
 _MORE: Final = {
+    "condor_hold": "  -subcode N              goes on record, and is HoldReasonSubCode\n",
     "condor_rm": "  -forcex                 drop jobs that are marked for removal, whatever became of them on their machines\n",
     "condor_vacate_job": "  -fast                   without time to end by themselves\n",
 }
@@ -110,6 +113,7 @@ class _Wanted(msgspec.Struct):
     everything: bool = False
     option: str = ""
     reason: str = ""
+    subcode: int = 0
     name: str = ""
     pool: str = ""
 
@@ -133,11 +137,17 @@ def run(name: str, words: list[str]) -> int:
         raise WordsError(
             "You did not specify any jobs: write CLUSTER, CLUSTER.PROC, a user, -constraint or -all"
         )
-    deed = _deed(name, wanted.option)
+    deed = DEEDS[f"{name} -{wanted.option}" if wanted.option else name]
     asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
     status = 0
     for group in _groups(wanted, asker):
-        request = Act(id=uuid.uuid4().hex, action=deed.action, select=group.select, reason=wanted.reason)
+        request = Act(
+            id=uuid.uuid4().hex,
+            action=deed.action,
+            select=group.select,
+            reason=wanted.reason,
+            subcode=wanted.subcode,
+        )
         status |= _told(asker.schedd(ACT, request), group, deed, wanted)
     return status
 
@@ -152,17 +162,22 @@ def _take(wanted: _Wanted, given: Given) -> None:
             wanted.everything = True
         case "reason" | "name" | "pool" as name:
             setattr(wanted, name, given.values[0])
-        case "fast" | "forcex" | "subcode":
+        case "subcode":
+            wanted.subcode = _subcode(given)
+        case "fast" | "forcex":
             wanted.option = given.name
         case _:
             pass
 
 
-def _deed(name: str, option: str) -> Deed:
-    deed = DEEDS.get(f"{name} -{option}") if option else DEEDS[name]
-    if deed is None:
-        raise ToolError(f"{name}: -{option} is not carried out by this version of Kettle; leave it out")
-    return deed
+def _subcode(given: Given) -> int:
+    try:
+        subcode = int(given.values[0])
+    except ValueError:
+        subcode = _LARGEST + 1
+    if abs(subcode) > _LARGEST:
+        raise WordsError(f"Argument -subcode requires a number, not '{given.values[0]}'")
+    return subcode
 
 
 def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:

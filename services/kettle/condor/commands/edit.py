@@ -16,7 +16,7 @@ from kettle.condor.errors import ToolError, WordsError
 from kettle.condor.selecting import Chosen
 from kettle.condor.words import Option, understood
 from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, Select
+from kettle.wire.commands.queue import EDIT_JOBS, Acted, EditJobs, Select
 
 _WHOSE: Final = {
     "debug": Option(),

@@ -16,6 +16,7 @@ from kettle.condor.asked import PRINTING, Printing
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError
 from kettle.condor.selecting import Chosen
+from kettle.condor.values import number
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.accounting import QUERY_HISTORY, QueryHistory
@@ -119,20 +120,26 @@ def _take(wanted: _Wanted, given: Given) -> None:
 def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
     """Whole ads, because accounting keeps them so."""
     found = _pages(asker, wanted, None)
-    missing = _missing(wanted, found)
-    if missing and (seen := _seen(asker, missing)):
-        found = _pages(asker, wanted, seen)
+    asked: set[JobId] = set()
+    while missing := [job for job in _missing(wanted, found) if job not in asked]:
+        asked.update(missing)
+        if seen := _seen(asker, missing):
+            found = _pages(asker, wanted, seen)
     return found[::-1] if wanted.forwards else found
 
 
 def _missing(wanted: _Wanted, found: list[Ad]) -> list[JobId]:
-    """Jobs that were named and not found; of a cluster the first one."""
+    """
+    Jobs that were named and not found; of a cluster the first, or if some are found the last.
+
+    Who removes a whole cluster removes that one last.
+    """
     if wanted.chosen.constraint or (wanted.limit and len(found) >= wanted.limit):
         return []
-    jobs = {(ad.get("ClusterId"), ad.get("ProcId")) for ad in found}
-    clusters = {cluster for cluster, _ in jobs}
-    missing = [job for job in wanted.chosen.jobs if (job.cluster, job.proc) not in jobs]
-    return missing + [JobId(cluster, 0) for cluster in wanted.chosen.clusters if cluster not in clusters]
+    jobs = {JobId(int(number(ad, "ClusterId")), int(number(ad, "ProcId"))) for ad in found}
+    totals = {int(number(ad, "ClusterId")): int(number(ad, "TotalSubmitProcs")) for ad in found}
+    of_clusters = [JobId(cluster, max(totals.get(cluster, 1), 1) - 1) for cluster in wanted.chosen.clusters]
+    return [job for job in (*wanted.chosen.jobs, *of_clusters) if job not in jobs]
 
 
 def _seen(asker: Asker, missing: list[JobId]) -> Position | None:
@@ -178,7 +185,6 @@ def _pages(asker: Asker, wanted: _Wanted, at_least: Position | None) -> list[Ad]
 def _table(ads: list[Ad]) -> Iterator[str]:
     from kettle.client.status import status_of
     from kettle.condor import queue_table as tables
-    from kettle.condor.values import number
 
     yield _TITLE + "\n"
     for ad in ads:

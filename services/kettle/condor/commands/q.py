@@ -16,7 +16,7 @@ from kettle.condor.errors import ToolError
 from kettle.condor.selecting import Chosen, owner
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import JobAds, QueryJobs, Select
+from kettle.wire.commands.queue import JobAds, QueryJobs, Select
 
 OPTIONS: Final = PRINTING | {
     "allusers": Option(also=("all",)),
@@ -35,10 +35,9 @@ OPTIONS: Final = PRINTING | {
     "submitter": Option(takes=1, also=("s",)),
     "totals": Option(),
     "wide": Option(letters=True, also=("w",)),
-    **{
-        name: Option()
-        for name in ("analyze", "better-analyze", "cputime", "currentrun", "goodput", "grid", "io")
-    },
+    "analyze": Option(letters=True),
+    "better-analyze": Option(letters=True, also=("better",)),
+    **{name: Option() for name in ("cputime", "currentrun", "goodput", "grid", "io")},
     "userlog": Option(takes=1),
     "jobads": Option(takes=1),
 }
@@ -56,6 +55,8 @@ Finding none is no failure.
   -limit N               at most so many
   -nobatch               a line for each job, not for each batch
   -totals                only how many there are
+  -analyze               why they are where they are, and what would help
+  -better-analyze        with their requirements, and how many slots meet each part of them
 {asked.HELP}\
   -name SCHEDD, -pool P  whose queue
   -wide, -dag, -debug    change nothing here
@@ -67,8 +68,6 @@ _STATUS: Final = {
     "held": "JobStatus == 5",
 }
 _INSTEAD: Final = {
-    "analyze": "kettle why ID",
-    "better-analyze": "kettle why ID",
     "userlog": "condor_wait, or kettle events ID",
 }
 
@@ -82,6 +81,8 @@ class _Wanted(msgspec.Struct):
     status: str = ""
     limit: int = 0
     totals: bool = False
+    analysis: str = ""
+    """`analyze` or `better-analyze`."""
     batch: bool = True
     empty: bool = False
     """Whether `-global` was said: then an empty queue has a sentence of its own."""
@@ -106,6 +107,8 @@ def run(_name: str, words: list[str]) -> int:
     select = _select(wanted, asker)
     if wanted.printing.said:
         wanted.printing.show(lambda names: _ads(asker, select, names, wanted.limit))
+    elif wanted.analysis:
+        _analyse(asker, select, wanted)
     else:
         _table(asker, select, wanted)
     return 0
@@ -123,6 +126,8 @@ def _take(wanted: _Wanted, given: Given) -> None:
             wanted.status = given.name
         case "limit":
             wanted.limit = whole_number(given)
+        case "analyze" | "better-analyze":
+            wanted.analysis = given.name
         case "totals" | "batch":
             setattr(wanted, given.name, True)
         case "nobatch":
@@ -176,3 +181,11 @@ def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
         return
     how = wanted.status if wanted.status in {"run", "held"} else "batch" if wanted.batch else "jobs"
     sys.stdout.writelines(tables.table(found, how, asker.pool, me(asker.pool)))
+
+
+def _analyse(asker: Asker, select: Select, wanted: _Wanted) -> None:
+    from kettle.condor.analysis import analysed
+
+    jobs = _ads(asker, select, [], wanted.limit)
+    whole = wanted.analysis == "better-analyze"
+    sys.stdout.writelines(analysed(asker.pool, jobs, whole=whole, patience=asker.patience))

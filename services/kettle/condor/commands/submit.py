@@ -16,7 +16,7 @@ from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
 from kettle.condor.words import Given, Option, understood, whole_number
 from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import SUBMIT, Submit, Submitted
+from kettle.wire.commands.queue import SUBMIT, Submit, Submitted
 
 if TYPE_CHECKING:
     from kettle.submit import Submission

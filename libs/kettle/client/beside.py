@@ -10,13 +10,11 @@ import signal
 import sys
 import termios
 import tty as terminals
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from typing import Final
 
-from kettle.cli.errors import CommandError
-from kettle.cli.screen import Screen, writing
-from kettle.client import CommandRefusedError
+from kettle.client.errors import CommandRefusedError
 from kettle.client.visiting import NOT_RUNNING, Session, Visit
 from kettle.wire.commands.access import Terminal
 
@@ -25,10 +23,18 @@ _STDIN: Final = 0
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
+SHELL: Final = "if command -v bash > /dev/null 2>&1; then exec bash; else exec sh; fi"
+"""What a shell is given that is to be for a person."""
 
-async def beside(visit: Visit, command: Sequence[str], screen: Screen, *, tty: bool, listens: bool) -> int:
+Write = Callable[[int, bytes], None]
+"""Takes what the program wrote: to standard output (1) or standard error (2)."""
+
+
+async def beside(visit: Visit, command: Sequence[str], write: Write, *, tty: bool, listens: bool) -> int:
     """
     Run it to its end; its exit status, as a shell has it.
+
+    Raises CommandRefusedError: it cannot be started, or the run of the job is over.
     """
     terminal = _terminal() if tty else None
     try:
@@ -39,22 +45,17 @@ async def beside(visit: Visit, command: Sequence[str], screen: Screen, *, tty: b
                 _follow_size(session, stack)
             feeding = asyncio.create_task(_feed(session, listens=listens))
             stack.callback(feeding.cancel)
-            await _show(session, screen)
+            async for output in session.output():
+                write(output.descriptor, output.data)
     except CommandRefusedError as error:
         if error.code != NOT_RUNNING:
             raise
-        raise CommandError(f"this run of job {visit.job} is over, and everything beside it") from error
+        raise CommandRefusedError(
+            error.code, f"this run of job {visit.job} is over, and everything beside it"
+        ) from error
     if session.exit_signal is not None:
         return _SIGNALLED + session.exit_signal
     return session.exit_code or 0
-
-
-async def _show(session: Session, screen: Screen) -> None:
-    async for output in session.output():
-        with writing():
-            stream = screen.err if output.descriptor == 2 else screen.out
-            stream.buffer.write(output.data)
-            stream.flush()
 
 
 async def _feed(session: Session, *, listens: bool) -> None:
