@@ -146,7 +146,8 @@ def _wanted(
     """
     if not job.transfers:
         return
-    streams = (STDOUT, STDERR) if code is not Purpose.EVICTION else ()
+    erased = code is Purpose.EVICTION and job.flag("EraseOutputAndErrorOnRestart", default=True)
+    streams = () if erased else (STDOUT, STDERR)
     yield from ((path, name) for name in streams if os.path.lexists(path := f"{sandbox.path}/{name}"))
     if isinstance(code, int) and not job.wants_results(code):
         return

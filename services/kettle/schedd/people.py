@@ -11,16 +11,18 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
+from kettle.jobs.on_hold import REASON, SUBMITTED_HELD, on_hold
 from kettle.schedd.domain import jobsets
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
-from kettle.schedd.domain.factory import asked
+from kettle.schedd.domain.factory import asked, begun, paused
 from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, RemoveX, decide
 from kettle.schedd.domain.orders import Order
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
+from kettle.schedd.domain.queue import factory_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.factories import Factories
-from kettle.schedd.ledger import Ledger
+from kettle.schedd.ledger import Ledger, Recording
 from kettle.schedd.limits import Limits
 from kettle.schedd.pieces import Pieces
 from kettle.schedd.selecting import condition, selected_jobs
@@ -148,10 +150,19 @@ class People:
             count = len(admitted.rows)
             return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
 
-        frame = await self._ledger.record(
-            [(f"cluster/{number}", event)], command=command, reply=lambda frame: _encode(reply(frame))
-        )
+        changes = [(f"cluster/{number}", event), *self._on_hold(event)]
+        frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         return reply(frame)
+
+    def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
+        """What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made."""
+        number, by = submitted.cluster, submitted.owner
+        procs = list(on_hold(submitted.ad, submitted.columns, submitted.rows))
+        if submitted.late and procs:
+            stopped = paused(number, begun(submitted), reason=REASON, by=by)
+            return [(factory_stream(number), event) for event in stopped]
+        (event,) = decide(Job(), Hold(reason=REASON, by=by, code=SUBMITTED_HELD))
+        return self._ledger.together([(JobId(number, proc), event) for proc in procs])
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
         """What is to be recorded of a submission; looked at in a thread of its own if that takes long."""

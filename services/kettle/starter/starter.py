@@ -35,6 +35,7 @@ from kettle.starter.questions import Questions
 from kettle.starter.reception import Reception
 from kettle.starter.remote import Remote
 from kettle.starter.reporting import Reporter
+from kettle.starter.stacks import stack_of
 from kettle.starter.stillness import Stillness
 from kettle.starter.streaming import Streams
 from kettle.starter.transfers import Transfers
@@ -155,7 +156,8 @@ class Starter:
         The pid of the job's main process; `again`: in the sandbox as it is.
         """
         path = self._sandbox.path
-        appends = again or any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        appends = again or (saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False))
         if not again:
             self._open()
         contained = container_of(self._spec, self._job, path)
@@ -167,7 +169,7 @@ class Starter:
             program = program_of(self._spec, self._job, path)
             self._check()
             forget_peak()
-            with cores_of(self._job):
+            with cores_of(self._job), stack_of(self._job):
                 return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
