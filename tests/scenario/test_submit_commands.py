@@ -195,7 +195,8 @@ async def test_a_job_whose_results_are_newer_is_skipped(pool: ThrowawayPool, tmp
     source.write_text("new")
     result.write_text("old")
     for age, file in enumerate((result, source)):
-        os.utime(file, (time.time() - 100 * (age + 1),) * 2)
+        at = time.time() - 100 * (age + 1)
+        os.utime(file, (at, at))
     text = SH + "arguments = \"-c 'cp source result'\"\ntransfer_input_files = source\n"
     text += "transfer_output_files = result\nskip_if_dataflow = true\nlog = log\nleave_in_queue = true\n"
     job, ended = await ran(pool, text, tmp_path)
@@ -214,7 +215,7 @@ async def test_a_claim_is_kept_for_the_next_job(pool: ThrowawayPool, tmp_path: P
     A job that is submitted when the one before has ended gets its claim; a job that does not want it gives it back.
     """
     text = "executable = /bin/true\nkeep_claim_idle = 30\nrequest_memory = 77\n"
-    claims = []
+    claims: list[str] = []
     for _ in range(2):
         job, _ = await ran(pool, text, tmp_path)
         claims.append((await happened(pool.client, job, JobAssigned)).claim)
@@ -251,3 +252,21 @@ async def test_what_an_evicted_job_printed_is_kept_or_erased(pool: ThrowawayPool
         await pool.client.act("vacate", select(job_id(job)))
         await happened(pool.client, job, JobCompleted)
         assert expected == (tmp_path / "out").read_text()
+
+
+async def test_a_record_of_the_sandbox_comes_back(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    What was there before and afterwards, and the variables; whatever else is wanted of the results.
+    """
+    (tmp_path / "given").touch()
+    text = 'shell = touch made\ntransfer_input_files = given\nenvironment = "A=7"\n'
+    job, _ = await ran(pool, f'{text}manifest = true\ntransfer_output_files = ""\n', tmp_path)
+    cluster = job.partition(".")[0]
+    place = tmp_path / f"{cluster}_0_manifest"
+    before, after = (set((place / name).read_text().splitlines()) for name in ("in", "out"))
+    assert {"./made", f"./{cluster}_0_manifest/"} <= after - before
+    assert "./given" in before & after
+    assert "A=7" in (place / "environment").read_text().splitlines()
+    assert not (tmp_path / "made").exists()
+    await ran(pool, f"{text}manifest_dir = about/it\n", tmp_path)
+    assert {"in", "out", "environment"} == {file.name for file in (tmp_path / "about" / "it").iterdir()}

@@ -34,7 +34,7 @@ ACTED_ON: Final = frozenset({
     "withinresourcelimits",
     "cudaversion", "eraseoutputanderroronrestart", "gpusmaxcapability", "gpusmincapability", "gpusminmemory",
     "gpusminruntime", "isnoopjob", "jobmachineattrs", "jobmachineattrshistorylength", "jobstarterdebug",
-    "jobstarterlog", "keepclaimidle", "lastmatchlistlength", "lastmatchname", "machineattr", "max", "maxsupportedversion",
+    "jobstarterlog", "keepclaimidle", "lastmatchlistlength", "lastmatchname", "machineattr", "max", "manifestdesired", "manifestdir", "maxsupportedversion",
     "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
     "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
 })  # fmt: skip

@@ -80,6 +80,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "kill_sig_timeout": ("KillSigTimeout",),
     "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
+    "manifest": (),
+    "manifest_dir": (),
     "match_list_length": ("LastMatchListLength",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
@@ -157,7 +159,7 @@ NODES: Final = frozenset({"machine_count", "node_count"})
 """How many machines a job wants at once; one is no wish."""
 _NOT_YET: Final = """
     dagman_job_id dagman_log docker_send_credentials grid_resource job_ad_information_attrs log_xml machine_count
-    manifest manifest_dir node_count submit_event_notes submit_event_user_notes ulog_execute_attrs use_oauth_services
+    node_count submit_event_notes submit_event_user_notes ulog_execute_attrs use_oauth_services
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())

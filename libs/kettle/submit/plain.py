@@ -13,7 +13,8 @@ from typing import Final, Literal
 from kettle.jobs.on_hold import SUBMITTED_ON_HOLD
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import boolean, integer, scalar, unquoted
-from kettle.submit.lookup import Lookup, Setting, flag, placed
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
+from kettle.transfer.manifest import leaves
 from kettle.wire.ads.types import Ad, Scalar
 
 Kind = Literal["text", "number", "truth", "expression"]
@@ -28,6 +29,7 @@ PLAIN: Final[Mapping[str, tuple[str, Kind]]] = {
     "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength", "number"),
     "jobset": ("JobSetName", "text"),
     "keep_claim_idle": ("KeepClaimIdle", "expression"),
+    "manifest": ("ManifestDesired", "truth"),
     "match_list_length": ("LastMatchListLength", "number"),
     "next_job_start_delay": ("NextJobStartDelay", "expression"),
     "noop_job": ("IsNoopJob", "expression"),
@@ -65,6 +67,8 @@ def plain(lookup: Lookup) -> Ad:
     for name, (attribute, kind) in PLAIN.items():
         if given := lookup.get(name):
             ad[attribute] = _value(given, name, kind)
+    if place := lookup.get("manifest_dir"):
+        ad["ManifestDir"] = _inside(place)
     if log := lookup.get("starter_log"):
         ad["JobStarterLog"] = str(lookup.iwd() / unquoted(log.text))
     return ad
@@ -79,6 +83,15 @@ def _value(given: Setting, name: str, kind: Kind) -> Scalar:
     if least is not None and isinstance(value, int) and value < least:
         given.refuse(f"{name} must be {least} or more, not {given.text}")
     return value
+
+
+def _inside(given: Setting) -> str:
+    name = unquoted(given.text)
+    if is_settled(name) and leaves(name):
+        given.refuse(
+            f"the directory {name} leads out of the sandbox; name it relative to where the job starts"
+        )
+    return name
 
 
 def on_hold(lookup: Lookup) -> Ad:

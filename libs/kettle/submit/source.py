@@ -257,11 +257,12 @@ class Reader:
             raise self._error(
                 f"more than {MOST_NESTED} sources include each other; does one include itself?", line
             )
-        outside = self._lines, self._next, self._source, self._depth
+        lines, following, outer = self._lines, self._next, self._source
         self._lines, self._next, self._source = text.splitlines(), 0, source
         self._depth += 1
         self._read()
-        self._lines, self._next, self._source, self._depth = outside
+        self._depth -= 1
+        self._lines, self._next, self._source = lines, following, outer
 
     def _expander(self) -> Expander:
         table = {key: found.text for key, found in (self._automatic | self._assigned).items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution import protocol
+from kettle.execution import protocol, record
 from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.policy import ContainerError
@@ -167,12 +167,14 @@ class Starter:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
+            record.begin(self._sandbox, self._job, program.environment)
             self._check()
             forget_peak()
             with cores_of(self._job), stack_of(self._job):
                 return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
+        record.begin(self._sandbox, self._job, program.environment)
         program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
             self._listen(nobody(self._cgroup), builder.fileno())
