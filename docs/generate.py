@@ -16,6 +16,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
@@ -30,6 +31,8 @@ from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
 from kettle.schemas import Document, asyncapi, documents, incompatible, text
 from kettle.schemas.generation import structs
 from kettle.schemas.meanings import meanings
+from kettle.submit.commands import COMFORTS
+from kettle.submit.commands import NAMES as SUBMIT
 from kettle.wire.ads import Scalar
 from kettle.wire.events import Event
 from kettle.wire.events.codec import CODEC, Codec, successor_of
@@ -451,6 +454,64 @@ Where the type is "expression", the value may be a plain one too; a list is an e
     return made
 
 
+# -- submit commands ---------------------------------------------------------------------------------------------------
+
+
+class SubmitCommands(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """
+    What becomes of each command, by its name.
+    """
+
+    carried_out: dict[str, str]
+    noted: dict[str, str]
+    refused: dict[str, str]
+
+
+def submit_commands() -> SubmitCommands:
+    """
+    From `docs/submit.toml`.
+    """
+    return msgspec.toml.decode((TOP / "docs/submit.toml").read_bytes(), type=SubmitCommands)
+
+
+def submit_commands_page() -> str:
+    """
+    The reference of submit commands.
+    """
+    found = submit_commands()
+    made = [_MADE, "# Submit commands\n", _SUBMIT_HEAD, "## Carried out\n"]
+    made.append(_table(("command", "other spellings", "meaning"), list(_submit_rows(found.carried_out))))
+    made += ["## Accepted without effect\n", "They are in the job's ad, and nothing follows from them.\n"]
+    made.append(_table(("command", "other spellings", "why"), list(_submit_rows(found.noted))))
+    made += ["## Refused\n", _REFUSED_HEAD]
+    rows = [
+        (f"`{name}`", "ignored" if name in COMFORTS else "refused", why)
+        for name, why in found.refused.items()
+    ]
+    return "\n".join([*made, _table(("command", "by `condor_submit`", "why, and what to do instead"), rows)])
+
+
+def _submit_rows(commands: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """
+    One for each meaning: commands that stand together and have the same share it.
+    """
+    for meaning, group in groupby(commands, key=commands.__getitem__):
+        names = list(group)
+        spellings = [other for name in names for other in SUBMIT.get(name, ())]
+        yield ", ".join(f"`{name}`" for name in names), ", ".join(f"`{each}`" for each in spellings), meaning
+
+
+_SUBMIT_HEAD: Final = """\
+What a [submit description](submit.md) may say, and what becomes of it.
+Names are compared without regard to case.
+"""
+
+_REFUSED_HEAD: Final = """\
+`kettle submit` refuses them with their line; `condor_submit` ignores those without which a job does the same and ends the same.
+So it does with commands of universes that there are not: `ec2_...`, `gce_...`, `azure_...`, `arc_...`, `vm_...`, `xen_...`, `java_...`; the universe itself is refused.
+"""
+
+
 # -- all ---------------------------------------------------------------------------------------------------------------
 
 
@@ -460,6 +521,7 @@ def pages() -> dict[str, str]:
     """
     return {
         "attributes.md": attributes_page(),
+        "submit-commands.md": submit_commands_page(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),
         "condor-commands.md": condor_page(),

@@ -12,7 +12,6 @@ from kettle.classad import parse as parse_expression
 from kettle.classad import unparse
 from kettle.schedd.domain.charging import completed
 from kettle.submit import CLUSTER, Site, SubmitError, expand, parse
-from kettle.submit.commands import is_known
 from kettle.wire.ads.types import Ad, Expr
 
 DATA = Path(__file__).parent / "data/submit-vectors.jsonl"
@@ -33,6 +32,17 @@ DIFFERENT = {
     "project_name": "always kept: there it is left out unless the access point was told of projects",
     "checkpoint_destination": "the machine must be able to send files there: it is told before the job has worked; and objects are refused",
     "transfer_checkpoint_files": "no clause about HTCondor's version: every machine here can do it",
+    "retry_request_memory": "HTCondor 24.12 did not know it yet",
+    "universe = parallel": "several nodes are not carried out",
+    "/bin/sleep\nmachine_count": "the same: such a job would wait for others in vain",
+    "universe = grid": "no other batch system is spoken to",
+    "use_oauth_services": "the job would be started without its tokens",
+    "log_xml": "not carried out yet",
+    "ulog_execute_attrs": "not carried out yet",
+    "job_ad_information_attrs": "not carried out yet",
+    "submit_event_notes": "not carried out yet",
+    "dagman_job_id": "not carried out yet",
+    "dagman_log": "not carried out yet",
 }
 """Parts of descriptions for which a difference is meant, and why."""
 
@@ -49,18 +59,12 @@ class Vector(msgspec.Struct):
 
 
 def vectors() -> list[Vector]:
-    found = [msgspec.json.decode(line, type=Vector) for line in DATA.read_text().splitlines()]
-    return [vector for vector in found if all(is_known(name) for name in commands(vector.submit))]
-
-
-def commands(text: str) -> list[str]:
-    names = [line.partition("=")[0].strip() for line in text.splitlines() if "=" in line]
-    return [f"MY.{name[1:]}" if name.startswith("+") else name for name in names]
+    return [msgspec.json.decode(line, type=Vector) for line in DATA.read_text().splitlines()]
 
 
 def job_ad(text: str, owner: str = "alice") -> Ad:
     """As it is recorded: the access point says with whose name a job is charged."""
-    ad = expand(parse(text, source="job.sub", cwd=IWD, environ={}), SITE).job(0)
+    ad = expand(parse(text, source="job.sub", cwd=IWD, environ={}, tolerant=True), SITE).job(0)
     return completed(ad, [], [[]], owner=owner, members=GROUPS)[0]
 
 
@@ -97,9 +101,10 @@ def agrees(vector: Vector) -> bool:
 
 def test_enough_is_compared() -> None:
     """
-    The choice of vectors by command leaves most of those that this version could know.
+    All vectors but those for which a difference is meant.
     """
-    assert len(vectors()) >= 70
+    meant = [vector for vector in vectors() if any(part in vector.submit for part in DIFFERENT)]
+    assert (195, 24) == (len(vectors()), len(meant))
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: re.sub(r"\W+", "-", v.submit[len(HEAD) :])[:60])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kettle.jobs.ad import KEPT, LATER
+from kettle.submit.commands import NAMES, NODES, NOT_YET
 from kettle.wire.events import Event, Superseded
 from kettle.wire.events.codec import Codec
 
@@ -179,3 +180,14 @@ def test_decisions_say_what_a_decision_must(top: Path) -> None:
         if f"\n{title}\n" not in page.read_text()
     ]
     assert [] == missing
+
+
+def test_every_submit_command_has_its_state(generator: Any) -> None:
+    """
+    What is accepted is in the reference, and what the reference says of a command is what becomes of it.
+    """
+    found = generator.submit_commands()
+    accepted = {name for name in (*found.carried_out, *found.noted) if name.isidentifier()}
+    assert set(NAMES) == accepted
+    assert set(found.refused) == NOT_YET | NODES
+    assert not found.carried_out.keys() & found.noted.keys()

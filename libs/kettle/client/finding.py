@@ -20,6 +20,8 @@ PATIENCE_S: Final = 30.0
 
 _PREFIX: Final = "_condor_"
 _LINE: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.*)")
+_TAGGED: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*@=\s*(\S+)\s*")
+"""A value of several lines, which ends at a line with this word."""
 _REFERENCE: Final = re.compile(r"\$\((\w+)\)")
 
 
@@ -45,6 +47,13 @@ class Knobs:
         The value of a knob, with the knobs in it that it names; None if nobody has set it.
         """
         return self._resolved(name, frozenset())
+
+    def raw(self, name: str) -> str | None:
+        """
+        The value of a knob as it was written, whatever it names.
+        """
+        key = name.lower()
+        return self._given.get(key) or self._set.get(key) or self._files().get(key)
 
     def flag(self, name: str, *, default: bool) -> bool:
         """
@@ -103,8 +112,19 @@ def _read(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return {}
-    lines = text.replace("\\\n", "").splitlines()
-    return {match[1].lower(): match[2].strip() for line in lines if (match := _LINE.fullmatch(line))}
+    found: dict[str, str] = {}
+    lines = iter(text.replace("\\\n", "").splitlines())
+    for line in lines:
+        if tagged := _TAGGED.fullmatch(line):
+            value: list[str] = []
+            for inner in lines:
+                if inner.strip() == f"@{tagged[2]}":
+                    break
+                value.append(inner)
+            found[tagged[1].lower()] = "\n".join(value)
+        elif match := _LINE.fullmatch(line):
+            found[match[1].lower()] = match[2].strip()
+    return found
 
 
 def places(environ: Mapping[str, str]) -> list[Path]:

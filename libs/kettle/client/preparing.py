@@ -58,11 +58,21 @@ def prepare(
         given=given,
         automatic=_automatic(site, source, time.time()),
         tolerant=tolerant,
+        templates=lambda name: _template(name, os.environ if environ is None else environ),
     )
     if iteration is not None:
         queues = tuple(msgspec.structs.replace(queue, iteration=iteration) for queue in read.queues)
         read = msgspec.structs.replace(read, queues=queues)
     return expand(read, site)
+
+
+def _template(name: str, environ: Mapping[str, str]) -> str | None:
+    """
+    The knob SUBMIT_TEMPLATE_<name>, as HTCondor's configuration has it; its macros are left to the description.
+    """
+    from kettle.client.finding import Knobs
+
+    return Knobs(environ).raw(f"SUBMIT_TEMPLATE_{name}")
 
 
 def _automatic(site: "Site", source: str, now: float) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.execution import record
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Mark, Sandbox, acting_as
 from kettle.transfer.checkpoints import url as url_of
@@ -146,8 +147,11 @@ def _wanted(
     """
     if not job.transfers:
         return
-    streams = (STDOUT, STDERR) if code is not Purpose.EVICTION else ()
+    erased = code is Purpose.EVICTION and job.flag("EraseOutputAndErrorOnRestart", default=True)
+    streams = () if erased else (STDOUT, STDERR)
     yield from ((path, name) for name in streams if os.path.lexists(path := f"{sandbox.path}/{name}"))
+    if isinstance(code, int):
+        yield from record.end(sandbox, job)
     if isinstance(code, int) and not job.wants_results(code):
         return
     checkpoint = code is Purpose.CHECKPOINT

@@ -73,8 +73,8 @@ def launch(program: Program, cgroup: Cgroup | None = None) -> int:
         LaunchError: some step failed; nothing is left running.
     """
     with ExitStack() as undo:
-        with _step("directory", program):
-            os.chdir(program.directory)
+        with _step("directory", program), acting_as(None if program.lowers_itself else program.account):
+            os.chdir(program.directory)  # which the job may have named: with its own rights
         undo.callback(os.chdir, "/")
         actions = _actions(program, undo)
         if cgroup is not None:

@@ -33,5 +33,10 @@ ACTED_ON: Final = frozenset({
     "totalflockedjobs", "totalloadavg", "totalremovedjobs", "totalrunningjobs", "totalslot", "totalslotavailable", "totalslots",
     "uiddomain", "unclaimed", "updatesequencenumber", "url", "userpreemption", "vacating", "value", "volumes", "whentotransferoutput",
     "withinresourcelimits",
+    "cudaversion", "eraseoutputanderroronrestart", "gpusmaxcapability", "gpusmincapability", "gpusminmemory",
+    "gpusminruntime", "isnoopjob", "jobmachineattrs", "jobmachineattrshistorylength", "jobstarterdebug",
+    "jobstarterlog", "keepclaimidle", "lastmatchlistlength", "lastmatchname", "machineattr", "max", "manifestdesired", "manifestdir", "maxsupportedversion",
+    "maxrequestmemory", "next", "nextjobstartdelay", "nextrequestmemory", "noopjobexitcode", "noopjobexitsignal",
+    "outputdirectory", "retry", "retryrequestmemory", "runasowner", "skipifdataflow", "stacksize", "streamin",
 })  # fmt: skip
 """In lower case. Some are only words of the code: a job does without them."""

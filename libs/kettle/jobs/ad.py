@@ -231,6 +231,7 @@ def _assigned(ad: Ad, event: JobAssigned, now: int) -> None:
             "ShadowBday": now,
         }
     )
+    ad.update(event.notes)
     if pool := pool_of(event.startd):
         ad["RemotePool"] = pool
     _add(ad, "NumJobMatches", 1)
@@ -309,6 +310,10 @@ def _vacated(ad: Ad, event: JobVacated, at_us: int) -> None:
 def _completed(ad: Ad, event: JobCompleted, at_us: int) -> None:
     now = at_us // 1_000_000
     exited(ad, event.exit_code, event.exit_signal)
+    if not event.attempt:  # without a machine
+        _become(ad, Status.COMPLETED, now)
+        ad["CompletionDate"] = now
+        return
     if event.exit_signal is not None:
         ad["JobCoreDumped"] = event.dumped
     if event.core:

@@ -8,7 +8,7 @@ What cannot be carried out is refused with the line and one sentence (`SubmitErr
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kettle.submit.errors import PlacelessError, QuotingError, SubmitError
@@ -42,6 +42,7 @@ def parse(
     automatic: Mapping[str, str] | None = None,
     entropy: random.Random | None = None,
     tolerant: bool = False,
+    templates: Callable[[str], str | None] = lambda _name: None,
 ) -> Description:
     """
     Read a description.
@@ -52,6 +53,8 @@ def parse(
 
     `tolerant`: as HTCondor takes descriptions, which programs have written long ago: a name that is no command is nothing
     but a macro, and what only asks for more of a comfort may stay without effect (`kettle.submit.commands.COMFORTS`).
+
+    `templates`: the text of a template by its name, for `use template`; None: there is none.
 
     Raises:
         SubmitError: a line makes no sense, a command is unknown, or a queue statement has no items.
@@ -65,4 +68,5 @@ def parse(
         automatic=automatic or {},
         entropy=entropy or random.SystemRandom(),
         tolerant=tolerant,
+        templates=templates,
     ).read()

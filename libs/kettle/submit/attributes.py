@@ -21,6 +21,7 @@ from kettle.submit.expressions import integer, scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.submit.mails import mails
 from kettle.submit.pace import pace
+from kettle.submit.plain import on_hold, plain
 from kettle.submit.policies import policies
 from kettle.submit.signals import signals
 from kettle.wire.ads.types import Ad, Scalar
@@ -67,20 +68,6 @@ def identity(lookup: Lookup) -> Ad:
     if universe := lookup.get("universe"):
         ad["JobUniverse"] = _universe(universe)
     for name, attribute in (
-        ("batch_name", "JobBatchName"),
-        ("batch_id", "JobBatchId"),
-        ("description", "JobDescription"),
-        ("project_name", "ProjectName"),
-        ("jobset", "JobSetName"),
-        ("hook_keyword", "HookKeyword"),
-    ):
-        if given := lookup.get(name):
-            ad[attribute] = unquoted(given.text)
-    if lookup.get("want_io_proxy"):
-        ad["WantIOProxy"] = flag(lookup, "want_io_proxy", default=False)
-    if lookup.get("want_pool_access"):
-        ad["WantPoolAccess"] = flag(lookup, "want_pool_access", default=False)
-    for name, attribute in (
         ("priority", "JobPrio"),
         ("job_lease_duration", "JobLeaseDuration"),
         ("core_size", "CoreSize"),
@@ -112,7 +99,11 @@ def executable(lookup: Lookup) -> Ad:
     """
     What is run.
     """
-    given = lookup.get("executable")
+    given, text = lookup.get("executable"), lookup.get("shell")
+    if text is not None:
+        if given is not None:
+            text.refuse("shell is what /bin/sh is to do, and executable is a program: say one of them")
+        return {"Cmd": "/bin/sh", "TransferExecutable": False}
     if given is None and container_of(lookup) is not None:
         return {"Cmd": "", "TransferExecutable": False}  # the image's entry point
     if given is None:
@@ -134,10 +125,18 @@ def arguments(lookup: Lookup) -> Ad:
     With which words.
     """
     given = lookup.get("arguments")
+    if text := lookup.get("shell"):
+        if given is not None:
+            given.refuse("shell has no arguments: write them into its text")
+        return {"Arguments": quoting.join_v2(["-c", text.text])}
+    if newer := lookup.get("arguments2"):
+        if given is not None:
+            newer.refuse("arguments2 and arguments are the same: say one of them")
+        given = newer
     if given is None:
         return {"Arguments": ""}
     try:
-        if quoting.is_v2(given.text):
+        if newer or quoting.is_v2(given.text):
             raw = quoting.unquote_v2(given.text)
             return {"Arguments": quoting.join_v2(quoting.split_v2(raw))}
         return {"Args": quoting.unescape_v1(given.text)}
@@ -151,11 +150,15 @@ def environment(lookup: Lookup) -> Ad:
     """
     found: dict[str, str] = {}
     taken, given = lookup.get("getenv"), lookup.get("environment")
+    if newer := lookup.get("environment2"):
+        if given is not None:
+            newer.refuse("environment2 and environment are the same: say one of them")
+        given = newer
     if taken:
         found |= _taken(taken.text, lookup.environ)
     if given:
         try:
-            if quoting.is_v2(given.text):
+            if newer or quoting.is_v2(given.text):
                 entries = quoting.split_v2(quoting.unquote_v2(given.text))
             else:
                 entries = quoting.split_environment_v1(given.text)
@@ -198,19 +201,26 @@ def streams(lookup: Lookup) -> Ad:
     """
     ad: Ad = {}
     iwd = lookup.iwd()
+    home = iwd
+    if results := lookup.get("output_directory"):
+        if stray := lookup.get("output_destination"):
+            stray.refuse("results go to output_destination or to output_directory: say one of them")
+        home = iwd / unquoted(results.text)
+        ad["OutputDirectory"] = str(home)
     for name, attribute in _STREAMS:
         given = lookup.get(name)
         if given is None or given.text == NULL_FILE:
             ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
             continue
-        streamed = name != "input" and flag(lookup, f"stream_{name}", default=False)
+        streamed = flag(lookup, f"stream_{name}", default=False)
         ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
-        path = iwd / unquoted(given.text)
+        path = (iwd if name == "input" else home) / unquoted(given.text)
         if not lookup.site.check_files or not is_settled(path):
             continue
         if name == "input" and (why := lookup.disk.unreadable(path)):
             given.refuse(f"the input file {path} {why}")
-        if name != "input" and (why := lookup.disk.unwritable(path)):
+        made = results is not None and not os.path.lexists(home)  # with its first result
+        if name != "input" and not made and (why := lookup.disk.unwritable(path)):
             given.refuse(f"the {name} file cannot be written: {why}")
     if log := lookup.get("log"):
         path = iwd / unquoted(log.text)
@@ -272,4 +282,6 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     checkpoints,
     signals,
     mails,
+    plain,
+    on_hold,
 )

@@ -15,6 +15,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "allowed_execute_duration": ("AllowedExecuteDuration",),
     "allowed_job_duration": ("AllowedJobDuration",),
     "arguments": ("args",),
+    "arguments2": (),
     "aws_access_key_id_file": ("s3_access_key_id_file", "gs_access_key_id_file", "EC2AccessKeyId"),
     "aws_region": ("s3_region", "AWSRegion"),
     "aws_secret_access_key_file": (
@@ -29,6 +30,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "concurrency_limits": ("ConcurrencyLimits",),
     "concurrency_limits_expr": (),
     "container_image": (),
+    "container_service_names": (),
     "container_target_dir": (),
     "core_size": ("coresize",),
     "cron_day_of_month": ("CronDayOfMonth",),
@@ -36,33 +38,51 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "cron_hour": ("CronHour",),
     "cron_minute": ("CronMinute",),
     "cron_month": ("CronMonth",),
+    "cuda_version": ("CUDAVersion",),
     "deferral_prep_time": ("cron_prep_time", "DeferralPrepTime"),
     "deferral_time": ("DeferralTime",),
     "deferral_window": ("cron_window", "DeferralWindow"),
     "description": ("JobDescription",),
+    "disk_usage": ("DiskUsage",),
     "docker_image": (),
     "docker_network_type": (),
+    "docker_override_entrypoint": (),
     "docker_pull_policy": (),
     "dont_encrypt_input_files": ("DontEncryptInputFiles",),
     "dont_encrypt_output_files": ("DontEncryptOutputFiles",),
     "email_attributes": ("EmailAttributes",),
+    "encrypt_execute_directory": ("EncryptExecuteDirectory",),
     "encrypt_input_files": ("EncryptInputFiles",),
     "encrypt_output_files": ("EncryptOutputFiles",),
     "environment": ("env",),
+    "environment2": (),
+    "erase_output_and_error_on_restart": ("EraseOutputAndErrorOnRestart",),
     "error": ("stderr",),
     "executable": (),
     "getenv": (),
+    "gpus_maximum_capability": (),
+    "gpus_minimum_capability": (),
+    "gpus_minimum_memory": (),
+    "gpus_minimum_runtime": (),
+    "hold": (),
     "hold_kill_sig": ("HoldKillSig",),
     "hook_keyword": ("HookKeyword",),
+    "image_size": ("ImageSize",),
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
     "job_lease_duration": ("JobLeaseDuration",),
+    "job_machine_attrs": ("JobMachineAttrs",),
+    "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength",),
     "job_max_vacate_time": ("JobMaxVacateTime",),
     "jobset": ("JobSetName",),
+    "keep_claim_idle": ("KeepClaimIdle",),
     "kill_sig": ("KillSig",),
     "kill_sig_timeout": ("KillSigTimeout",),
     "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
+    "manifest": (),
+    "manifest_dir": (),
+    "match_list_length": ("LastMatchListLength",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_materialize": ("JobMaterializeLimit",),
@@ -70,8 +90,12 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "max_transfer_input_mb": ("MaxTransferInputMB",),
     "max_transfer_output_mb": ("MaxTransferOutputMB",),
     "mount_under_scratch": (),
-    "notification": ("JobNotification",),
+    "next_job_start_delay": ("NextJobStartDelay",),
     "nice_user": ("NiceUser",),
+    "noop_job": ("IsNoopJob",),
+    "noop_job_exit_code": ("NoopJobExitCode",),
+    "noop_job_exit_signal": ("NoopJobExitSignal",),
+    "notification": ("JobNotification",),
     "notify_user": ("NotifyUser",),
     "on_exit_hold": ("OnExitHold",),
     "on_exit_hold_reason": ("OnExitHoldReason",),
@@ -79,6 +103,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "on_exit_remove": ("OnExitRemove",),
     "output": ("stdout",),
     "output_destination": ("OutputDestination",),
+    "output_directory": ("OutputDirectory",),
     "periodic_hold": ("PeriodicHold",),
     "periodic_hold_reason": ("PeriodicHoldReason",),
     "periodic_hold_subcode": ("PeriodicHoldSubCode",),
@@ -90,18 +115,32 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "project_name": ("ProjectName",),
     "public_input_files": ("PublicInputFiles",),
     "rank": ("preferences",),
+    "remote_initialdir": ("RemoteIwd",),
     "remove_kill_sig": ("RemoveKillSig",),
     "request_cpus": ("RequestCpus",),
     "request_disk": ("RequestDisk",),
     "request_memory": ("RequestMemory",),
     "requirements": (),
+    "retry_request_disk": (),
+    "retry_request_memory": (),
+    "retry_request_memory_increase": (),
+    "retry_request_memory_max": (),
     "retry_until": (),
+    "run_as_owner": ("RunAsOwner",),
     "s3_endpoint": ("S3Endpoint",),
+    "shell": (),
     "should_transfer_files": ("ShouldTransferFiles",),
+    "skip_if_dataflow": ("SkipIfDataflow",),
+    "stack_size": ("StackSize",),
+    "starter_debug": (),
+    "starter_log": (),
     "stream_error": ("StreamErr",),
+    "stream_input": ("StreamIn",),
     "stream_output": ("StreamOut",),
     "success_exit_code": ("JobSuccessExitCode",),
+    "suspend_job_at_exec": (),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
+    "transfer_common_input": (),
     "transfer_container": (),
     "transfer_exclude_files": ("TransferExclude",),
     "transfer_executable": ("TransferExecutable",),
@@ -117,35 +156,26 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Each command with its other spellings; all are compared without regard to case."""
 
-_NODES: Final = frozenset({"machine_count", "node_count"})
+NODES: Final = frozenset({"machine_count", "node_count"})
+"""How many machines a job wants at once; one is no wish."""
 _NOT_YET: Final = """
-    arguments2
-    container_service_names
-    cuda_version dagman_job_id dagman_log disk_usage docker_override_entrypoint
-    docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
-    gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
-    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle log_xml machine_count
-    manifest manifest_dir match_list_length next_job_start_delay
-    node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
-    remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
-    retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log
-    stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
-    transfer_common_input ulog_execute_attrs use_oauth_services
+    dagman_job_id dagman_log docker_send_credentials grid_resource job_ad_information_attrs log_xml machine_count
+    node_count submit_event_notes submit_event_user_notes ulog_execute_attrs use_oauth_services
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
 
 _COMFORTS: Final = """
-    dagman_job_id dagman_log disk_usage erase_output_and_error_on_restart
-    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle match_list_length starter_debug starter_log stream_input
-    submit_event_notes submit_event_user_notes ulog_execute_attrs
+    dagman_job_id dagman_log job_ad_information_attrs submit_event_notes submit_event_user_notes
+    ulog_execute_attrs
     """
 
 COMFORTS: Final = frozenset(_COMFORTS.split())
 """Those among them without which a job does the same and ends the same: less is to be seen of it, or it costs more."""
+
+PORT: Final = "_container_port"
+"""How commands end that say the port of a service of a container."""
 
 CUSTOM: Final = "my."
 """What `+Attr` and `MY.Attr` are kept under."""
@@ -193,7 +223,13 @@ def is_known(name: str) -> bool:
     Whether an assignment to this name is carried out by itself, without being used as a macro.
     """
     lower = name.lower()
-    return lower in _KNOWN or lower.startswith(CUSTOM) or resource_tag(lower) is not None or is_choice(lower)
+    return (
+        lower in _KNOWN
+        or lower.startswith(CUSTOM)
+        or lower.endswith(PORT)
+        or resource_tag(lower) is not None
+        or is_choice(lower)
+    )
 
 
 def may_be_left_out(name: str, text: str) -> bool:
@@ -203,7 +239,7 @@ def may_be_left_out(name: str, text: str) -> bool:
     What HTCondor does not know either is a macro that nothing uses.
     """
     lower = name.lower()
-    if lower in _NODES:
+    if lower in NODES:
         return text.strip() == "1"
     return lower in COMFORTS or lower not in NOT_YET
 
@@ -213,7 +249,7 @@ def complaint(name: str, macros: Iterable[str]) -> str:
     The sentence that refuses an unknown command; `macros` are names that the description uses as `$(name)`.
     """
     lower = name.lower()
-    if lower in _NODES:
+    if lower in NODES:
         return f"jobs with several nodes ('{name}') are not carried out; MPI on one machine is a vanilla job with request_cpus"
     if lower in NOT_YET:
         return (

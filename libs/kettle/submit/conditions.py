@@ -50,6 +50,13 @@ class Conditions:
         return not self._open or self._open[-1].active
 
     @property
+    def depth(self) -> int:
+        """
+        How many are open.
+        """
+        return len(self._open)
+
+    @property
     def opened(self) -> int | None:
         """
         The line of the innermost open `if`.

@@ -3,12 +3,15 @@ The container that a job runs in: its image, how it gets to the machine, and whi
 """
 
 import posixpath
+import re
 from typing import Final
 
 import msgspec
 
-from kettle.submit.expressions import unquoted
-from kettle.submit.lookup import Lookup, Setting, flag, is_settled
+from kettle.submit.commands import PORT
+from kettle.submit.errors import PlacelessError
+from kettle.submit.expressions import integer, unquoted
+from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.wire.ads.types import Ad
 
 CONTAINERS: Final = ("container", "docker")
@@ -18,6 +21,8 @@ _DOCKER: Final = "docker://"
 _PULL_POLICIES: Final = frozenset({"always", "missing"})
 _SHARED: Final = ("/cvmfs/",)
 """Directories that are the same on every machine (CONTAINER_SHARED_FS)."""
+_SERVICE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LARGEST_PORT: Final = 65535
 _NETWORKS: Final = frozenset({"host", "none"})
 
 
@@ -111,9 +116,40 @@ def _with_options(lookup: Lookup, container: Container) -> Container:
         if given := lookup.get(command):
             ad[attribute] = unquoted(given.text)
             _check(command, given)
+    ad |= _services(lookup)
+    if lookup.get("docker_override_entrypoint"):
+        ad["DockerOverrideEntrypoint"] = flag(lookup, "docker_override_entrypoint", default=True)
     if lookup.get("transfer_container"):
         ad["TransferContainer"] = flag(lookup, "transfer_container", default=True)
     return msgspec.structs.replace(container, attributes=ad)
+
+
+def _services(lookup: Lookup) -> Ad:
+    """
+    Names of the services in the container, and the port of each.
+    """
+    given = lookup.get("container_service_names")
+    if given is None:
+        return {}
+    network = lookup.get("docker_network_type")
+    if network and unquoted(network.text).lower() == "none":
+        network.refuse("nobody reaches the services of a container without a network")
+    ad: Ad = {"ContainerServiceNames": unquoted(given.text)}
+    for name in re.split(r"[\s,]+", unquoted(given.text)):
+        if not _SERVICE.fullmatch(name):
+            given.refuse(f"container_service_names: '{name}' is no name of letters, digits and _")
+        port = lookup.queue.assignments.get(f"{name.lower()}{PORT}")
+        if port is None:
+            given.refuse(f"the service {name} needs its port; add: {name}{PORT} = NUMBER")
+        setting = lookup.expanded(port)
+        try:
+            number = integer(setting.text, f"{name}{PORT}")
+        except PlacelessError as error:
+            raise placed(setting, error) from error
+        if not 0 < number <= _LARGEST_PORT:
+            setting.refuse(f"{name}{PORT} must be a port from 1 to {_LARGEST_PORT}, not {number}")
+        ad[f"{name}_ContainerPort"] = number
+    return ad
 
 
 def _check(command: str, given: Setting) -> None:

@@ -31,6 +31,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     ad: Ad
     columns: list[str]
     rows: list[list[Scalar]]
+    warnings: tuple[str, ...] = ()
+    """What the description has to say to whoever submits it; nobody else hears it."""
 
     @property
     def count(self) -> int:
@@ -72,7 +74,8 @@ def expand(description: Description, site: Site) -> Submission:
         count += len(batches[-1].own)
     if not count:
         raise description.queues[-1].refused("the queue statement makes no job")
-    return _table([batch for batch in batches if batch.own])
+    submission = _table([batch for batch in batches if batch.own])
+    return msgspec.structs.replace(submission, warnings=description.warnings)
 
 
 def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:

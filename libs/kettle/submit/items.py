@@ -4,7 +4,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from glob import iglob
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ import msgspec
 from kettle.classad import ClassAdError, parse
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant
+from kettle.submit.includes import printed
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -22,6 +23,7 @@ _HEAD: Final = re.compile(
 _SLICE: Final = re.compile(r"\[\s*(-?\d+)?\s*(?::\s*(-?\d+)?\s*(?::\s*(\d+)?\s*)?)?\]\s*")
 _KIND: Final = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+")
+_NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
 _UNIT_SEPARATOR: Final = "\x1f"
 
 MOST_JOBS: Final = 1_000_000
@@ -52,9 +54,12 @@ class Iteration(msgspec.Struct, frozen=True):
     """The items stand in the description itself."""
 
 
-def read_iteration(text: str, *, cwd: Path, more: More) -> Iteration:
+def read_iteration(
+    text: str, *, cwd: Path, more: More, environ: Mapping[str, str] | None = None
+) -> Iteration:
     """
-    What follows the word `queue`, macros expanded; `more` gives further lines.  Raises PlacelessError.
+    What follows the word `queue`, macros expanded; `more` gives further lines, `environ` is that of commands that print
+    items.  Raises PlacelessError.
     """
     keyword = _KEYWORD.search(text)
     if keyword is None:
@@ -77,7 +82,7 @@ def read_iteration(text: str, *, cwd: Path, more: More) -> Iteration:
         case "in":
             items, inline = _listed(rest, more), True
         case "from":
-            items, inline = _from(rest.strip(), cwd, more)
+            items, inline = _from(rest.strip(), cwd, more, environ)
         case _:
             items, inline = _matching(rest, cwd, kind or "files"), True
     rows = [Row(index, _fields(item, len(names), how)) for index, item in enumerate(items)]
@@ -134,13 +139,12 @@ def _listed(rest: str, more: More) -> list[str]:
     return [item for item in re.split(r"[\s,]+", rest) if item]
 
 
-def _from(rest: str, cwd: Path, more: More) -> tuple[list[str], bool]:
+def _from(rest: str, cwd: Path, more: More, environ: Mapping[str, str] | None) -> tuple[list[str], bool]:
     if rest.startswith("("):
         return list(_inline(rest[1:].strip(), more)), True
     if rest.endswith("|"):
-        raise PlacelessError(
-            "items from a command are not supported; write its output to a file and queue from that"
-        )
+        text = printed(rest[:-1].strip(), cwd=cwd, environ=os.environ if environ is None else environ)
+        return _lines(rest, text), False
     if not rest:
         raise PlacelessError("queue ... from needs the name of a file, or items in parentheses")
     try:
@@ -149,9 +153,15 @@ def _from(rest: str, cwd: Path, more: More) -> tuple[list[str], bool]:
         raise PlacelessError(f"cannot read the items from {rest}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PlacelessError(f"cannot read the items from {rest}: it is not text in UTF-8") from error
-    if "\0" in text:
-        raise PlacelessError(f"cannot read the items from {rest}: it is not text, there is a NUL in it")
-    return [line for line in text.splitlines() if line.strip()], False
+    return _lines(rest, text), False
+
+
+def _lines(source: str, text: str) -> list[str]:
+    if _NOT_TEXT.search(text):
+        raise PlacelessError(
+            f"cannot read the items from {source}: it is not text in UTF-8, or has a NUL in it"
+        )
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _inline(first: str, more: More) -> Iterator[str]:

@@ -14,9 +14,11 @@ from kettle.submit.checkpoints import checkpointing
 from kettle.submit.commands import is_choice, resource_tag
 from kettle.submit.containers import Container, container_of
 from kettle.submit.deferral import REQUIREMENT, deferral_of
+from kettle.submit.devices import choices, chosen
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, is_undefined, wire
-from kettle.submit.lookup import Lookup, Setting, placed
+from kettle.submit.growth import first_of, growth
+from kettle.submit.lookup import Lookup, Setting, flag, placed
 from kettle.submit.transfers import Transfer, reachable, transfer_attributes, transfer_of
 from kettle.submit.units import amount
 from kettle.wire.ads.types import Ad, Expr
@@ -55,7 +57,14 @@ def needs(lookup: Lookup) -> Ad:
     requests = list(_requests(lookup, megabytes))
     ad: Ad = {request.attribute: wire(request.need) for request in requests if request.need is not None}
     ad |= {f"Require{each.resource}": wire(each.choice) for each in requests if each.choice is not None}
+    ad |= growth(lookup, ad)
     ad |= transfer_attributes(transfer, lookup, megabytes)
+    if any(request.resource == "GPUs" for request in requests):
+        ad |= choices(lookup)
+    elif cuda := lookup.get("cuda_version"):
+        cuda.refuse("cuda_version chooses among the GPUs that request_gpus asks for; add: request_gpus = 1")
+    if lookup.get("encrypt_execute_directory"):
+        ad["EncryptExecuteDirectory"] = flag(lookup, "encrypt_execute_directory", default=False)
     if container is not None:
         ad |= container.attributes
     clauses = _requirements(lookup, requests, transfer, container)
@@ -75,9 +84,9 @@ def _requests(lookup: Lookup, megabytes: int) -> Iterator[Request]:
         ("disk", "Disk", "K", disk_kib),
     ):
         given = lookup.get(f"request_{name}")
-        need = Literal(default) if given is None else _need(given, f"request_{name}", unit, least=1)
+        need = Literal(default) if given is None else _need(first_of(given), f"request_{name}", unit, least=1)
         yield Request(f"Request{resource}", resource, None if is_undefined(need) else need)
-    choices = {key: one for key, one in lookup.queue.assignments.items() if is_choice(key)}
+    required = {key: one for key, one in lookup.queue.assignments.items() if is_choice(key)}
     for key, assignment in lookup.queue.assignments.items():
         tag = resource_tag(assignment.name)
         if tag is None:
@@ -85,14 +94,12 @@ def _requests(lookup: Lookup, megabytes: int) -> Iterator[Request]:
         tag = "GPUs" if tag.lower() == "gpus" else tag
         setting = lookup.expanded(assignment)
         if setting.text:
-            choice = choices.pop(f"require_{tag.lower()}", None)
-            yield Request(
-                f"Request{tag}",
-                tag,
-                _need(setting, key, "", least=0),
-                None if choice is None else _choice(lookup.expanded(choice)),
-            )
-    for key, assignment in choices.items():
+            said = required.pop(f"require_{tag.lower()}", None)
+            choice = None if said is None else _choice(lookup.expanded(said))
+            if tag == "GPUs":
+                choice = chosen(choice, choices(lookup))
+            yield Request(f"Request{tag}", tag, _need(setting, key, "", least=0), choice)
+    for key, assignment in required.items():
         setting = lookup.expanded(assignment)
         if setting.text:
             tag = key.partition("_")[2]
@@ -148,6 +155,8 @@ def _requirements(
     elif not checked & _OPSYS_NAMES:
         clauses.append(f"(TARGET.OpSys == {_quoted(lookup.site.opsys)})")
     clauses += _fits(requests, checked)
+    if flag(lookup, "encrypt_execute_directory", default=False):
+        clauses.append("TARGET.HasEncryptExecuteDirectory")
     clauses += reachable(transfer, checked)
     clauses += checkpointing(lookup, checked)
     return clauses

@@ -6,7 +6,7 @@ A description is read from top to bottom once; what a queue statement sees is a 
 
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import msgspec
 from kettle.submit import commands
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError, SubmitError
+from kettle.submit.includes import MOST_NESTED, included, used
 from kettle.submit.items import Iteration, read_iteration
 from kettle.submit.macros import Expander, names_used, substitute_self
 
@@ -22,7 +23,7 @@ _ASSIGNMENT: Final = re.compile(r"(\+?)([A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOT
 _TAGGED: Final = re.compile(r"(\+?)([A-Za-z0-9_.]+)\s*@=\s*(\S+)\s*")
 _QUEUE: Final = re.compile(r"queue(?:\s+|(?=\()|$)(.*)", re.IGNORECASE | re.DOTALL)
 _CONDITIONAL: Final = re.compile(r"(if|elif|else|endif)(?:\s+(.*)|\s*)", re.IGNORECASE)
-_STATEMENT: Final = re.compile(r"(include|use|error|warning)\b\s*(.*?)\s*:\s*(.*)", re.IGNORECASE)
+_STATEMENT: Final = re.compile(r"@?(include|use|error|warning)\b\s*([^:=]*?)\s*:\s*(.*)", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_TEXT: Final = re.compile(r"[\0\udc80-\udcff]")
@@ -75,6 +76,8 @@ class Description(msgspec.Struct, frozen=True):
     queues: tuple[Queue, ...]
     entropy: random.Random
     """Where `$RANDOM_CHOICE` and `$RANDOM_INTEGER` draw from."""
+    warnings: tuple[str, ...] = ()
+    """What the description has to say to whoever submits it."""
 
 
 class Reader:
@@ -93,10 +96,14 @@ class Reader:
         automatic: Mapping[str, str],
         entropy: random.Random,
         tolerant: bool = False,
+        templates: Callable[[str], str | None] = lambda _name: None,
     ) -> None:
         self._lines = text.splitlines()
         self._next = 0
         self._source = source
+        self._depth = 0
+        self._templates = templates
+        self._warnings: list[str] = []
         self._cwd = cwd
         self._environ = environ
         self._entropy = entropy
@@ -116,16 +123,7 @@ class Reader:
         """
         The whole description; raises SubmitError.
         """
-        while (logical := self._logical()) is not None:
-            line, text = logical
-            if _NOT_TEXT.search(text):
-                raise self._error("this is not text in UTF-8; is it a submit file?", line)
-            try:
-                self._statement(line, text)
-            except PlacelessError as error:
-                raise self._error(str(error), line) from error
-        if self._conditions.opened is not None:
-            raise self._error("this if has no endif", self._conditions.opened)
+        self._read()
         for assignment in self._all:
             known = commands.is_known(assignment.name) or assignment.name.lower() in self._used
             if not known and not (
@@ -134,7 +132,32 @@ class Reader:
                 raise assignment.refused(commands.complaint(assignment.name, self._used))
         if not self._queues:
             raise SubmitError("there is no queue statement, so there is no job", source=self._source)
-        return Description(self._source, self._cwd, self._environ, tuple(self._queues), self._entropy)
+        return Description(
+            self._source,
+            self._cwd,
+            self._environ,
+            tuple(self._queues),
+            self._entropy,
+            tuple(self._warnings),
+        )
+
+    def _read(self) -> None:
+        """
+        The lines of one source; an `if` that it opens it closes.
+        """
+        outer = self._conditions.depth
+        while (logical := self._logical()) is not None:
+            line, text = logical
+            if _NOT_TEXT.search(text):
+                raise self._error("this is not text in UTF-8; is it a submit file?", line)
+            try:
+                self._statement(line, text)
+                if self._conditions.depth < outer:
+                    raise self._error(f"{text.split()[0]} without an if before it", line)
+            except PlacelessError as error:
+                raise self._error(str(error), line) from error
+        if self._conditions.depth > outer:
+            raise self._error("this if has no endif", self._conditions.opened or 0)
 
     def _error(self, sentence: str, line: int) -> SubmitError:
         return SubmitError(sentence, source=self._source, line=line)
@@ -174,7 +197,7 @@ class Reader:
         elif queue := _QUEUE.fullmatch(text):
             self._queue(line, queue[1])
         elif statement := _STATEMENT.fullmatch(text):
-            self._other(line, statement[1].lower(), statement[3])
+            self._other(line, statement[1].lower(), statement[2], statement[3])
         elif assignment := _ASSIGNMENT.fullmatch(text):
             self._assign(line, assignment[1] + assignment[2], assignment[3].strip())
         else:
@@ -211,14 +234,35 @@ class Reader:
     def _others(name: str, text: str) -> Iterable[str]:
         return (used for used in names_used(text) if used != name.lower())
 
-    def _other(self, line: int, word: str, text: str) -> None:
+    def _other(self, line: int, word: str, how: str, text: str) -> None:
+        self._used.update(names_used(text))
+        said = self._expander().expand(text).strip()
         match word:
             case "error":
-                raise self._error(f"the description says: {self._expander().expand(text)}", line)
+                raise self._error(f"the description says: {said}", line)
             case "warning":
-                return
+                self._warnings.append(f"{self._source}, line {line}: {said}")
+            case "include":
+                for source, lines in included(how, said, cwd=self._cwd, environ=self._environ):
+                    self._within(line, source, lines)
             case _:
-                raise self._error(f"'{word}' statements are not carried out by this version of Kettle", line)
+                for source, lines in used(how, said, self._templates):
+                    self._within(line, source, lines)
+
+    def _within(self, line: int, source: str, text: str) -> None:
+        """
+        Go on in another source, and come back at its end; a list or a value does not go on across its end.
+        """
+        if self._depth == MOST_NESTED:
+            raise self._error(
+                f"more than {MOST_NESTED} sources include each other; does one include itself?", line
+            )
+        lines, following, outer = self._lines, self._next, self._source
+        self._lines, self._next, self._source = text.splitlines(), 0, source
+        self._depth += 1
+        self._read()
+        self._depth -= 1
+        self._lines, self._next, self._source = lines, following, outer
 
     def _expander(self) -> Expander:
         table = {key: found.text for key, found in (self._automatic | self._assigned).items()}
@@ -226,7 +270,9 @@ class Reader:
 
     def _queue(self, line: int, text: str) -> None:
         self._used.update(names_used(text))
-        iteration = read_iteration(self._expander().expand(text), cwd=self._cwd, more=self._physical)
+        iteration = read_iteration(
+            self._expander().expand(text), cwd=self._cwd, more=self._physical, environ=self._environ
+        )
         for row in iteration.rows if iteration.inline else ():
             for value in row.values:
                 self._used.update(names_used(value))

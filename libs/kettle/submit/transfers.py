@@ -14,6 +14,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar, unquoted
 from kettle.submit.keys import keys
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed, readable
+from kettle.submit.units import amount
 from kettle.transfer.checkpoints import CheckpointError, refuse
 from kettle.transfer.exclude import ATTRIBUTE, exclusions
 from kettle.transfer.manifest import (
@@ -83,7 +84,7 @@ def transfer_of(lookup: Lookup, container: Container | None) -> Transfer:
         lookup.refuse(
             "a container cannot have should_transfer_files = NO: it does not see the shared file system"
         )
-    inputs = _listed(lookup, "transfer_input_files")
+    inputs = _listed(lookup, "transfer_input_files") + _listed(lookup, "transfer_common_input")
     if container is not None and container.transferred and container.transferred not in inputs:
         inputs += (container.transferred,)
     public, plugins = _listed(lookup, "public_input_files"), _plugins(lookup)
@@ -247,6 +248,11 @@ def transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> A
         "ImageSize": image_kib,
         "DiskUsage": max(1, image_kib + -(-transfer.input_bytes // 1024)),
     }
+    if usage := lookup.get("image_size"):
+        ad["ImageSize"] = _kib(usage, "image_size")
+    if usage := lookup.get("disk_usage"):
+        ad["DiskUsage"] = _kib(usage, "disk_usage")
+        del ad["TransferInputSizeMB"]
     if transfer.mode != "NO":
         ad["WhenToTransferOutput"] = transfer.when
     if transfer.mode != "YES":
@@ -260,6 +266,13 @@ def transfer_attributes(transfer: Transfer, lookup: Lookup, megabytes: int) -> A
     if transfer.outputs is not None:
         ad["TransferOutput"] = transfer.outputs
     return ad | transfer.attributes
+
+
+def _kib(given: Setting, name: str) -> int:
+    found = amount(given.text, unit="K")
+    if found is None or found < 1:
+        given.refuse(f"{name} must be an amount of at least 1 KiB, as 2 GB, not '{given.text}'")
+    return found
 
 
 def reachable(transfer: Transfer, checked: set[str]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def inputs(ad: Ad) -> list[Wanted]:
     """
     if not transfers(ad):
         return []
-    iwd = PurePosixPath(text(ad, "Iwd", "/"))
+    iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")
     wanted: list[Wanted] = []
     if ad.get("TransferExecutable", True) is not False:
         command = iwd / text(ad, "Cmd")

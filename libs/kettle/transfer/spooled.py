@@ -11,7 +11,7 @@ from typing import Final
 from kettle.wire.ads.types import Ad
 
 PREFIX: Final = "SUBMIT_"
-PLACES: Final = ("Iwd", "Out", "Err", "UserLog", "TransferOutputRemaps")
+PLACES: Final = ("Iwd", "OutputDirectory", "Out", "Err", "UserLog", "TransferOutputRemaps")
 """Attributes of such a job that name other places than its submitter did."""
 HELD_FOR: Final = "Spooling input data files"
 """HoldReason of a job whose input is not all there, as HTCondor's clients know it."""

@@ -16,13 +16,15 @@ import msgspec
 
 from kettle.bus.ports import Asks, BusError, NoResponderError, RefusedError
 from kettle.schedd.answers import Swap, Undecided
+from kettle.schedd.assigning import Assigning
 from kettle.schedd.domain.claim import Leases, Terms
 from kettle.schedd.domain.concurrency import LimitsInUse
 from kettle.schedd.domain.flock import may_flock
-from kettle.schedd.domain.job import RECONNECT_FAILED, Assign, End, decide
+from kettle.schedd.domain.job import RECONNECT_FAILED, End, decide
 from kettle.schedd.domain.pace import Paces
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.domain.succession import Succession
+from kettle.schedd.idle_claims import IdleClaims
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.limits import Limits
 from kettle.schedd.refusals import Refusals
@@ -42,7 +44,7 @@ from kettle.wire.commands.startd import (
     GrantedClaim,
     RequestClaims,
 )
-from kettle.wire.events import ClaimEnded, ClaimGranted, Event
+from kettle.wire.events import ClaimEnded, ClaimGranted
 from kettle.wire.flocking import pool_of
 from kettle.wire.jobs import JobId
 
@@ -98,6 +100,9 @@ class Claims:
         """Submitter -> the last cycle whose matches came."""
         self._succession = Succession(ledger.queue, suits=self._suits, clock=time.time)
         self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
+        self.idle: Final = IdleClaims()
+        ledger.on_change(self.idle.note)
+        self._assigning = Assigning(ledger.queue, settings, self.idle)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
         for claim in self._queue.claims.values():
@@ -307,7 +312,7 @@ class Claims:
                 lease=lease,
                 limits=match.limits,
             )
-            self._ledger.record([(f"claim/{grant.claim}", event), *self._assigned(job, event)])
+            self._ledger.record([(f"claim/{grant.claim}", event), *self._assigning.events(job, event)])
             jobs.append(job)
         if jobs:
             if lease < self._settings.lease:
@@ -337,24 +342,25 @@ class Claims:
             return None
         match self._succession.next(claim):
             case JobId() as job:
-                self._ledger.record(self._assigned(job, held.granted))
+                self._ledger.record(self._assigning.events(job, held.granted))
                 return job
             case reason:
-                self.end(claim, reason)
+                if not self.idle.keeps(claim):
+                    self.end(claim, reason)
                 return None
-
-    def _assigned(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
-        command = Assign(claim=granted.claim, slot=granted.slot, startd=granted.startd)
-        stream = job_stream(job)
-        return [(stream, event) for event in decide(self._queue.jobs[job].job, command)]
 
     def settle_idle(self) -> None:
         """
         Give claims without a job one, or end them: our predecessor may have stopped between two frames.
         """
         for claim, held in list(self._queue.claims.items()):
-            if held.job is None and (job := self.reuse(claim)) is not None:
-                self._tasks.create_task(self._hand_over(job))
+            if held.job is None:
+                self.look_at(claim)
+
+    def look_at(self, claim: str) -> None:
+        """Give one without a job the next one, if there is one."""
+        if (job := self.reuse(claim)) is not None:
+            self._tasks.create_task(self._hand_over(job))
 
     async def _hand_over(self, job: JobId) -> None:
         await self._ledger.record([])
@@ -369,6 +375,7 @@ class Claims:
             return
         recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
         self._succession.forget(claim)
+        self.idle.forget(claim)
         if release:
             self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
 

@@ -1,5 +1,6 @@
 """
 The clock of jobs that start at a time of their own: it offers them in time, and sets the next time of those that recur.
+Jobs that are none for any machine are over at once.
 """
 
 import asyncio
@@ -8,12 +9,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from kettle.schedd.domain.deferral import INVALID_CRON_SETTINGS, Move, Senseless, Wait, plan
-from kettle.schedd.domain.job import Command, Defer, Hold, decide
+from kettle.schedd.domain.deferral import INVALID_CRON_SETTINGS, Done, Move, Senseless, Wait, plan
+from kettle.schedd.domain.job import Command, Hold, decide
+from kettle.schedd.domain.orders import Defer
 from kettle.schedd.domain.queue import job_stream
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.turns import Turn
-from kettle.wire.events import Event
+from kettle.wire.events import Event, JobCompleted
 from kettle.wire.jobs import JobId
 
 _FLOOR_S: Final = 0.2
@@ -90,6 +92,9 @@ class Deferrals:
         match plan(self._queue.ad(job), now):
             case Move(to=to):
                 self._record(job, Defer(to))  # it begins to wait anew
+            case Done() as done:
+                ended = JobCompleted(attempt=0, exit_code=done.code, exit_signal=done.signal, at=now)
+                self._ledger.record([(job_stream(job), ended)])
             case Senseless(reason=reason):
                 self._record(job, Hold(reason=reason, by="", code=INVALID_CRON_SETTINGS))
             case Wait(until=until) if until > now:

@@ -1,6 +1,7 @@
 """What the negotiator and the shadows say to the schedd."""
 
 import math
+import time
 from typing import Final, assert_never
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from kettle.bus.ports import RefusedError
 from kettle.jobs import telling
 from kettle.schedd.claims import Claims
+from kettle.schedd.domain.growth import grown
 from kettle.schedd.domain.job import (
     Begin,
     Checkpoint,
@@ -28,6 +30,7 @@ from kettle.schedd.policies import Policies
 from kettle.schedd.settings import ScheddSettings
 from kettle.schedd.shadows import Shadows, fitting
 from kettle.schedd.turns import Turn
+from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import (
     AttemptReport,
     AttemptsRecorded,
@@ -47,7 +50,7 @@ from kettle.wire.commands.schedd import (
 from kettle.wire.commands.shadow import Assignment
 from kettle.wire.commands.startd import Done
 from kettle.wire.endpoint import Position
-from kettle.wire.events import Transfer, Usage
+from kettle.wire.events import JobEdited, Transfer, Usage
 from kettle.wire.identity import Identity
 from kettle.wire.jobs import JobId
 
@@ -76,6 +79,8 @@ class Partners:
         """Advice: which slots to ask for claims."""
         _only("negotiator", caller)
         self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
+        for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
+            self._claims.look_at(claim)
         for match in request.matches:
             self._claims.matched(match)
         return Done()
@@ -124,7 +129,7 @@ class Partners:
         entry = self._queue.jobs.get(report.job)
         if entry is None:
             return False  # over since long: said twice is said once
-        command = command_of(report)
+        command, more = command_of(report), Ad()
         if isinstance(command, Finish):
             command = self._policies.at_exit(report.job, command)
         elif isinstance(command, Tell):
@@ -134,15 +139,26 @@ class Partners:
             subcode = self._shadows.subcode(report.job, command.code) or command.subcode
             wait = self._settings.cooldown_duration
             command = msgspec.structs.replace(command, subcode=subcode, cool_down=wait)
+            more = self._grown(report.job, command)
+            command = msgspec.structs.replace(command, hold=command.hold and not more)
         events = decide(entry.job, command)
         if not events:
             return False
+        if more:
+            events.append(JobEdited(attributes=more))
         stream = job_stream(report.job)
         self._ledger.record([(stream, event) for event in events])
         if isinstance(report.news, Finished | Ended):
             self._shadows.forget(report.job)
             self._give_up(report, stream)
         return True
+
+    def _grown(self, job: JobId, end: End) -> Ad:
+        """What a job asks for in its next run, if it is not to be held for having run out of something."""
+        if not end.hold:
+            return {}
+        ad = self._queue.ad(job)
+        return telling.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
 
     def _measured(self, report: AttemptReport, used: Used) -> None:
         """Remember what an attempt uses, if it lives."""

@@ -11,16 +11,18 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
+from kettle.jobs.on_hold import REASON, SUBMITTED_HELD, on_hold
 from kettle.schedd.domain import jobsets, spooling
 from kettle.schedd.domain.admission import Admission, Admitted
 from kettle.schedd.domain.charging import completed
-from kettle.schedd.domain.factory import asked
+from kettle.schedd.domain.factory import asked, begun, paused
 from kettle.schedd.domain.job import Command, Hold, Job, Refused, Release, Remove, RemoveX, decide
 from kettle.schedd.domain.orders import Order
 from kettle.schedd.domain.pressure import CommitRate, retry_after_ms
+from kettle.schedd.domain.queue import factory_stream
 from kettle.schedd.domain.submission import Unacceptable, check
 from kettle.schedd.factories import Factories
-from kettle.schedd.ledger import Ledger
+from kettle.schedd.ledger import Ledger, Recording
 from kettle.schedd.limits import Limits
 from kettle.schedd.pieces import Pieces
 from kettle.schedd.selecting import condition, selected_jobs
@@ -148,15 +150,25 @@ class People:
             count = len(admitted.rows)
             return Submitted(cluster=number, count=count, position=position, warnings=admitted.warnings)
 
-        held = [
-            (JobId(number, proc), spooling.held()) for proc in range(len(event.rows) if request.spool else 0)
-        ]
-        frame = await self._ledger.record(
-            [(f"cluster/{number}", event), *self._ledger.together(held)],
-            command=command,
-            reply=lambda frame: _encode(reply(frame)),
-        )
+        held = self._spooling(event) if request.spool else self._on_hold(event)
+        changes = [(f"cluster/{number}", event), *held]
+        frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
         return reply(frame)
+
+    def _spooling(self, submitted: ClusterSubmitted) -> Recording:
+        """What is to be recorded of jobs whose files are to be sent."""
+        procs = range(len(submitted.rows))
+        return self._ledger.together([(JobId(submitted.cluster, proc), spooling.held()) for proc in procs])
+
+    def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
+        """What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made."""
+        number, by = submitted.cluster, submitted.owner
+        procs = list(on_hold(submitted.ad, submitted.columns, submitted.rows))
+        if submitted.late and procs:
+            stopped = paused(number, begun(submitted), reason=REASON, by=by)
+            return [(factory_stream(number), event) for event in stopped]
+        (event,) = decide(Job(), Hold(reason=REASON, by=by, code=SUBMITTED_HELD))
+        return self._ledger.together([(JobId(number, proc), event) for proc in procs])
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
         """What is to be recorded of a submission; looked at in a thread of its own if that takes long."""

@@ -102,6 +102,13 @@ class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fi
     local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """Seconds after which these are asked again, and after which what the machine's startd refused is tried again."""
 
+    max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    """Seconds that a job may have the next one of its owner wait (MAX_NEXT_JOB_START_DELAY)."""
+    system_job_machine_attrs: tuple[str, ...] = ()
+    """Attributes of slots that each job's ad keeps, as `MachineAttr<name>0` (SYSTEM_JOB_MACHINE_ATTRS)."""
+    system_job_machine_attrs_history_length: Annotated[int, msgspec.Meta(ge=0)] = 1
+    """Of how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), if the job says nothing else."""
+
     periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
     max_periodic_expr_interval: float = 1200.0

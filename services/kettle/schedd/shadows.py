@@ -21,6 +21,7 @@ from kettle.schedd.domain.job_policy import Verdict
 from kettle.schedd.domain.orders import USER_VACATE_JOB
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.secrets import ClaimSecrets
+from kettle.schedd.start_pace import StartPace
 from kettle.wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
 from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle.wire.jobs import JobId
@@ -70,7 +71,10 @@ class Shadows:
         telemetry: Telemetry,
         *,
         interval: float,
+        longest_delay: float = 0.0,
     ) -> None:
+        """`longest_delay`: seconds that a job may have the next one of its owner wait for its start."""
+        self._pace = StartPace(longest=longest_delay, start=self.hand_over)
         self._bus = bus
         self._queue = queue
         self._secrets = secrets
@@ -106,7 +110,10 @@ class Shadows:
         """Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over."""
         if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
             return None
+        if self._pace.holds_back(owner := self._queue.owner(job), job):
+            return None
         assignment = self.assignment(job)
+        self._pace.started(owner, assignment.ad)
         parent = {"traceparent": assignment.trace}
         with self._telemetry.span("schedd.assign", parent=parent, job=str(job), attempt=assignment.attempt):
             return self._give(assignment, shadow)
@@ -177,7 +184,7 @@ class Shadows:
             has_it = listed.get(job) == attempt
             if has_it or not self._kept_elsewhere(job, request.shadow):
                 self._keeper[job] = request.shadow
-                if not has_it:
+                if not has_it and not self._pace.holds_back(self._queue.owner(job), job):
                     start.append(self.assignment(job))
                 if (order := self._stop_order(job)) is not None:
                     stop.append(order)
@@ -255,6 +262,7 @@ class Shadows:
 
     def close(self) -> None:
         """Tell the shadows nothing more."""
+        self._pace.close()
         for delivery in self._deliveries:
             delivery.cancel()
 

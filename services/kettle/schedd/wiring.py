@@ -56,7 +56,15 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
         secrets = ClaimSecrets.at(settings.key_path)
-        shadows = Shadows(bus, queue, secrets, tasks, rt.telemetry, interval=settings.sync_interval)
+        shadows = Shadows(
+            bus,
+            queue,
+            secrets,
+            tasks,
+            rt.telemetry,
+            interval=settings.sync_interval,
+            longest_delay=settings.max_next_job_start_delay,
+        )
         flock = Flock(bus, queue, tasks, settings)
         claims = Claims(flock.ways, ledger, shadows, secrets, tasks, settings, flock.named)
         flock.use(claims)
@@ -89,6 +97,7 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(factories.run(), name="factories"),
             tasks.create_task(adverts.run(), name="adverts"),
             tasks.create_task(claims.keep_alive(), name="keep alive"),
+            tasks.create_task(claims.idle.run(claims.look_at), name="idle claims"),
             tasks.create_task(home_jobs.run(), name="local jobs"),
             tasks.create_task(flock.run(), name="flocking"),
         ]

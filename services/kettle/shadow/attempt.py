@@ -4,8 +4,10 @@ import asyncio
 import errno
 import hmac
 import logging
+import time
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
@@ -13,6 +15,7 @@ import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
 from kettle.shadow.chirping import Chirping, Terms
+from kettle.shadow.dataflow import is_made, wants_to_be_skipped
 from kettle.shadow.domain.files import check_inputs, check_outputs, limit, stranger
 from kettle.shadow.file_work import FileWork
 from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
@@ -65,6 +68,7 @@ _REASON: Final = 4000
 """Characters of a reason: it is recorded for ever, and many of them share a message."""
 
 T = TypeVar("T")
+E = TypeVar("E", Ended, Finished)
 
 
 class SubmitSide(msgspec.Struct, frozen=True):
@@ -124,8 +128,13 @@ class Attempt:
     async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
             prepared = await self._guarded(self._prepare())
+            ended: Ended | Finished | None
             if isinstance(prepared, Ended):
                 ended = await self._unless_it_runs(worker, prepared)
+            elif isinstance(prepared, Finished):
+                ended = await self._unless_it_runs(worker, prepared)
+                if ended is not None:
+                    await self._record(Told(id="skipped", notes=["Dataflow job was skipped."]))
             else:
                 ended = await self._activate(worker, prepared)
             self.settled.set()
@@ -227,7 +236,7 @@ class Attempt:
             reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
             return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
 
-    async def _prepare(self) -> Activation | Ended:
+    async def _prepare(self) -> Activation | Ended | Finished:
         assignment = self.assignment
         if refusal := stranger(assignment.ad, self._side.account):
             return Ended(hold=True, code=FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
@@ -235,6 +244,8 @@ class Attempt:
             return senseless
         try:
             self._refuse_outputs()
+            if await self._is_skipped():
+                return Finished(exit_code=0, exit_signal=None, at=time.time())
             sources = await self._gather()
         except InputError as error:
             return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
@@ -264,6 +275,11 @@ class Attempt:
             self.assignment.ad, side.spool.saved(job), sent=sent, places=self._places
         )
 
+    async def _is_skipped(self) -> bool:
+        """Whether the job need not run."""
+        ad, places = self.assignment.ad, self._side.places
+        return wants_to_be_skipped(ad) and await self._side.file_work.do(partial(is_made, ad, places))
+
     def _refuse_outputs(self) -> None:
         """A job whose results have no place need not run."""
         for stream in (STDOUT, STDERR):
@@ -291,7 +307,7 @@ class Attempt:
             return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
         return None
 
-    async def _unless_it_runs(self, worker: Worker, ended: Ended) -> Ended | None:
+    async def _unless_it_runs(self, worker: Worker, ended: E) -> E | None:
         """
         The end of an attempt that was not activated, by us; None if the worker knows it nevertheless.
 

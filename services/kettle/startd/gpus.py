@@ -25,6 +25,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "compute_cap": "Capability",
 }
 """What nvidia-smi is asked for; drivers before 470 do not know the last."""
+_CUDA: Final = re.compile(r"CUDA (?:UMD )?Version: *([0-9]{1,3})\.([0-9]{1,2})\b")
 _UUID: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
@@ -46,10 +47,24 @@ def find_gpus(proc: Path = PROC) -> dict[str, Ad] | None:
             _log.warning("no GPUs found: nvidia-smi cannot be run", extra={"cause": str(error)})
             return {}
         if not told.status:
-            return _gpus_of_table(told.out, fields)
+            runtime = _runtime(program)
+            return {id_: ad | runtime for id_, ad in _gpus_of_table(told.out, fields).items()}
         said = (told.err or told.out).strip()[:500]
     _log.warning("no GPUs found: nvidia-smi failed", extra={"said": said})
     return {}
+
+
+def _runtime(program: str) -> Ad:
+    """
+    Up to which version of CUDA the driver runs programs, as CUDA counts them: 12040 is 12.4; it is told in the heading only.
+    """
+    try:
+        told = ask([program])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _log.warning("nvidia-smi does not tell the version of CUDA", extra={"cause": str(error)})
+        return {}
+    version = None if told.status else _CUDA.search(told.out)
+    return {} if version is None else {"MaxSupportedVersion": 1000 * int(version[1]) + 10 * int(version[2])}
 
 
 def _gpus_of_table(text: str, fields: Sequence[str]) -> dict[str, Ad]:

@@ -65,7 +65,7 @@ def program_of(spec: JobSpec, job: JobAd, sandbox: str, inside: str = "") -> Pro
         else "",
         arguments=_arguments(job),
         environment=job_environment(spec, job, inside or sandbox, os.environ, contained=bool(inside)),
-        directory=inside or sandbox,
+        directory=_working(job, inside or sandbox),
         stdin=posixpath.join(sandbox, stdin) if stdin else os.devnull,
         stdout=stdout,
         stderr=stdout if out and out == err else stderr,
@@ -86,12 +86,20 @@ def _in_place(spec: JobSpec, job: JobAd, sandbox: str) -> Program:
         path=posixpath.join(iwd, job.command),
         arguments=_arguments(job),
         environment=job_environment(spec, job, sandbox, os.environ),
-        directory=iwd,
+        directory=_working(job, iwd),
         stdin=stdin,
         stdout=out,
         stderr=err,
         account=spec.account,
     )
+
+
+def _working(job: JobAd, usual: str) -> str:
+    """
+    Where the program begins: RemoteIwd, which may be relative to where it usually does.
+    """
+    wanted = job.text("RemoteIwd")
+    return posixpath.join(usual, wanted) if wanted else usual
 
 
 def _arguments(job: JobAd) -> list[str]:

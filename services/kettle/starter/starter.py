@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from kettle.execution import protocol
+from kettle.execution import protocol, record
 from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.containers.policy import ContainerError
@@ -35,6 +35,7 @@ from kettle.starter.questions import Questions
 from kettle.starter.reception import Reception
 from kettle.starter.remote import Remote
 from kettle.starter.reporting import Reporter
+from kettle.starter.stacks import stack_of
 from kettle.starter.stillness import Stillness
 from kettle.starter.streaming import Streams
 from kettle.starter.transfers import Transfers
@@ -155,7 +156,8 @@ class Starter:
         The pid of the job's main process; `again`: in the sandbox as it is.
         """
         path = self._sandbox.path
-        appends = again or any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        appends = again or (saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False))
         if not again:
             self._open()
         contained = container_of(self._spec, self._job, path)
@@ -165,12 +167,14 @@ class Starter:
             self._container.clear()
         if contained is None:
             program = program_of(self._spec, self._job, path)
+            record.begin(self._sandbox, self._job, program.environment)
             self._check()
             forget_peak()
-            with cores_of(self._job):
+            with cores_of(self._job), stack_of(self._job):
                 return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
         request, self._container = contained
         program = program_of(self._spec, self._job, path, request.directory)
+        record.begin(self._sandbox, self._job, program.environment)
         program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
             self._listen(nobody(self._cgroup), builder.fileno())

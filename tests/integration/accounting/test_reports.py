@@ -167,7 +167,7 @@ async def test_worked_figures(backend: Backend) -> None:
         job = "job/1.0"
         lost = JobVacated(attempt=1, code=1004, reason="v", usage=Usage(wall=3600.0))
         done = JobCompleted(attempt=2, exit_code=0, usage=Usage(wall=7200.0, user_cpu=7200.0))
-        place = {"claim": "c", "slot": "s@ep", "startd": "ep"}
+        place: dict[str, Any] = {"claim": "c", "slot": "s@ep", "startd": "ep"}
         await ap.record(submitted(1, "ada", 2, AcctGroup="phys", ProjectName="tau"), at_us=AT)
         await ap.record((job, JobAssigned(attempt=1, **place)), at_us=AT)
         await ap.record((job, lost), at_us=AT + H)

@@ -11,8 +11,9 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.schedd import deferrals
 from kettle.schedd.deferrals import Deferrals
-from kettle.schedd.domain.deferral import Move, Senseless, Wait, plan, settled, timed
-from kettle.schedd.domain.job import Assign, Defer, Job, decide
+from kettle.schedd.domain.deferral import Done, Move, Senseless, Wait, plan, settled, timed
+from kettle.schedd.domain.job import Assign, Job, decide
+from kettle.schedd.domain.orders import Defer
 from kettle.schedd.domain.queue import Queue
 from kettle.schedd.ledger import Ledger, restore
 from kettle.wire.ads import Ad, Expr
@@ -141,7 +142,7 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
     """
     looked: list[object] = []
 
-    def noted(ad: Ad, now: float) -> Wait | Move | Senseless:
+    def noted(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
         looked.append(ad["DeferralTime"])
         return plan(ad, now)
 
@@ -200,3 +201,22 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
             await offered.wait()
         running.cancel()
     assert [JOB] == [request[1] for request in queue.requests("anna")]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"IsNoopJob": True}, Done(0, None)),
+        ({"IsNoopJob": Expr("ProcId == 3"), "ProcId": 3, "NoopJobExitCode": 7}, Done(7, None)),
+        ({"IsNoopJob": True, "NoopJobExitSignal": 9}, Done(None, 9)),
+        ({"IsNoopJob": True, "NoopJobExitSignal": 9, "NoopJobExitCode": 0}, Done(0, None)),
+        ({"IsNoopJob": False}, Wait(0)),
+        ({"IsNoopJob": Expr("Nothing")}, Wait(0)),
+    ],
+)
+def test_a_job_for_no_machine_is_over(said: Ad, expected: Done | Wait) -> None:
+    """
+    As it says; one that is for a machine after all waits for nothing.
+    """
+    assert timed(said)
+    assert expected == plan(said, NOW)

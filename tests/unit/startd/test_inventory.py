@@ -160,6 +160,22 @@ def test_a_driver_that_does_not_know_the_capability_is_asked_without(bare: Path,
     assert "GlobalMemoryMb" not in gpus["GPU-2"]
 
 
+def test_the_heading_tells_the_version_of_cuda(bare: Path, tmp_path: Path) -> None:
+    """
+    Which jobs ask for with gpus_minimum_runtime and cuda_version.
+    """
+    program(
+        bare / "nvidia-smi",
+        'if [ "$1" ]; then echo "GPU-b, A100, 1, 5, 0:0, 8.0"; exit; fi\n'
+        'echo "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4  |"\n',
+    )
+
+    gpus = find_gpus(tmp_path)
+
+    assert gpus is not None
+    assert (12040, 8.0) == (gpus["GPU-b"]["MaxSupportedVersion"], gpus["GPU-b"]["Capability"])
+
+
 def test_a_broken_driver_is_a_machine_without_gpus(bare: Path, tmp_path: Path) -> None:
     """
     Other jobs can run there all the same.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle.submit import Site, Submission, expand, parse
-from kettle.wire.ads.types import Expr, Scalar
+from kettle.wire.ads.types import Ad, Expr, Scalar
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
 ENVIRON = {"HOME": "/home/ada", "LANG": "C", "LC_ALL": "C.UTF-8"}
@@ -345,3 +345,109 @@ def test_quotes_around_a_path_are_no_part_of_it() -> None:
 
 def test_an_attribute_without_a_value_is_undefined() -> None:
     assert Expr("undefined") == submission(f"{HEAD}+projectname = \nqueue\n").ad["projectname"]
+
+
+def test_files_and_what_programs_print_are_included(tmp_path: Path) -> None:
+    """
+    Where the statement stands, seeing and setting macros; what is kept in a file is asked for once.
+    """
+    (tmp_path / "inner.sub").write_text("x = $(x) inner\nif defined y\nx = $(x) y\nendif\n")
+    text = "x = outer\ny = 1\nname = inner\ninclude : $(name).sub\ninclude ifexist : absent.sub\n"
+    assert ["outer inner y"] == arguments(f"{text}arguments = $(x)\nqueue\n", tmp_path)
+    for statement in ("include : /bin/echo 'x = a b' |", "include command : /bin/echo 'x = a b'"):
+        assert ["a b"] == arguments(f"{statement}\narguments = $(x)\nqueue\n", tmp_path)
+    cached = "include command into cache : /bin/sh -c 'echo x = $$'\narguments = $(x)\nqueue\n"
+    first = arguments(cached, tmp_path)
+    assert first == arguments(cached, tmp_path)
+    assert f"x = {first[0]}\n" == (tmp_path / "cache").read_text()
+
+
+def test_items_are_what_a_program_prints(tmp_path: Path) -> None:
+    """
+    One for each line, split over the variables.
+    """
+    text = "arguments = [$(a)|$(b)]\nqueue a, b from /usr/bin/printf '1 2 3\\n\\n4\\n' |\n"
+    assert ["[1|2 3]", "[4|]"] == arguments(text, tmp_path)
+
+
+def test_templates_are_those_of_the_pool(tmp_path: Path) -> None:
+    """
+    With arguments in their places.
+    """
+    templates = {
+        "Small": 'request_cpus = $(1:3)\n+Said = "$(0) of $(0#), $(2+), $(1?)$(4?)"',
+        "Named": "y = 7",
+    }
+
+    def ad(text: str) -> Ad:
+        read = parse(
+            f"{HEAD}{text}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, templates=templates.get
+        )
+        return expand(read, SITE).ad
+
+    filled = ad("use template : Small(2, b, c)")
+    assert (2, "2, b, c of 3, b, c, 10") == (filled["RequestCpus"], filled["Said"])
+    both = ad("use template : Named, Small\narguments = $(y)")
+    assert (3, "7") == (both["RequestCpus"], both["Args"])
+
+
+def test_what_a_description_says_is_passed_on(tmp_path: Path) -> None:
+    """
+    Of what counts, with the line where it stands.
+    """
+    text = f"{HEAD}x = 3\nif true\nwarning : take $(x)\nelse\nwarning : no\nendif\nqueue\n"
+    assert ("job.sub, line 4: take 3",) == submission(text, tmp_path).warnings
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("hold = true", {"JobStatus": 5, "HoldReasonCode": 15}),
+        ("hold = false", {"JobStatus": None}),
+        ("shell = echo 'a b' && ls", {"Cmd": "/bin/sh", "TransferExecutable": False}),
+        ("shell = echo 'a b' && ls", {"Arguments": "-c echo' '''a' 'b''' '&&' 'ls"}),
+        ('arguments2 = "a \'b c\'"', {"Arguments": "a b' 'c"}),
+        ('environment2 = "A=1"', {"Environment": "A=1"}),
+        ("request_gpus = 1\ncuda_version = 11.2", {"CUDAVersion": 11020}),
+        ("request_gpus = 1\ncuda_version = 11.2", {"RequireGPUs": Expr("MaxSupportedVersion >= CUDAVersion")}),
+        ("request_gpus = 1\nrequire_gpus = A || B\ngpus_minimum_memory = 2 GB",
+         {"GPUsMinMemory": 2048, "RequireGPUs": Expr("(A || B) && GlobalMemoryMb >= GPUsMinMemory")}),
+        ("request_memory = 1 GB, 2 GB, 4 GB", {"RequestMemory": 1024, "RetryRequestMemory": Expr("{2048,4096}")}),
+        ("retry_request_memory_max = 2 GB", {"RetryRequestMemory": Expr("{2048}")}),
+        ("retry_request_memory_increase = 1 GB", {"NextRequestMemory": Expr("RequestMemory + 1024")}),
+        ("retry_request_disk = 4 GB", {"RetryRequestDisk": Expr("{4194304}")}),
+        ("starter_log = st.log", {"JobStarterLog": "/tmp/st.log"}),
+        ("stream_input = true\ninput = /dev/zero", {"In": "/dev/zero", "StreamIn": True}),
+        ("output_directory = results", {"OutputDirectory": "/tmp/results"}),
+        ("docker_image = a\ndocker_override_entrypoint = false", {"DockerOverrideEntrypoint": False}),
+        ("docker_image = a\ncontainer_service_names = web api\nweb_container_port = 80\napi_container_port = 81 + 1",
+         {"ContainerServiceNames": "web api", "web_ContainerPort": 80, "api_ContainerPort": 82}),
+        ("suspend_job_at_exec = true", {"SuspendJobAtExec": None}),
+    ],
+)  # fmt: skip
+def test_commands_become_attributes(lines: str, expected: dict[str, Scalar | None]) -> None:
+    """
+    As in HTCondor; but CUDA's versions are counted as CUDA counts them.
+    """
+    head = "" if lines.startswith("shell") else HEAD
+    ad = submission(f"{head}{lines}\nqueue\n").ad
+    assert expected == {name: ad.get(name) for name in expected}
+
+
+def test_directories_are_encrypted_where_machines_say_so() -> None:
+    """
+    No other machine gets the job.
+    """
+    ad = submission(f"{HEAD}encrypt_execute_directory = true\nqueue\n").ad
+    assert ad["EncryptExecuteDirectory"] is True
+    assert "TARGET.HasEncryptExecuteDirectory" in str(ad["Requirements"])
+
+
+def test_common_input_is_input(tmp_path: Path) -> None:
+    """
+    It is kept on each machine for the next job as all input is.
+    """
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    text = f"{HEAD}transfer_input_files = a\ntransfer_common_input = b\nqueue\n"
+    assert "a,b" == submission(text, tmp_path).ad["TransferInput"]

@@ -42,7 +42,42 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "concurrency_limits = a:0\nqueue\n", 2, "between 0.000001 and"),
         (HEAD + "concurrency_limits_expr = 1 +\nqueue\n", 2, "is not an expression"),
         (HEAD + "concurrency_limits = a\nconcurrency_limits_expr = b\nqueue\n", 3, "say one of them"),
-        (HEAD + "noop_job = true\nqueue\n", 2, "not carried out"),
+        (HEAD + "grid_resource = batch slurm\nqueue\n", 2, "not carried out"),
+        (HEAD + "manifest_dir = ../m\nqueue\n", 2, "leads out of the sandbox"),
+        (HEAD + "hold = perhaps\nqueue\n", 2, "hold must be true or false"),
+        (HEAD + "noop_job = 1 +\nqueue\n", 2, "is not an expression"),
+        (HEAD + "stack_size = large\nqueue\n", 2, "stack_size must be a whole number"),
+        (HEAD + "match_list_length = -1\nqueue\n", 2, "must be 0 or more"),
+        (HEAD + "image_size = huge\nqueue\n", 2, "image_size must be an amount of at least 1 KiB"),
+        (HEAD + "disk_usage = 0\nqueue\n", 2, "disk_usage must be an amount"),
+        (HEAD + "cuda_version = 12\nqueue\n", 2, "add: request_gpus = 1"),
+        (HEAD + "request_gpus = 1\ncuda_version = new\nqueue\n", 3, "must be a version, as 12.4"),
+        (HEAD + "request_gpus = 1\ngpus_minimum_capability = 7 +\nqueue\n", 3, "is not an expression"),
+        (HEAD + "request_memory = 2 GB, 1 GB\nqueue\n", 2, "must be more than the one before it"),
+        (HEAD + "retry_request_memory = 64\nqueue\n", 2, "and than what is asked for"),
+        (HEAD + "retry_request_memory_increase = Cpus\nqueue\n", 2, "an expression that refers to RequestMemory"),
+        (HEAD + "retry_request_memory = 1 GB\nretry_request_memory_max = 2 GB\nqueue\n", 3, "remove this line"),
+        (HEAD + "shell = echo\nqueue\n", 2, "say one of them"),
+        ("shell = echo\narguments = a\nqueue\n", 2, "shell has no arguments"),
+        (HEAD + 'arguments = a\narguments2 = "a"\nqueue\n', 3, "say one of them"),
+        (HEAD + "arguments2 = a\nqueue\n", 2, "enclosed in double quotes"),
+        (HEAD + "environment2 = A=1\nqueue\n", 2, "enclosed in double quotes"),
+        (HEAD + "output_directory = a\noutput_destination = http://x/\nqueue\n", 3, "say one of them"),
+        (HEAD + "docker_image = a\ncontainer_service_names = web\nqueue\n", 3, "add: web_container_port = NUMBER"),
+        (HEAD + "docker_image = a\ncontainer_service_names = web\nweb_container_port = 0\nqueue\n", 4, "from 1 to 65535"),
+        (HEAD + "docker_image = a\ncontainer_service_names = w-b\nqueue\n", 3, "'w-b' is no name"),
+        (HEAD + "docker_image = a\ndocker_network_type = none\ncontainer_service_names = w\nqueue\n", 3, "nobody reaches"),
+        (HEAD + "use feature : gpus\nqueue\n", 2, "write use template : NAME"),
+        (HEAD + "use template : Absent\nqueue\n", 2, "set the knob SUBMIT_TEMPLATE_Absent"),
+        (HEAD + "use template : 1a\nqueue\n", 2, "'1a' is no name of a template"),
+        (HEAD + "include : absent.sub\nqueue\n", 2, "cannot include absent.sub: there is no such file"),
+        (HEAD + "include quickly : absent.sub\nqueue\n", 2, "'include quickly' is not understood"),
+        (HEAD + "include :\nqueue\n", 2, "needs the name of a file, or a command"),
+        (HEAD + "include : /no/such/program |\nqueue\n", 2, "cannot run '/no/such/program'"),
+        (HEAD + "include command : /bin/sh -c 'echo no >&2; exit 3'\nqueue\n", 2, "failed with exit code 3: no"),
+        (HEAD + "queue x from /bin/false |\n", 2, "'/bin/false' failed with exit code 1"),
+        (HEAD + "queue x from /bin/true |\n", 2, "/bin/true | is empty"),
+        (HEAD + "queue x from /usr/bin/printf 'a\\0b' |\n", 2, "it is not text"),
         (HEAD + "max_retries = -1\nqueue\n", 2, "max_retries must be 0 or more"),
         (HEAD + "max_retries = many\nqueue\n", 2, "max_retries must be a whole number"),
         (HEAD + "periodic_hold = NumJobStarts >\nqueue\n", 2, "not an expression"),
@@ -125,7 +160,6 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "if $(x) == 5\nendif\nqueue\n", 2, "is not a condition"),
         (HEAD + "if true\nqueue\n", 2, "has no endif"),
         (HEAD + "endif\nqueue\n", 2, "without an if"),
-        (HEAD + "include : other.sub\nqueue\n", 2, "'include' statements are not carried out"),
         (HEAD + "error : stop here\nqueue\n", 2, "stop here"),
         (HEAD + "arguments = $INT(x)\nx = abc\nqueue\n", 2, "is not a number"),
     ],
@@ -232,10 +266,27 @@ def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) 
     """
     Names that are no commands, and commands without which a job does the same; the others are refused as ever.
     """
-    odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nstarter_debug = D_ALL\nqueue\n"
+    odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nsubmit_event_notes = n\nqueue\n"
     description = parse(HEAD + odd, source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
     plain = parse(HEAD + "queue\n", source="job.sub", cwd=tmp_path, environ={})
     assert expand(plain, SITE) == expand(description, SITE)
-    for line in ("machine_count = 2", "hold = true", "grid_resource = batch slurm"):
+    for line in ("machine_count = 2", "use_oauth_services = box", "grid_resource = batch slurm"):
         with pytest.raises(SubmitError):
             parse(f"{HEAD}{line}\nqueue\n", source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
+
+
+def test_the_line_of_what_is_included_is_told(tmp_path: Path) -> None:
+    """
+    With the name of the file in which it stands; and an if ends where it began.
+    """
+    (tmp_path / "inner.sub").write_text("request_cpus = 1\nrequest_memroy = 3\n")
+    assert str(refusal(HEAD + "include : inner.sub\nqueue\n", tmp_path)).startswith("inner.sub, line 2: ")
+    (tmp_path / "open.sub").write_text("\nif true\n")
+    assert str(refusal(HEAD + "include : open.sub\nqueue\n", tmp_path)).startswith(
+        "open.sub, line 2: this if"
+    )
+    (tmp_path / "end.sub").write_text("endif\n")
+    error = refusal(HEAD + "if true\ninclude : end.sub\nqueue\n", tmp_path)
+    assert str(error).startswith("end.sub, line 1: endif without an if")
+    (tmp_path / "loop.sub").write_text("include : loop.sub\n")
+    assert "does one include itself?" in str(refusal(HEAD + "include : loop.sub\nqueue\n", tmp_path))

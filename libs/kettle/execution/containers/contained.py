@@ -191,7 +191,7 @@ class Contained:
             raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
         wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
         box = Box(
-            program=_completed(program, image.config, self._sandbox),
+            program=_completed(program, image.config, self._sandbox, under=self._request.under_entrypoint),
             area=area,
             skeleton="",
             mounts=wanted,
@@ -294,9 +294,10 @@ def _unfit(policy: ContainerPolicy | None, request: Request, why: str) -> Contai
     )
 
 
-def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
+def _completed(program: Program, config: ImageConfig, sandbox: str, *, under: bool = False) -> Program:
     """
-    With what the image says about how it is run: its search path, its variables, its entry point.
+    With what the image says about how it is run: its search path, its variables, its entry point, which gets the program as
+    its argument if that runs `under` it.
     """
     given = dict(entry.split("=", 1) for entry in config.env if entry.find("=") > 0)
     own = dict(program.environment)
@@ -304,6 +305,11 @@ def _completed(program: Program, config: ImageConfig, sandbox: str) -> Program:
     if own.get("PATH") == f"{PATH}:{helpers}":
         own["PATH"] = f"{given.get('PATH', PATH)}:{helpers}"
     environment = {"PATH": PATH, **given, **own, MARK: sandbox}
+    if program.path and under and config.entrypoint:
+        words = [*config.entrypoint[1:], program.path, *program.arguments]
+        return msgspec.structs.replace(
+            program, path=config.entrypoint[0], arguments=words, environment=environment
+        )
     if program.path:
         return msgspec.structs.replace(program, environment=environment)
     words = [*config.entrypoint, *(program.arguments or config.command)]

@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     scratch: tuple[str, ...] = _SCRATCH
     """Directories of the container that are private, empty and writable."""
     network: Network = "host"
+    under_entrypoint: bool = False
+    """The image's entry point runs the job's program, as its argument; else that is run by itself."""
     pull_always: bool = False
     """The registry is asked for the image also when there is one of this name on the machine."""
 
@@ -62,7 +64,8 @@ def container_request(job: JobAd, policy: ContainerPolicy | None, sandbox: str) 
         engine=engine,
         directory=_directory(job.text("ContainerTargetDir") or TARGET, "container_target_dir"),
         scratch=_scratch(job),
-        network=_network(job, policy),
+        network=_reachable(job, _network(job, policy)),
+        under_entrypoint=not job.flag("DockerOverrideEntrypoint", default=True),
         pull_always=(job.text("DockerPullPolicy") or "").lower() == "always",
     )
 
@@ -81,6 +84,18 @@ def _network(job: JobAd, policy: ContainerPolicy | None) -> Network:
             code=INVALID_IMAGE,
         )
     return "none" if asked == "none" or (policy is not None and policy.network == "none") else "host"
+
+
+def _reachable(job: JobAd, network: Network) -> Network:
+    """
+    Services of a job are reached under the machine's own address, or not at all.
+    """
+    if network == "none" and job.given("ContainerServiceNames"):
+        raise ContainerError(
+            "the job has services (container_service_names), and this machine's containers have no network",
+            code=INVALID_IMAGE,
+        )
+    return network
 
 
 def _scratch(job: JobAd) -> tuple[str, ...]:

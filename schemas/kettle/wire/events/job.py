@@ -42,6 +42,8 @@ class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
     claim: str
     slot: str
     startd: str
+    notes: Ad = {}
+    """What its ad says of the machines that it has been given (JobMachineAttrs, LastMatchListLength)."""
 
 
 class JobStarted(Event, frozen=True, tag="job.started/1"):
@@ -128,7 +130,11 @@ class JobVacated(Event, frozen=True, tag="job.vacated/1"):
 
 
 class JobCompleted(Event, frozen=True, tag="job.completed/1"):
-    """The job ran to its end: exactly one of `exit_code` and `exit_signal` is set."""
+    """
+    The job ran to its end: exactly one of `exit_code` and `exit_signal` is set.
+
+    `attempt` 0: it was no job for any machine (IsNoopJob).
+    """
 
     attempt: int
     exit_code: int | None = None

@@ -67,13 +67,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     Submit, or show.
     """
-    given: dict[str, str] = {}
-    for word in arguments.given:
-        match = _GIVEN.fullmatch(word)
-        if match is None:
-            raise UsageError(f"'{word}' is not NAME=VALUE")
-        name = f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]
-        given[name] = match[2]
+    given = _given(arguments.given)
     try:
         if arguments.file == "-":
             submission = prepare(_typed(), given=given, source="standard input", submit_method=0)
@@ -81,6 +75,8 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
             submission = prepare(Path(arguments.file), given=given, submit_method=0)
     except SubmitError as error:
         raise CommandError(str(error)) from error
+    for warning in submission.warnings:
+        screen.trouble(f"Warning: {warning}")
     if arguments.dry_run:
         return _show(submission, screen)
 
@@ -97,6 +93,17 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         screen.say(f"{submitted.count} job(s) submitted to cluster {submitted.cluster}.")
     return 0
+
+
+def _given(words: list[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for word in words:
+        match = _GIVEN.fullmatch(word)
+        if match is None:
+            raise UsageError(f"'{word}' is not NAME=VALUE")
+        name = f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]
+        given[name] = match[2]
+    return given
 
 
 def _show(submission: Submission, screen: Screen) -> int:

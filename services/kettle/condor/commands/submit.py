@@ -99,6 +99,7 @@ def run(_name: str, words: list[str]) -> int:
         submission = _prepared(wanted)
     except SubmitError as error:
         raise ToolError(f"\nERROR: {error}") from error
+    sys.stderr.writelines(f"WARNING: {warning}\n" for warning in submission.warnings)
     if wanted.most and submission.count > wanted.most:
         raise ToolError(
             f"\nERROR: the description makes {submission.count} jobs, more than the {wanted.most} of -maxjobs"

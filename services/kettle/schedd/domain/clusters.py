@@ -1,6 +1,7 @@
 """One submission in the queue: what was submitted, which of its jobs exist, and which have left."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,11 @@ from kettle.schedd.domain.table import Table
 from kettle.wire.ads import Ad, Scalar
 from kettle.wire.events import ClusterSubmitted
 from kettle.wire.jobs import JobId
+
+WISHES: Final = frozenset(
+    {"jobmachineattrs", "lastmatchlistlength", "keepclaimidle", "containerservicenames"}
+)
+"""Attributes, in lower case, that are looked at when a job is given a machine: most jobs have none of them."""
 
 
 class Cluster(msgspec.Struct):
@@ -40,6 +46,8 @@ class Cluster(msgspec.Struct):
     """Whether its jobs start at a time of their own."""
     limited: bool = False
     """Whether one of them says that it uses something of which the pool has only so many."""
+    wishes: frozenset[str] = frozenset()
+    """What its jobs say about their starts, of `WISHES`."""
     together: bool = False
     """Whether something was recorded of many of its jobs at once."""
 
@@ -98,6 +106,7 @@ class Cluster(msgspec.Struct):
         self.periodic |= job_policy.periodic(attributes)
         self.at_exit |= job_policy.at_exit(attributes)
         self.limited |= concurrency.said(attributes)
+        self.wishes |= _wishes(attributes)
 
 
 def cluster_of(
@@ -120,7 +129,12 @@ def cluster_of(
         charged=charging.charged(event.ad, event.columns, event.owner),
         timed=deferral.timed(event.ad) or deferral.timed(event.columns),
         limited=concurrency.said(event.ad) or concurrency.said(event.columns),
+        wishes=_wishes(event.ad) | _wishes(event.columns),
     )
+
+
+def _wishes(names: Iterable[str]) -> frozenset[str]:
+    return WISHES.intersection(map(str.lower, names))
 
 
 def _universe(event: ClusterSubmitted) -> int | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute
+from kettle.classad import UNDEFINED, ClassAd, EvaluationFailed, Value, evaluate_attribute, is_true
 from kettle.jobs.crontab import FIELDS, crontab, next_run
 from kettle.schedd.domain import policy
 from kettle.wire.ads import Ad, Expr
@@ -18,7 +18,8 @@ from kettle.wire.ads import Ad, Expr
 INVALID_CRON_SETTINGS: Final = 25
 
 _CRON: Final = {name.lower(): name for name in FIELDS}
-_TIMED: Final = frozenset({"deferraltime", *_CRON})
+_NOOP: Final = "IsNoopJob"
+_TIMED: Final = frozenset({"deferraltime", _NOOP.lower(), *_CRON})
 _PREP_TIME: Final = 300
 _SCHEDD_INTERVAL: Final = 300
 
@@ -41,14 +42,25 @@ class Senseless(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Done(msgspec.Struct, frozen=True):
+    """It is no job for any machine, and has ended this way."""
+
+    code: int | None
+    signal: int | None
+
+
 def timed(attributes: Iterable[str]) -> bool:
-    """Whether jobs with these attributes start at a time of their own."""
+    """Whether jobs with these attributes start at a time of their own, or are none for any machine."""
     return any(name.lower() in _TIMED for name in attributes)
 
 
-def plan(ad: Ad, now: float) -> Wait | Move | Senseless:
+def plan(ad: Ad, now: float) -> Wait | Move | Senseless | Done:
     """What a job that could run at `now` waits for. The calendar is that of the clock on this machine's wall."""
     seen = _Ad(ad, now)
+    if seen.is_true(_NOOP):
+        # As if it had run: NoopJobExitSignal, or NoopJobExitCode, which is 0 if the job says neither.
+        signal, code = seen.number("NoopJobExitSignal"), seen.number("NoopJobExitCode")
+        return Done(None, signal) if signal and code is None else Done(code or 0, None)
     at, window = seen.number("DeferralTime"), seen.window()
     fields = {name: str(value) for folded, name in _CRON.items() if (value := seen.value(folded)) is not None}
     ran = at is not None and (seen.number("JobCurrentStartExecutingDate") or 0) >= at
@@ -101,14 +113,21 @@ class _Ad:
         self._ad = ClassAd.from_wire(ad)
         self._context = policy.at(now)
 
+    def is_true(self, name: str) -> bool:
+        """Whether there is such an attribute and it is true."""
+        return name in self._ad and is_true(self._evaluated(name))
+
+    def _evaluated(self, name: str) -> Value:
+        try:
+            return evaluate_attribute(name, self._ad, context=self._context)
+        except EvaluationFailed:
+            return UNDEFINED
+
     def value(self, name: str) -> str | int | None:
         """A text or a whole number; None for anything else."""
         if name not in self._ad:
             return None
-        try:
-            value = evaluate_attribute(name, self._ad, context=self._context)
-        except EvaluationFailed:
-            return None
+        value = self._evaluated(name)
         return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
     def number(self, name: str) -> int | None:

@@ -15,7 +15,7 @@ from typing import Literal, assert_never, cast, get_args
 
 import msgspec
 
-from kettle.schedd.domain.orders import NONE, Order, Orders, ordered
+from kettle.schedd.domain.orders import NONE, Defer, Order, Orders, ordered
 from kettle.wire.ads import Ad
 from kettle.wire.events import (
     JobAssigned,
@@ -118,6 +118,8 @@ class Assign(msgspec.Struct, frozen=True):
     claim: str
     slot: str
     startd: str
+    notes: Ad = {}
+    """What the job's ad is to say of the machine."""
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -249,12 +251,6 @@ class RemoveX(msgspec.Struct, frozen=True):
     by: str
 
 
-class Defer(msgspec.Struct, frozen=True):
-    """The calendar says when it runs next, seconds since 1970."""
-
-    until: int
-
-
 Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
 Command = Assign | Defer | Heard | Hold | Order | Release | Remove | RemoveX
 _Action = Hold | Release | Remove | RemoveX
@@ -294,9 +290,8 @@ def _order(job: Job, command: Order) -> list[JobEvent]:
 def _assign(job: Job, command: Assign) -> list[JobEvent]:
     if not job.runnable:
         raise Refused(f"the job is {job.status}, not idle")
-    return [
-        JobAssigned(attempt=job.attempt + 1, claim=command.claim, slot=command.slot, startd=command.startd)
-    ]
+    attempt, claim, slot, startd = job.attempt + 1, command.claim, command.slot, command.startd
+    return [JobAssigned(attempt=attempt, claim=claim, slot=slot, startd=startd, notes=command.notes)]
 
 
 def _hear(job: Job, command: Heard) -> list[JobEvent]:

@@ -15,6 +15,12 @@ USER_VACATE_JOB: Final = 1004
 """VacateReasonCode of an attempt that was ended because somebody wanted its job off its machine."""
 
 
+class Defer(msgspec.Struct, frozen=True):
+    """The calendar says when it runs next, seconds since 1970."""
+
+    until: int
+
+
 class Order(msgspec.Struct, frozen=True):
     """Do this with the attempt that runs."""
 

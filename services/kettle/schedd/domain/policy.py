@@ -1,6 +1,20 @@
 """Evaluating what people wrote: an expression that cannot be evaluated is not true, and never an accident."""
 
-from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true
+from typing import Final
+
+from kettle.classad import (
+    FOREIGN_STEPS,
+    ClassAd,
+    Context,
+    EvaluationFailed,
+    Node,
+    evaluate,
+    evaluate_attribute,
+    is_true,
+)
+from kettle.wire.ads import Ad
+
+_LONGEST_S: Final = 1e9
 
 
 def at(now: float) -> Context:
@@ -14,3 +28,15 @@ def holds(expression: Node, ad: ClassAd, context: Context, target: ClassAd | Non
         return is_true(evaluate(expression, my=ad, target=target, context=context))
     except EvaluationFailed:
         return False
+
+
+def seconds(ad: Ad, name: str, now: float) -> float:
+    """A number of seconds that a job's ad says, which may be an expression; 0 for anything else."""
+    if name not in ad:
+        return 0.0
+    try:
+        value = evaluate_attribute(name, ClassAd.from_wire(ad), context=at(now))
+    except EvaluationFailed:
+        return 0.0
+    number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LONGEST_S
+    return float(value) if number else 0.0  # type: ignore[arg-type]  # it is a number

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from kettle.jobs.on_hold import on_hold
 from kettle.jobs.submitted import CLUSTER_MACRO
 from kettle.schedd.domain.factory import asked
 from kettle.schedd.domain.job import Job
@@ -50,6 +51,8 @@ def placed(submission: Submission, root: Path) -> Submission:
     ad, columns, rows = submission
     if asked(ad):
         raise Unacceptable(f"{_BY_TRANSFER} max_materialize or max_idle: submit it in parts")
+    if any(True for _ in on_hold(ad, columns, rows)):
+        raise Unacceptable(f"{_BY_TRANSFER} hold = true: it is held until its files are there")
     _check(ad, columns, rows)
     spelled = {name.lower(): name for name in PLACES}
     said: Ad = {spelled[name.lower()]: value for name, value in ad.items() if name.lower() in spelled}
@@ -95,6 +98,7 @@ def _moved(said: Ad, base: str) -> Ad:
             f"{base}/log.{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
         ),
         "TransferOutputRemaps": _urls,
+        "OutputDirectory": lambda _: "",
     }
     moved = {
         name: move(value) if isinstance(value := said[name], str) else value

@@ -11,6 +11,7 @@ import msgspec
 
 from kettle.classad import ClassAdError, parse
 from kettle.jobs.concurrency import LimitsError, limits_of
+from kettle.jobs.on_hold import HELD
 from kettle.schedd.domain.concurrency import ATTRIBUTE
 from kettle.schedd.domain.factory import asked
 from kettle.schedd.domain.universes import CARRIED_OUT
@@ -21,6 +22,8 @@ SET_BY_SCHEDD: Final = frozenset(
     for name in ("ClusterId", "ProcId", "Owner", "User", "QDate", "GlobalJobId", "JobStatus", "MyType")
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_STATUS: Final = "jobstatus"
+_STATUSES: Final = (HELD, Expr("undefined"))
 JOB_BYTES: Final = 256 * 1024
 """A job ad travels in many messages, and with other ads in one."""
 _NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
@@ -54,6 +57,7 @@ def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -
             f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
         )
     spelled = _names((*ad, *columns))
+    _statuses(ad, columns, rows)
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
     for place in (i for i, name in enumerate(columns) if name.lower() == ATTRIBUTE):
@@ -72,6 +76,17 @@ def check_values(ad: Ad) -> None:
     """Raise `Unacceptable` for values that no job can have."""
     _expressions(ad.values())
     _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+
+
+def _statuses(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
+    """All that a submission may say of its jobs' status is that they are on hold."""
+    said = [value for name, value in ad.items() if name.lower() == _STATUS]
+    places = [place for place, name in enumerate(columns) if name.lower() == _STATUS]
+    said += [row[place] for place in places for row in rows]
+    if any(value not in _STATUSES for value in said):
+        raise Unacceptable(
+            "the attribute JobStatus is set by the schedd; a submission may only say 5, on hold"
+        )
 
 
 def _pace(ad: Ad, columns: list[str]) -> None:
@@ -104,7 +119,7 @@ def _names(names: Sequence[str]) -> dict[str, str]:
     for name in names:
         if not _NAME.match(name):
             raise Unacceptable(f"'{name}' is not the name of an attribute")
-        if name.lower() in SET_BY_SCHEDD:
+        if name.lower() in SET_BY_SCHEDD - {_STATUS}:
             raise Unacceptable(f"the attribute {name} is set by the schedd, not by a submission")
         if (other := spelled[name.lower()]) != name:
             raise Unacceptable(f"the attribute {name} is there as {other}, too, which is the same name")

@@ -1,0 +1,34 @@
+"""
+Jobs that are submitted on hold: what their submitters say, and what is recorded of them right after the submission.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from kettle.wire.ads.types import Ad, Scalar
+
+SUBMITTED_HELD: Final = 15
+"""HoldReasonCode."""
+REASON: Final = "submitted on hold at user's request"
+STATUS: Final = "JobStatus"
+HELD: Final = 5
+
+SUBMITTED_ON_HOLD: Final[Mapping[str, Scalar]] = {
+    STATUS: HELD,
+    "HoldReason": REASON,
+    "HoldReasonCode": SUBMITTED_HELD,
+}
+"""What the ad of such a job says; the schedd records it as an event, so that it is told as any other hold is."""
+
+
+def on_hold(ad: Ad, columns: Sequence[str], rows: Sequence[Sequence[Scalar]]) -> Iterator[int]:
+    """
+    The numbers of those jobs of a submission that are on hold.
+    """
+    own = [index for index, name in enumerate(columns) if name.lower() == STATUS.lower()]
+    same = [value for name, value in ad.items() if name.lower() == STATUS.lower()]
+    if not own and not same:
+        return
+    for proc, row in enumerate(rows):
+        if HELD in (row[index] for index in own) or (not own and HELD in same):
+            yield proc
