@@ -18,6 +18,7 @@ from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
+from kettle.submit.logs import logs
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.submit.mails import mails
 from kettle.submit.pace import pace
@@ -192,7 +193,7 @@ def directory(lookup: Lookup) -> Ad:
 
 def streams(lookup: Lookup) -> Ad:
     """
-    Standard input, output and error, and the job's event log.
+    Standard input, output and error.
     """
     ad: Ad = {}
     iwd = lookup.iwd()
@@ -210,11 +211,6 @@ def streams(lookup: Lookup) -> Ad:
             given.refuse(f"the input file {path} {why}")
         if name != "input" and (why := lookup.disk.unwritable(path)):
             given.refuse(f"the {name} file cannot be written: {why}")
-    if log := lookup.get("log"):
-        path = iwd / unquoted(log.text)
-        if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unwritable(path)):
-            log.refuse(f"the log cannot be written: {why}")
-        ad["UserLog"] = str(path)
     return ad
 
 
@@ -262,6 +258,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     environment,
     directory,
     streams,
+    logs,
     rank,
     charging,
     concurrency,

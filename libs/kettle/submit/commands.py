@@ -36,6 +36,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "cron_hour": ("CronHour",),
     "cron_minute": ("CronMinute",),
     "cron_month": ("CronMonth",),
+    "dagman_job_id": ("DAGManJobId",),
+    "dagman_log": ("DAGManNodesLog",),
     "deferral_prep_time": ("cron_prep_time", "DeferralPrepTime"),
     "deferral_time": ("DeferralTime",),
     "deferral_window": ("cron_window", "DeferralWindow"),
@@ -56,6 +58,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "hook_keyword": ("HookKeyword",),
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
+    "job_ad_information_attrs": ("JobAdInformationAttrs",),
     "job_lease_duration": ("JobLeaseDuration",),
     "job_max_vacate_time": ("JobMaxVacateTime",),
     "jobset": ("JobSetName",),
@@ -63,6 +66,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "kill_sig_timeout": ("KillSigTimeout",),
     "leave_in_queue": ("LeaveJobInQueue",),
     "log": ("userlog",),
+    "log_xml": ("UserLogUseXML",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_materialize": ("JobMaterializeLimit",),
@@ -100,6 +104,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "should_transfer_files": ("ShouldTransferFiles",),
     "stream_error": ("StreamErr",),
     "stream_output": ("StreamOut",),
+    "submit_event_notes": ("SubmitEventNotes",),
+    "submit_event_user_notes": ("SubmitEventUserNotes",),
     "success_exit_code": ("JobSuccessExitCode",),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
     "transfer_container": (),
@@ -109,6 +115,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_output_files": ("TransferOutput",),
     "transfer_output_remaps": ("TransferOutputRemaps",),
     "transfer_plugins": ("TransferPlugins",),
+    "ulog_execute_attrs": ("UserLogExecuteEventAttrs",),
     "universe": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
@@ -120,27 +127,26 @@ _NODES: Final = frozenset({"machine_count", "node_count"})
 _NOT_YET: Final = """
     arguments2
     container_service_names
-    cuda_version dagman_job_id dagman_log disk_usage docker_override_entrypoint
+    cuda_version disk_usage docker_override_entrypoint
     docker_send_credentials encrypt_execute_directory erase_output_and_error_on_restart
     gpus_maximum_capability gpus_minimum_capability gpus_minimum_memory gpus_minimum_runtime grid_resource hold
-    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
-    keep_claim_idle log_xml machine_count
+    image_size job_machine_attrs job_machine_attrs_history_length
+    keep_claim_idle machine_count
     manifest manifest_dir match_list_length next_job_start_delay
     node_count noop_job noop_job_exit_code noop_job_exit_signal output_directory
     remote_initialdir retry_request_disk retry_request_memory retry_request_memory_increase
     retry_request_memory_max run_as_owner shell skip_if_dataflow stack_size starter_debug starter_log
-    stream_input submit_event_notes submit_event_user_notes suspend_job_at_exec
-    transfer_common_input ulog_execute_attrs use_oauth_services
+    stream_input suspend_job_at_exec
+    transfer_common_input use_oauth_services
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
 
 _COMFORTS: Final = """
-    dagman_job_id dagman_log disk_usage erase_output_and_error_on_restart
-    image_size job_ad_information_attrs job_machine_attrs job_machine_attrs_history_length
+    disk_usage erase_output_and_error_on_restart
+    image_size job_machine_attrs job_machine_attrs_history_length
     keep_claim_idle match_list_length starter_debug starter_log stream_input
-    submit_event_notes submit_event_user_notes ulog_execute_attrs
     """
 
 COMFORTS: Final = frozenset(_COMFORTS.split())
