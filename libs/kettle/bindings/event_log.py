@@ -160,7 +160,7 @@ class JobEventLog:
 
     def __setstate__(self, t: tuple[str, int]) -> None:
         self.__init__(t[0])  # type: ignore[misc]  # as if it had been opened again
-        self._reader.offset = t[1]
+        self._reader = LogReader(Path(self._path), t[1])
 
     def _next(self) -> JobEvent | None:
         """The event behind what has been read, if all of it is there."""

@@ -31,6 +31,12 @@ class Block(NamedTuple):
     size: int
     """Bytes, with what stands before it."""
 
+    @property
+    def text(self) -> str:
+        """As it stands, to its end."""
+        last = [ENDS[Form.CLASSIC]] if self.form is Form.CLASSIC else []
+        return "".join(f"{line}\n" for line in (*self.lines, *last))
+
 
 class Blocks:
     """
@@ -39,10 +45,10 @@ class Blocks:
     A log has one form, that of its first event: of a log in several nobody can say where an event ends.
     """
 
-    def __init__(self, form: Form | None = None) -> None:
-        """`form`: that of what was read before, None if nothing was."""
+    def __init__(self, form: Form | None = None, lines: int = 0) -> None:
+        """`form`: that of what was read before, None if nothing was; `lines`: how many these were."""
         self._form = form
-        self._number = 0
+        self._number = lines
         self._first = 0
         self._lines: list[str] = []
         self._size = 0
@@ -51,6 +57,11 @@ class Blocks:
     def form(self) -> Form | None:
         """That of the log, None as long as nobody knows."""
         return self._form
+
+    @property
+    def lines(self) -> int:
+        """How many there have been."""
+        return self._number
 
     def take(self, raw: bytes) -> Block | None:
         """

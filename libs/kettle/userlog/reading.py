@@ -5,8 +5,9 @@ Light: who only counts what begins and ends loads nothing that reads ads, unless
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -37,32 +38,34 @@ class LogReader:
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self._path = path
+        self._lines: int | None = None if offset else 0
+        """Before `offset`; None: nobody has counted them."""
         self.offset = offset
 
     def next(self) -> Block | None:
         """The event at `offset`, if all of it is there. Raises OSError, and UserLogFormatError for a log in several forms."""
-        with self._path.open("rb") as file:
-            framing = Blocks(Form.of(_text(file.read(_BEGINNING))) if self.offset else None)
-            file.seek(self.offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return None
-                if (block := framing.take(line)) is not None:
-                    self.offset += block.size
-                    return block
-        return None
+        return next(self._events(), None)
 
     def all(self) -> list[Block]:
         """All events from `offset` on that are there; raises what `next` raises."""
-        found: list[Block] = []
+        return list(self._events())
+
+    def _events(self) -> Iterator[Block]:
         with self._path.open("rb") as file:
-            framing = Blocks(Form.of(_text(file.read(_BEGINNING))) if self.offset else None)
+            form = Form.of(file.read(_BEGINNING).decode("utf-8", "replace")) if self.offset else None
             file.seek(self.offset)
+            framing = Blocks(form, self._before(file))
             for line in file:
                 if line.endswith(b"\n") and (block := framing.take(line)) is not None:
                     self.offset += block.size
-                    found.append(block)
-        return found
+                    self._lines = framing.lines
+                    yield block
+
+    def _before(self, file: BinaryIO) -> int:
+        if self._lines is None:
+            file.seek(0)
+            self._lines = file.read(self.offset).count(b"\n")
+        return self._lines
 
 
 def heading(block: Block) -> Heading:
@@ -98,7 +101,3 @@ def _of_line(block: Block) -> Heading:
     if found is None:
         raise ValueError("expected the first line of an event")
     return Heading(int(found[1]), int(found[2]), int(found[3]), found[4])
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.runtime.settings import SettingRefused
 from kettle.userlog import format_of
 
 
@@ -85,8 +86,11 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds for an answer."""
 
     def __post_init__(self) -> None:
-        format_of(self.default_userlog_format_options)
-        format_of(self.event_log_format_options)
+        for name in ("default_userlog_format_options", "event_log_format_options"):
+            try:
+                format_of(getattr(self, name))
+            except ValueError as error:
+                raise SettingRefused([name], str(error)) from error
 
     @property
     def spool_path(self) -> Path:
