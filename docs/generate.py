@@ -31,7 +31,6 @@ from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
 from kettle.schemas import Document, asyncapi, documents, incompatible, text
 from kettle.schemas.generation import structs
 from kettle.schemas.meanings import meanings
-from kettle.submit.commands import COMFORTS
 from kettle.submit.commands import NAMES as SUBMIT
 from kettle.wire.ads import Scalar
 from kettle.wire.events import Event
@@ -484,11 +483,8 @@ def submit_commands_page() -> str:
     made += ["## Accepted without effect\n", "They are in the job's ad, and nothing follows from them.\n"]
     made.append(_table(("command", "other spellings", "why"), list(_submit_rows(found.noted))))
     made += ["## Refused\n", _REFUSED_HEAD]
-    rows = [
-        (f"`{name}`", "ignored" if name in COMFORTS else "refused", why)
-        for name, why in found.refused.items()
-    ]
-    return "\n".join([*made, _table(("command", "by `condor_submit`", "why, and what to do instead"), rows)])
+    rows = [(f"`{name}`", why) for name, why in found.refused.items()]
+    return "\n".join([*made, _table(("command", "why, and what to do instead"), rows)])
 
 
 def _submit_rows(commands: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -507,8 +503,8 @@ Names are compared without regard to case.
 """
 
 _REFUSED_HEAD: Final = """\
-`kettle submit` refuses them with their line; `condor_submit` ignores those without which a job does the same and ends the same.
-So it does with commands of universes that there are not: `ec2_...`, `gce_...`, `azure_...`, `arc_...`, `vm_...`, `xen_...`, `java_...`; the universe itself is refused.
+They are refused with their line, also by `condor_submit`; but for `machine_count = 1` there, which is what there is.
+It ignores commands of universes that there are not: `ec2_...`, `gce_...`, `azure_...`, `arc_...`, `vm_...`, `xen_...`, `java_...`; the universe itself is refused.
 """
 
 

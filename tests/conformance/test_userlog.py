@@ -7,13 +7,19 @@ import pytest
 from kettle.userlog import (
     Aborted,
     Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
     CpuTimes,
     Disconnected,
     Evicted,
     Executing,
+    FactoryPaused,
+    FactoryResumed,
     FileTransfer,
+    Generic,
     Held,
     ImageSize,
+    JobAdInformation,
     Other,
     Reconnected,
     ReconnectFailed,
@@ -52,7 +58,8 @@ def test_every_event_is_read() -> None:
     assert {
         Submitted: 3, Executing: 2, Evicted: 3, Terminated: 3, ImageSize: 2, Aborted: 2, Held: 2, Released: 2,
         Checkpointed: 1, Suspended: 1, Unsuspended: 1, Disconnected: 1, Reconnected: 1, ReconnectFailed: 1,
-        FileTransfer: 3, Other: 34,
+        FileTransfer: 3, Generic: 1, JobAdInformation: 1, ClusterSubmit: 1, ClusterRemove: 2, FactoryPaused: 1,
+        FactoryResumed: 1, Other: 27,
     } == dict(kinds)  # fmt: skip
 
 

@@ -6,7 +6,7 @@ HTCondor's Python modules on Kettle: what stands behind the names `htcondor2`, `
     enumerations, errors, versions      their numbers, their exceptions, what version this is
     knobs                               param
     connecting, places                  one connection to each pool for all threads of a program, and which pool
-    event_attributes, event_log         JobEvent, JobEventLog: on kettle.userlog
+    event_log                           JobEvent, JobEventLog: on kettle.userlog
     notes, descriptions, submitted      Submit, SubmitResult: on kettle.submit
     choosing, histories, schedd         Schedd: jobs by what clients call them, and the past
     collector, daemons, loose           the other daemons, and the functions of no class

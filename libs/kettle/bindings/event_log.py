@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Final, Self
 from kettle.bindings.ads import ClassAd
 from kettle.bindings.enumerations import JobEventType
 from kettle.bindings.errors import HTCondorException, HTCondorIOError
-from kettle.bindings.event_attributes import attributes
-from kettle.userlog import UserLogFormatError, parse
+from kettle.classad import ClassAd as WrittenAd
+from kettle.userlog import Format, LogReader, UserLogFormatError, attributes, event_of, render
 
-_END: Final = b"...\n"
 _LOOK_S: Final = 0.1
 """A file tells nobody that it has grown, and it may lie on another machine."""
 
@@ -100,7 +99,7 @@ class JobEventLog:
 
     def __init__(self, filename: str) -> None:
         self._path = str(filename)
-        self._read = 0
+        self._reader = LogReader(Path(self._path))
         self._until: float | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -157,37 +156,26 @@ class JobEventLog:
         self.close()
 
     def __getstate__(self) -> tuple[str, int]:
-        return self._path, self._read
+        return self._path, self._reader.offset
 
     def __setstate__(self, t: tuple[str, int]) -> None:
         self.__init__(t[0])  # type: ignore[misc]  # as if it had been opened again
-        self._read = t[1]
+        self._reader = LogReader(Path(self._path), t[1])
 
     def _next(self) -> JobEvent | None:
         """The event behind what has been read, if all of it is there."""
         with self._lock:
             try:
-                with Path(self._path).open("rb") as file:
-                    file.seek(self._read)
-                    lines: list[bytes] = []
-                    for line in file:
-                        lines.append(line)
-                        if line.replace(b"\r\n", b"\n") == _END:
-                            break
-                    else:
-                        return None
+                block = self._reader.next()
+                event = None if block is None else event_of(block)
             except OSError as error:
                 raise HTCondorIOError(f"the log {self._path} cannot be read: {error.strerror}") from error
-            content = b"".join(lines)
-            self._read += len(content)
-        return self._event(content.decode("utf-8", "surrogateescape"))
-
-    def _event(self, text: str) -> JobEvent:
-        try:
-            [event] = parse(text)
-        except (UserLogFormatError, ValueError) as error:
-            raise HTCondorException(
-                f"the log {self._path} has something that is no event: {error}"
-            ) from error
-        data = self.ads(attributes(event))
-        return JobEvent.at(event.at, data, text.removesuffix("...\n"))
+            except (UserLogFormatError, ValueError) as error:
+                raise HTCondorException(
+                    f"the log {self._path} has something that is no event: {error}"
+                ) from error
+        if event is None:
+            return None
+        shown = Format(sub_second=event.at % 1 > 0)
+        data = self.ads.around(WrittenAd.from_wire(attributes(event, shown)))
+        return JobEvent.at(int(event.at), data, render(event, None, shown).removesuffix("...\n"))

@@ -41,6 +41,13 @@ POINTS: Final[Mapping[str, str]] = {
     "rebuild.swapped": "the new tables are in use, the old ones are still there",
     "gateway.sent": "events were sent to be stored together, whether they are is not known",
     "gateway.stored": "events are stored, the frames they came from are not acknowledged",
+    "event_log.before": "what a frame adds to the event log is known, nothing of it is in the file",
+    "event_log.written": "it is in the file, the cursor is where it was",
+    "event_log.saved": "the cursor is behind it",
+    "event_log.full": "a full file has its last heading, and its name still",
+    "event_log.shifted": "one of those before it has the next name, the others have not",
+    "event_log.aside": "it has its other name, and there is no new one",
+    "event_log.begun": "the new file has its heading and nothing else",
     "archive.written": "a piece of the log is in its archive, the database still has it",
     "archive.dropped": "a piece of the log is in its archive alone",
 }

@@ -40,13 +40,14 @@ _READ_ONCE: Final = (
     "jobuniverse", "jobprio", "requirements", "rank", "concurrencylimits", "minhosts", "maxhosts", "nicejob",
     "allowedexecuteduration", "allowedjobduration", "onexithold", "onexitremove", "periodichold", "periodicrelease",
     "periodicremove", "periodicvacate", "timerremove", "deferraltime", "deferralwindow", "jobnotification",
-    "notifyuser", "userlog", "jobleaseduration", "totalsubmitprocs",
+    "notifyuser", "jobleaseduration", "totalsubmitprocs",
 )  # fmt: skip
 _PREFIXES: Final = (
     "request", "require", "cron", "deferral", "autocluster", "transfer", "want", "container", "docker", "encrypt",
     "dontencrypt", "ec2", "aws", "s3", "checkpoint", "success", "periodic", "onexit", "kill", "hold", "remove", "vacate",
     "submit", "remote", "slot", "kettle", "hook", "oauth", "x509", "assigned", "preempting", "preserve", "env", "arg",
     "jobmaterialize", "flock", "machineattr", "lastmatch", "retryrequest", "nextrequest", "maxrequest", "noopjob",
+    "jobmaterialize", "flock", "userlog", "dagman", "jobadinformation",
 )  # fmt: skip
 """Families of names that are refused as a whole: their next member is refused before anybody thinks of it."""
 

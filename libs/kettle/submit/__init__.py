@@ -52,7 +52,7 @@ def parse(
     need not be used (ARCH, SUBMIT_TIME, ...); `entropy` is where `$RANDOM_...` draws from.
 
     `tolerant`: as HTCondor takes descriptions, which programs have written long ago: a name that is no command is nothing
-    but a macro, and what only asks for more of a comfort may stay without effect (`kettle.submit.commands.COMFORTS`).
+    but a macro.
 
     `templates`: the text of a template by its name, for `use template`; None: there is none.
 

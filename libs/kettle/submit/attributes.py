@@ -18,6 +18,7 @@ from kettle.submit.commands import CUSTOM
 from kettle.submit.containers import CONTAINERS, container_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, scalar, unquoted
+from kettle.submit.logs import logs
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.submit.mails import mails
 from kettle.submit.pace import pace
@@ -197,7 +198,7 @@ def directory(lookup: Lookup) -> Ad:
 
 def streams(lookup: Lookup) -> Ad:
     """
-    Standard input, output and error, and the job's event log.
+    Standard input, output and error.
     """
     ad: Ad = {}
     iwd = lookup.iwd()
@@ -222,11 +223,6 @@ def streams(lookup: Lookup) -> Ad:
         made = results is not None and not os.path.lexists(home)  # with its first result
         if name != "input" and not made and (why := lookup.disk.unwritable(path)):
             given.refuse(f"the {name} file cannot be written: {why}")
-    if log := lookup.get("log"):
-        path = iwd / unquoted(log.text)
-        if lookup.site.check_files and is_settled(path) and (why := lookup.disk.unwritable(path)):
-            log.refuse(f"the log cannot be written: {why}")
-        ad["UserLog"] = str(path)
     return ad
 
 
@@ -274,6 +270,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     environment,
     directory,
     streams,
+    logs,
     rank,
     charging,
     concurrency,

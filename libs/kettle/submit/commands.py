@@ -39,6 +39,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "cron_minute": ("CronMinute",),
     "cron_month": ("CronMonth",),
     "cuda_version": ("CUDAVersion",),
+    "dagman_job_id": ("DAGManJobId",),
+    "dagman_log": ("DAGManNodesLog",),
     "deferral_prep_time": ("cron_prep_time", "DeferralPrepTime"),
     "deferral_time": ("DeferralTime",),
     "deferral_window": ("cron_window", "DeferralWindow"),
@@ -70,6 +72,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "image_size": ("ImageSize",),
     "initialdir": ("initial_dir", "job_iwd"),
     "input": ("stdin",),
+    "job_ad_information_attrs": ("JobAdInformationAttrs",),
     "job_lease_duration": ("JobLeaseDuration",),
     "job_machine_attrs": ("JobMachineAttrs",),
     "job_machine_attrs_history_length": ("JobMachineAttrsHistoryLength",),
@@ -83,6 +86,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "manifest": (),
     "manifest_dir": (),
     "match_list_length": ("LastMatchListLength",),
+    "log_xml": ("UserLogUseXML",),
     "max_idle": ("materialize_max_idle", "JobMaterializeMaxIdle"),
     "max_job_retirement_time": ("MaxJobRetirementTime",),
     "max_materialize": ("JobMaterializeLimit",),
@@ -137,6 +141,8 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "stream_error": ("StreamErr",),
     "stream_input": ("StreamIn",),
     "stream_output": ("StreamOut",),
+    "submit_event_notes": ("SubmitEventNotes",),
+    "submit_event_user_notes": ("SubmitEventUserNotes",),
     "success_exit_code": ("JobSuccessExitCode",),
     "suspend_job_at_exec": (),
     "transfer_checkpoint_files": ("TransferCheckpoint",),
@@ -148,6 +154,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_output_files": ("TransferOutput",),
     "transfer_output_remaps": ("TransferOutputRemaps",),
     "transfer_plugins": ("TransferPlugins",),
+    "ulog_execute_attrs": ("UserLogExecuteEventAttrs",),
     "universe": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
@@ -159,20 +166,11 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 NODES: Final = frozenset({"machine_count", "node_count"})
 """How many machines a job wants at once; one is no wish."""
 _NOT_YET: Final = """
-    dagman_job_id dagman_log docker_send_credentials grid_resource job_ad_information_attrs log_xml machine_count
-    node_count submit_event_notes submit_event_user_notes ulog_execute_attrs use_oauth_services
+    docker_send_credentials grid_resource machine_count node_count use_oauth_services
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
-
-_COMFORTS: Final = """
-    dagman_job_id dagman_log job_ad_information_attrs submit_event_notes submit_event_user_notes
-    ulog_execute_attrs
-    """
-
-COMFORTS: Final = frozenset(_COMFORTS.split())
-"""Those among them without which a job does the same and ends the same: less is to be seen of it, or it costs more."""
 
 PORT: Final = "_container_port"
 """How commands end that say the port of a service of a container."""
@@ -241,7 +239,7 @@ def may_be_left_out(name: str, text: str) -> bool:
     lower = name.lower()
     if lower in NODES:
         return text.strip() == "1"
-    return lower in COMFORTS or lower not in NOT_YET
+    return lower not in NOT_YET
 
 
 def complaint(name: str, macros: Iterable[str]) -> str:

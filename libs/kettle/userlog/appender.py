@@ -7,13 +7,17 @@ take too.  Calls block on the disk: use a thread.
 
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kettle.userlog.framing import ENDS
+
 _MODE: Final = 0o644
+_END: Final = re.compile(rf"^(?:{'|'.join(re.escape(end) for end in ENDS.values())})\n", re.MULTILINE)
 
 
 class UserLogError(Exception):
@@ -67,7 +71,10 @@ class Appender:
                 return ""
             raise
         text = data.decode(errors="replace")
-        return text.partition("\n...\n")[2] if start else text
+        if not start:
+            return text
+        end = _END.search(text)
+        return text[end.end() :] if end else ""
 
 
 @contextmanager

@@ -1,14 +1,19 @@
 """
 Log events as plain values: what the lines of a job event log say.
 
-`at` is in whole seconds since the epoch; the file shows it in some time zone, which is not part of the event.
+`at` is in seconds since the epoch; the file shows it in some time zone, and in whole seconds unless it is to show more.
+Of a cluster as a whole events have the number -1 for the job.
 """
 
 from typing import ClassVar
 
 import msgspec
 
+from kettle.wire.ads.types import Ad
 from kettle.wire.jobs import JobId
+
+OF_CLUSTER = -1
+"""The number of the job in events of a whole cluster."""
 
 
 class CpuTimes(msgspec.Struct, frozen=True):
@@ -48,7 +53,7 @@ class LogEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     number: ClassVar[int]
     job: JobId
-    at: int
+    at: float
 
 
 class Submitted(LogEvent, frozen=True, kw_only=True):
@@ -58,7 +63,7 @@ class Submitted(LogEvent, frozen=True, kw_only=True):
     host: str
     """Address of the access point, with its angle brackets."""
     notes: list[str] = []
-    """Log notes, the submitter's notes, warnings: in this order."""
+    """Log notes, the submitter's notes, warnings: in this order; an empty one is not there."""
 
 
 class Executing(LogEvent, frozen=True, kw_only=True):
@@ -193,6 +198,53 @@ class ReconnectFailed(LogEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class JobAdInformation(LogEvent, frozen=True, kw_only=True):
+    """028: what the job's ad said when another event was written."""
+
+    number: ClassVar[int] = 28
+    attributes: Ad
+    """Those of the other event, those that were asked for, and which event it was."""
+
+
+class ClusterSubmit(LogEvent, frozen=True, kw_only=True):
+    """035: a submission whose jobs will come little by little."""
+
+    number: ClassVar[int] = 35
+    host: str
+    notes: list[str] = []
+    """As of event 000."""
+
+
+class ClusterRemove(LogEvent, frozen=True, kw_only=True):
+    """036: no job of it is left, and none will come."""
+
+    number: ClassVar[int] = 36
+    jobs: int
+    """So many came."""
+    items: int
+    """Of so many."""
+    completion: int = 1
+    """0: not all of them came, 1: all did, 2: somebody had stopped it; less: an error."""
+    reason: str = ""
+
+
+class FactoryPaused(LogEvent, frozen=True, kw_only=True):
+    """037: for now no more jobs of it come."""
+
+    number: ClassVar[int] = 37
+    reason: str = ""
+    code: int = 0
+    """1: somebody has stopped it."""
+    hold_code: int = 0
+
+
+class FactoryResumed(LogEvent, frozen=True, kw_only=True):
+    """038: more jobs of it come again."""
+
+    number: ClassVar[int] = 38
+    reason: str = ""
+
+
 class FileTransfer(LogEvent, frozen=True, kw_only=True):
     """040: the job's files wait for their turn, are being moved, or have been."""
 
@@ -206,8 +258,10 @@ class FileTransfer(LogEvent, frozen=True, kw_only=True):
 
 
 class Other(LogEvent, frozen=True, kw_only=True):
-    """An event that Kettle does not write: its kind, ids as written and lines as they stand."""
+    """An event that Kettle does not write: its kind, ids as written and lines as they stand, or its ad."""
 
     kind: int
     ids: str
     lines: list[str]
+    ad: Ad = {}
+    """What it says, where the log is in XML or JSON."""

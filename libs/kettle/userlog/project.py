@@ -9,22 +9,29 @@ the attempt has ended, after the eviction, because that is when tools may touch 
 written only for an attempt whose start was written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePosixPath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
+from kettle.userlog.as_ad import TRIGGERS, TYPES, attributes, quoted
 from kettle.userlog.events import (
+    OF_CLUSTER,
     Aborted,
     Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
     Disconnected,
     Evicted,
     Executing,
+    FactoryPaused,
+    FactoryResumed,
     FileTransfer,
     Generic,
     Held,
+    JobAdInformation,
     LogEvent,
     Reconnected,
     ReconnectFailed,
@@ -34,10 +41,12 @@ from kettle.userlog.events import (
     Terminated,
     Unsuspended,
 )
-from kettle.userlog.render import render
+from kettle.userlog.job_ads import JobAds
+from kettle.userlog.rendering import render
+from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
 from kettle.userlog.state import Cluster, Job, State
 from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
-from kettle.wire.ads.types import Scalar
+from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -51,6 +60,7 @@ from kettle.wire.events import (
     JobCompleted,
     JobContinued,
     JobDisconnected,
+    JobEvent,
     JobHeld,
     JobKept,
     JobLeft,
@@ -92,18 +102,38 @@ class UserLogProjector:
     """
     Fed the frames of one schedd's shard in order, it says which lines go to which files.
 
-    `address` is what event 000 calls the access point, without angle brackets.
+    `address` is what event 000 calls the access point, without angle brackets, `options` HTCondor's words for how
+    logs are written whose jobs do not say it, `schedd` the name in the GlobalJobId of jobs.
+    Nothing is said of the frames up to `since`; a snapshot knows its own.
     """
 
-    def __init__(self, address: str, *, zone: tzinfo | None = None, snapshot: bytes = b"") -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        zone: tzinfo | None = None,
+        snapshot: bytes = b"",
+        routes: Routes | None = None,
+        options: str = "",
+        schedd: str = "",
+        since: int = 0,
+    ) -> None:
         self._address = address
         self._zone = zone
-        self._state = _decoder.decode(snapshot) if snapshot else State()
+        self._state = _decoder.decode(snapshot) if snapshot else State(since=since)
+        self._routes = OwnLogs() if routes is None else routes
+        self._options = options
+        self._ads = JobAds(self._state.told, schedd)
 
     @property
     def frame(self) -> int:
         """The last frame that was fed."""
         return self._state.frame
+
+    @property
+    def lines(self) -> int:
+        """How many lines were given, by this one and by those whose snapshots it goes on from."""
+        return self._state.lines
 
     def snapshot(self) -> bytes:
         """Everything needed to go on after `frame`."""
@@ -113,25 +143,30 @@ class UserLogProjector:
         """The lines that this frame adds, in order; none for a frame that was fed before."""
         if frame.number <= self._state.frame:
             return []
-        at = frame.at // 1_000_000
         lines: list[Line] = []
         for entry in expanded(frame).entries:
             kind, _, name = entry.stream.partition("/")
             if kind in {"cluster", "factory", "job", "claim"}:
-                lines.extend(self._lines(name, decode(entry.data), at))
+                lines.extend(self._lines(name, decode(entry.data), frame.at))
         self._state.frame = frame.number
+        if frame.number <= self._state.since:
+            return []
+        self._state.lines += len(lines)
         return lines
 
-    def _lines(self, name: str, event: Event, at: int) -> Iterator[Line]:
+    def _lines(self, name: str, event: Event, at_us: int) -> Iterator[Line]:
+        at = at_us / 1_000_000
         match event:
             case ClusterSubmitted():
-                yield from self._submitted(event, at)
+                yield from self._submitted(event, at_us)
             case FactoryMaterialized(cluster=cluster, first=first, count=count):
                 yield from self._made(cluster, range(first, first + count), at)
-            case FactoryClosed(cluster=cluster, count=count):
-                self._fewer(cluster, count)
+            case FactoryClosed(cluster=cluster, count=count, reason=reason):
+                if cluster in self._state.clusters:
+                    self._state.clusters[cluster].closed = reason
+                yield from self._fewer(cluster, count, at)
             case FactoryChanged():
-                pass  # how fast jobs are made is not told
+                yield from self._changed(event, at)
             case ClaimGranted():
                 self._state.claims[event.claim] = Allocation.from_ad(event.slot_ad)
             case ClaimEnded():
@@ -139,36 +174,60 @@ class UserLogProjector:
             case _:
                 job = JobId.parse(name)
                 if job.cluster in self._state.clusters:
+                    if isinstance(event, get_args(JobEvent)):
+                        self._ads.happened(job, cast("JobEvent", event), at_us)
                     yield from self._of_staying(job, event, at)
 
-    def _submitted(self, event: ClusterSubmitted, at: int) -> Iterator[Line]:
-        cluster = Cluster.of(event)
-        if not cluster.has_log:
+    def _submitted(self, event: ClusterSubmitted, at_us: int) -> Iterator[Line]:
+        cluster, at = Cluster.of(event, self._options), at_us / 1_000_000
+        if not self._routes.has_any(cluster.names):
             return
         self._state.clusters[event.cluster] = cluster
+        if self._routes.wants_ads(cluster.names):
+            self._ads.submitted(event, at_us)
         if not event.late:
             yield from self._made(event.cluster, range(len(event.rows)), at)
+            return
+        yield from self._line(
+            ClusterSubmit(
+                job=JobId(event.cluster, OF_CLUSTER),
+                at=at,
+                host=f"<{self._address}>",
+                notes=_notes(cluster.ad),
+            )
+        )
 
-    def _made(self, cluster: int, procs: range, at: int) -> Iterator[Line]:
+    def _changed(self, event: FactoryChanged, at: float) -> Iterator[Line]:
+        """How fast jobs are made is not told, only that none is made, or jobs are made again."""
+        cluster = self._state.clusters.get(event.cluster)
+        if cluster is None or cluster.paused == bool(event.paused):
+            return
+        cluster.paused = bool(event.paused)
+        job = JobId(event.cluster, OF_CLUSTER)
+        if cluster.paused:
+            yield from self._line(FactoryPaused(job=job, at=at, reason=event.reason, code=event.paused))
+        else:
+            yield from self._line(FactoryResumed(job=job, at=at, reason=event.reason))
+
+    def _made(self, cluster: int, procs: range, at: float) -> Iterator[Line]:
         """Jobs are in the queue now."""
         for proc in procs if cluster in self._state.clusters else ():
             job = JobId(cluster, proc)
-            ad = self._ad(job)
-            said = (ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes"))
-            notes = [note for note in said if isinstance(note, str)]
+            self._state.clusters[cluster].made = proc + 1
+            notes = _notes(self._ad(job))
             yield from self._line(Submitted(job=job, at=at, host=f"<{self._address}>", notes=notes))
 
-    def _of_staying(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
+    def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
         """Of a job that has ended, and is only kept in the queue, the log says nothing more."""
         state = self._state.jobs.setdefault(str(job), Job())
         if isinstance(event, JobKept | JobLeft):
             state.kept = isinstance(event, JobKept)
             if state.ended and not state.kept:
-                self._gone(job)
+                yield from self._gone(job, at)
         elif not state.ended:
             yield from self._of_job(job, event, at)
 
-    def _of_job(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
+    def _of_job(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
         state = self._state.jobs.setdefault(str(job), Job())
         match event:
             case JobAssigned():
@@ -197,7 +256,7 @@ class UserLogProjector:
                 yield from self._said(job, event, at)
 
     def _meanwhile(
-        self, job: JobId, state: Job, event: JobDisconnected | JobReconnected | JobCheckpointed, at: int
+        self, job: JobId, state: Job, event: JobDisconnected | JobReconnected | JobCheckpointed, at: float
     ) -> LogEvent:
         match event:
             case JobCheckpointed(usage=usage):
@@ -218,25 +277,30 @@ class UserLogProjector:
         """Files were moved on their own: queued, started, finished, each with its time."""
         if moved is None:
             return
-        began, ended = int(moved.began), int(moved.ended)
+        began, ended = moved.began, moved.ended
         queued = round(moved.queued)
-        yield from self._line(FileTransfer(job=job, at=int(max(0.0, moved.began - moved.queued)), kind=first))
+        yield from self._line(FileTransfer(job=job, at=max(0.0, moved.began - moved.queued), kind=first))
         yield from self._line(
             FileTransfer(job=job, at=began, kind=first + 1, queued=queued, host=self._host(state))
         )
         yield from self._line(FileTransfer(job=job, at=ended, kind=first + 2))
 
-    def _executing(self, job: JobId, state: Job, at: int) -> LogEvent:
+    def _executing(self, job: JobId, state: Job, at: float) -> LogEvent:
         allocation = self._state.claims.get(state.claim, Allocation())
         return Executing(
             job=job,
             at=at,
             host=self._host(state),
             slot=state.slot,
-            attributes=[(n, str(v)) for n, v in allocation.attributes() if v is not None],
+            attributes=_written(
+                [
+                    *((name, value) for name, value in allocation.attributes() if value is not None),
+                    *allocation.asked(names_in(self._ad(job).get("UserLogExecuteEventAttrs"))),
+                ]
+            ),
         )
 
-    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: int) -> Iterator[Line]:
+    def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[Line]:
         code, subcode, reason, usage = event.code, 0, event.reason, event.usage
         waiting = state.put_off_so_far()
         for said in waiting:
@@ -270,7 +334,7 @@ class UserLogProjector:
         for said in waiting:
             yield from self._said(job, said, at)
 
-    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: int) -> Iterator[Line]:
+    def _completed(self, job: JobId, state: Job, event: JobCompleted, at: float) -> Iterator[Line]:
         if any(isinstance(said, JobRemoved) for said in state.put_off_so_far()):
             # It ended while it was being removed. One terminal event, and removed is what was asked for.
             yield from self._vacated(
@@ -281,7 +345,7 @@ class UserLogProjector:
             )
             return
         state.total = plus(state.total, event.usage)
-        exited = datetime.fromtimestamp(int(event.at) or at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        exited = datetime.fromtimestamp(int(event.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         how = (
             f"signal {event.exit_signal}" if event.exit_signal is not None else f"exit-code {event.exit_code}"
         )
@@ -307,9 +371,9 @@ class UserLogProjector:
                 ticket=f"Job terminated of its own accord at {exited} with {how}.",
             )
         )
-        self._gone(job)
+        yield from self._gone(job, at)
 
-    def _said(self, job: JobId, event: Event, at: int) -> Iterator[Line]:
+    def _said(self, job: JobId, event: Event, at: float) -> Iterator[Line]:
         match event:
             case JobHeld():
                 yield from self._line(
@@ -322,33 +386,84 @@ class UserLogProjector:
                     yield from self._line(Generic(job=job, at=at, info=note))
             case JobRemoved():
                 yield from self._line(Aborted(job=job, at=at, reason=event.reason))
-                self._gone(job)
+                yield from self._gone(job, at)
             case _:
                 pass
 
-    def _gone(self, job: JobId) -> None:
+    def _gone(self, job: JobId, at: float) -> Iterator[Line]:
         state = self._state.jobs.get(str(job))
+        self._ads.gone(job)
         if state is not None and state.kept:
             self._state.jobs[str(job)] = Job(kept=True, ended=True)
             return
         self._state.jobs.pop(str(job), None)
-        self._fewer(job.cluster, 1)
+        yield from self._fewer(job.cluster, 1, at)
 
-    def _fewer(self, number: int, count: int) -> None:
+    def _fewer(self, number: int, count: int, at: float) -> Iterator[Line]:
         cluster = self._state.clusters.get(number)
-        if cluster is not None:
-            cluster.live -= count
-            if cluster.live <= 0:
-                del self._state.clusters[number]
+        if cluster is None:
+            return
+        cluster.live -= count
+        if cluster.live > 0:
+            return
+        if cluster.late:
+            yield from self._line(
+                ClusterRemove(
+                    job=JobId(number, OF_CLUSTER),
+                    at=at,
+                    jobs=cluster.made,
+                    items=cluster.items,
+                    completion=_completion(cluster),
+                    reason=cluster.closed,
+                )
+            )
+        del self._state.clusters[number]
+        self._ads.over(number)
 
     def _ad(self, job: JobId) -> Mapping[str, Scalar]:
         return self._state.clusters[job.cluster].ad_of(job.proc)
 
     def _line(self, event: LogEvent) -> Iterator[Line]:
-        ad = self._ad(event.job)
-        log, iwd = ad.get("UserLog"), ad.get("Iwd")
-        if not isinstance(log, str) or not log:
-            return
-        path = PurePosixPath(iwd if isinstance(iwd, str) else "", log)
-        if path.is_absolute():  # relative to nothing is nobody's file
-            yield Line(path, render(event, self._zone))
+        cluster = self._state.clusters[event.job.cluster]
+        whole = event.job.proc == OF_CLUSTER
+        for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
+            if route.numbers is not None and event.number not in route.numbers:
+                continue
+            yield Line(route.path, render(event, self._zone, route.written))
+            if route.information and not whole:
+                told = self._information(event, route)
+                yield Line(route.path, render(told, self._zone, route.written))
+
+    def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
+        """What HTCondor tells there: the event again, and of the job what was asked for."""
+        said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
+        number = JobAdInformation.number
+        trigger: Ad = {
+            "TriggerEventTypeNumber": event.number,
+            "TriggerEventTypeName": TRIGGERS[event.number],
+        }
+        head: Ad = {"MyType": TYPES[number], "EventTypeNumber": number}
+        told = sorted((said | head | trigger).items(), key=lambda member: member[0].lower())
+        return JobAdInformation(job=event.job, at=event.at, attributes=dict(told))
+
+
+def _notes(ad: Mapping[str, Scalar]) -> list[str]:
+    """Of the submitter's programs, then his own; an empty one keeps the place of the first."""
+    said = [ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes")]
+    notes = [note if isinstance(note, str) else "" for note in said]
+    return notes if notes[1] else [note for note in notes if note]
+
+
+def _completion(cluster: Cluster) -> int:
+    if cluster.made >= cluster.items:
+        return 1
+    return 2 if cluster.paused else 0
+
+
+def _written(said: Sequence[tuple[str, Scalar]]) -> list[tuple[str, str]]:
+    """Names and expressions."""
+    return [
+        (name, quoted(value) if isinstance(value, str) else str(value).lower())
+        for name, value in said
+        if not isinstance(value, Expr)
+    ]

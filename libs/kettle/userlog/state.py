@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.userlog.job_ads import Told
 from kettle.userlog.usage import Allocation
 from kettle.wire.ads.types import Ad, Scalar
 from kettle.wire.events import ClusterSubmitted, Event, Usage, decode, encode
@@ -19,6 +20,11 @@ _KEPT: Final = {
         "RequestDisk",
         "SubmitEventNotes",
         "SubmitEventUserNotes",
+        "UserLogUseXML",
+        "UserLogExecuteEventAttrs",
+        "JobAdInformationAttrs",
+        "DAGManNodesLog",
+        "DAGManNodesMask",
     )
 }
 
@@ -31,9 +37,20 @@ class Cluster(msgspec.Struct):
     rows: list[list[Scalar]]
     live: int
     """How many of its jobs have not left the queue."""
+    options: str = ""
+    """How logs were written when it was submitted: a log does not change its form on the way."""
+    late: bool = False
+    """Its jobs come little by little."""
+    made: int = 0
+    """So many of these have come."""
+    items: int = 0
+    """Of so many."""
+    paused: bool = False
+    closed: str = ""
+    """Why no more come."""
 
     @classmethod
-    def of(cls, event: ClusterSubmitted) -> "Cluster":
+    def of(cls, event: ClusterSubmitted, options: str = "") -> "Cluster":
         """Keep only the attributes that log events show."""
         columns = [i for i, name in enumerate(event.columns) if name.lower() in _KEPT]
         return cls(
@@ -41,12 +58,15 @@ class Cluster(msgspec.Struct):
             columns=[_KEPT[event.columns[i].lower()] for i in columns],
             rows=[[_text(row[i], event.cluster) for i in columns] for row in event.rows] if columns else [],
             live=len(event.rows),
+            options=options,
+            late=event.late,
+            items=len(event.rows),
         )
 
     @property
-    def has_log(self) -> bool:
-        """Whether any of its jobs has a log."""
-        return "UserLog" in self.ad or "UserLog" in self.columns
+    def names(self) -> set[str]:
+        """Of the attributes that its jobs have among them."""
+        return {*self.ad, *self.columns}
 
     def ad_of(self, proc: int) -> Mapping[str, Scalar]:
         """What is kept of the ad of one job."""
@@ -92,6 +112,12 @@ class State(msgspec.Struct):
     jobs: dict[str, Job] = {}
     """By `cluster.proc`."""
     claims: dict[str, Allocation] = {}
+    told: dict[int, Told] = {}
+    """By cluster, what the ads of those jobs say whose logs tell of it."""
+    since: int = 0
+    """Of this frame and of those before nothing is told."""
+    lines: int = 0
+    """How many were told."""
 
 
 def _text(value: Scalar, cluster: int) -> Scalar:

@@ -1,12 +1,16 @@
 """What an attempt used, asked for and was given, as log events show it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from kettle.userlog.events import CpuTimes, Resource, Termination
-from kettle.wire.ads.types import Ad, Scalar
+from kettle.wire.ads.types import Ad, Expr, Scalar
 from kettle.wire.events.job import JobCompleted, JobVacated, Usage
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(dict[str, Scalar])
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -18,6 +22,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: int | None = None
     """MiB."""
     address: str = ""
+    said: bytes = b""
+    """What its ad says literally, encoded: of thousands of slots, and few are ever asked."""
 
     @classmethod
     def from_ad(cls, slot_ad: Ad) -> "Allocation":
@@ -29,7 +35,13 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             disk=_whole(ad.get("disk")),
             memory=_whole(ad.get("memory")),
             address=address.strip("<>") if isinstance(address, str) else "",
+            said=_encoder.encode({n: v for n, v in slot_ad.items() if not isinstance(v, Expr)}),
         )
+
+    def asked(self, names: Sequence[str]) -> list[tuple[str, Scalar]]:
+        """Those attributes of the slot that have a literal value, under the slot's names."""
+        known = {name.lower(): (name, value) for name, value in _decoder.decode(self.said or b"\x80").items()}
+        return [known[name.lower()] for name in names if name.lower() in known]
 
     def attributes(self) -> list[tuple[str, int | float | None]]:
         """In the order of event 001."""

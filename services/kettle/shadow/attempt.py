@@ -1,38 +1,27 @@
 """Looking after one attempt of one job, from its assignment to the record of its end."""
 
 import asyncio
-import errno
 import hmac
 import logging
-import time
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
 from kettle.bus.ports import BusError, RefusedError
-from kettle.shadow.chirping import Chirping, Terms
-from kettle.shadow.dataflow import is_made, wants_to_be_skipped
-from kettle.shadow.domain.files import check_inputs, check_outputs, limit, stranger
-from kettle.shadow.file_work import FileWork
-from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, InputError, Inputs, Source
+from kettle.shadow.chirping import Chirping
+from kettle.shadow.domain.files import limit
+from kettle.shadow.inputs import TRANSFER_INPUT_ERROR, Source
 from kettle.shadow.outputs import OUTPUT_SIZE_EXCEEDED, TRANSFER_OUTPUT_ERROR, OutputError, place
-from kettle.shadow.places import Places
-from kettle.shadow.queueing import TransferQueue, Turn
-from kettle.shadow.reporter import Reporter
+from kettle.shadow.preparing import prepare
+from kettle.shadow.queueing import Turn
 from kettle.shadow.saving import Saving
-from kettle.shadow.spool import Spool
-from kettle.shadow.spooled import SpooledFiles
+from kettle.shadow.side import SubmitSide
 from kettle.shadow.streaming import Streaming
 from kettle.shadow.worker import OversizeError, Worker
-from kettle.shadow.workers import Workers
-from kettle.transfer.manifest import ManifestError
-from kettle.transfer.placing import STDERR, STDOUT, Wanted, destination, text
+from kettle.transfer.placing import destination, text
 from kettle.transfer.spooled import is_spooled
-from kettle.wire.ads import Ad
 from kettle.wire.commands import schedd
 from kettle.wire.commands.chirp import Chirped, Wish
 from kettle.wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
@@ -56,7 +45,6 @@ _log: Final = logging.getLogger(__name__)
 FAILED_TO_ACTIVATE: Final = 1006
 CLAIM_NOT_FOUND: Final = 1034
 JOB_SHADOW_MISMATCH: Final = 17
-FAILED_TO_ACCESS_ACCOUNT: Final = 23
 FAILED_TO_CHECKPOINT: Final = 36
 NO_SUCH_FILE: Final = 2
 _ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
@@ -69,25 +57,6 @@ _REASON: Final = 4000
 
 T = TypeVar("T")
 E = TypeVar("E", Ended, Finished)
-
-
-class SubmitSide(msgspec.Struct, frozen=True):
-    """What all attempts of a shadow share."""
-
-    shadow: str
-    account: str
-    """Whose jobs it looks after: the account that it acts as."""
-    places: Places
-    inputs: Inputs
-    workers: Workers
-    reporter: Reporter
-    max_output: int
-    """Bytes that the results of one job may have."""
-    spool: Spool
-    spooled: SpooledFiles
-    queue: TransferQueue
-    terms: Terms
-    file_work: FileWork
 
 
 class Attempt:
@@ -127,7 +96,7 @@ class Attempt:
 
     async def _run(self) -> None:
         with self._side.workers.used(self.assignment.startd) as worker:
-            prepared = await self._guarded(self._prepare())
+            prepared = await self._guarded(prepare(self.assignment, self._side, self._places))
             ended: Ended | Finished | None
             if isinstance(prepared, Ended):
                 ended = await self._unless_it_runs(worker, prepared)
@@ -136,7 +105,8 @@ class Attempt:
                 if ended is not None:
                     await self._record(Told(id="skipped", notes=["Dataflow job was skipped."]))
             else:
-                ended = await self._activate(worker, prepared)
+                self._sources = {source.file.name: source for source in prepared.sources}
+                ended = await self._activate(worker, prepared.activation)
             self.settled.set()
             if ended is not None:
                 await self._tell(ended)
@@ -235,60 +205,6 @@ class Attempt:
             _log.exception("failed over job %s", job, extra={"attempt": self.assignment.attempt})
             reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
             return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
-
-    async def _prepare(self) -> Activation | Ended | Finished:
-        assignment = self.assignment
-        if refusal := stranger(assignment.ad, self._side.account):
-            return Ended(hold=True, code=FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
-        if (senseless := _senseless(assignment.ad)) is not None:
-            return senseless
-        try:
-            self._refuse_outputs()
-            if await self._is_skipped():
-                return Finished(exit_code=0, exit_signal=None, at=time.time())
-            sources = await self._gather()
-        except InputError as error:
-            return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
-        except OutputError as error:
-            return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=error.errno, reason=str(error))
-        self._sources = {source.file.name: source for source in sources}
-        return Activation(
-            key=assignment.key,
-            job=assignment.job,
-            attempt=assignment.attempt,
-            ad=assignment.ad,
-            inputs=[source.file for source in sources],
-            shadow=self._side.shadow,
-            trace=assignment.trace,
-        )
-
-    async def _gather(self) -> list[Source]:
-        """The input files.  Raises InputError."""
-        side, job = self._side, self.assignment.job
-        sent: list[Wanted] | None = None
-        if is_spooled(self.assignment.ad):
-            try:
-                sent = await asyncio.to_thread(side.spooled.wanted, job)
-            except (OSError, ValueError) as error:
-                raise InputError(side.spooled.directory(job), str(error)) from error
-        return await side.inputs.gather(
-            self.assignment.ad, side.spool.saved(job), sent=sent, places=self._places
-        )
-
-    async def _is_skipped(self) -> bool:
-        """Whether the job need not run."""
-        ad, places = self.assignment.ad, self._side.places
-        return wants_to_be_skipped(ad) and await self._side.file_work.do(partial(is_made, ad, places))
-
-    def _refuse_outputs(self) -> None:
-        """A job whose results have no place need not run."""
-        for stream in (STDOUT, STDERR):
-            target = destination(self.assignment.ad, stream)
-            if target is not None:
-                try:
-                    self._places.refuse_own(Path(target))
-                except OSError as error:
-                    raise OutputError(Path(target), error) from error
 
     async def _activate(self, worker: Worker, activation: Activation) -> Ended | None:
         """Why it ended at once; None: it runs, or ran."""
@@ -486,18 +402,6 @@ class Attempt:
             claim=self.assignment.key.claim,
             news=news,
         )
-
-
-def _senseless(ad: Ad) -> Ended | None:
-    """Why the lists of a job make no sense on any machine."""
-    checks = ((check_outputs, TRANSFER_OUTPUT_ERROR, "output"), (check_inputs, TRANSFER_INPUT_ERROR, "input"))
-    for check, code, what in checks:
-        try:
-            check(ad)
-        except ManifestError as error:
-            reason = f"Transfer {what} files failure at the access point: {error}"
-            return Ended(hold=True, code=code, subcode=errno.EINVAL, reason=reason)
-    return None
 
 
 def _told(reason: str) -> str:

@@ -13,7 +13,7 @@ from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit, Visits, Ways
 from kettle.runtime import Telemetry
-from kettle.shadow.attempt import Attempt, SubmitSide
+from kettle.shadow.attempt import Attempt
 from kettle.shadow.chirping import Terms
 from kettle.shadow.cleaning import Cleaner
 from kettle.shadow.commanding import Commanding
@@ -25,6 +25,7 @@ from kettle.shadow.places import Places, account
 from kettle.shadow.queueing import TransferQueue
 from kettle.shadow.reporter import Reporter
 from kettle.shadow.settings import ShadowSettings
+from kettle.shadow.side import SubmitSide
 from kettle.shadow.signing import Signer
 from kettle.shadow.spool import Spool, condemned
 from kettle.shadow.spooled import SpooledFiles

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Settings
+from kettle.runtime.settings import SettingRefused
 from kettle.transfer import spooled
+from kettle.userlog import format_of
 
 
 class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,11 +63,35 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds to the first repeat of what the mail server did not take; doubled up to an hour, for five days."""
     mail_hourly: Annotated[int, msgspec.Meta(ge=0)] = 200
     """Mails about one owner's jobs in an hour; the others are dropped, and the log says how many."""
+    default_userlog_format_options: str = ""
+    """
+    How job event logs are written whose jobs do not say it: words of HTCondor's knob of this name, XML or JSON, UTC,
+    SUB_SECOND, LEGACY.
+    """
+    event_log: str = ""
+    """Path of a file that tells of all jobs (EVENT_LOG), relative to the pool's directory; empty: there is none."""
+    event_log_max_size: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
+    """Bytes after which it is put aside; 0: never."""
+    event_log_max_rotations: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
+    """So many old ones are kept: one as `.old`, more as `.1`, `.2` and so on, 1 the youngest."""
+    event_log_format_options: str = ""
+    """How it is written, in the words of `default_userlog_format_options`."""
+    event_log_job_ad_information_attrs: str = ""
+    """Attributes of jobs that it tells with each event, as event 028."""
+    event_log_retry: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    """Seconds until it is tried again to write it; nothing is lost meanwhile."""
     retry: float = 0.25
     """Seconds to the first repeat of a message that was not answered; doubles up to `retry_ceiling`."""
     retry_ceiling: float = 5.0
     call_deadline: float = 5.0
     """Seconds for an answer."""
+
+    def __post_init__(self) -> None:
+        for name in ("default_userlog_format_options", "event_log_format_options"):
+            try:
+                format_of(getattr(self, name))
+            except ValueError as error:
+                raise SettingRefused([name], str(error)) from error
 
     @property
     def spool_path(self) -> Path:

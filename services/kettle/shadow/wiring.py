@@ -11,6 +11,7 @@ from kettle.bus.ports import Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
+from kettle.shadow.event_log import EventLog
 from kettle.shadow.mailing import Outbox, Postman
 from kettle.shadow.mails import MailProjector
 from kettle.shadow.places import Places
@@ -69,6 +70,10 @@ async def running(
                 tasks.create_task(shadow.cleaner.run(), name="checkpoints"),
                 tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
             ]
+            if settings.event_log:
+                loops.append(
+                    tasks.create_task(_keep_event_log_always(bus, subjects, settings), name="event log")
+                )
             if settings.mail_server:
                 loops.append(tasks.create_task(_mail_always(bus, subjects, settings), name="mail"))
             yield shadow
@@ -82,7 +87,12 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     """Follow the schedd's record into the job event logs that its jobs name; for ever."""
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
-    projector = UserLogProjector(settings.schedd, snapshot=checkpoint.load())
+    projector = UserLogProjector(
+        settings.schedd,
+        schedd=settings.schedd,
+        snapshot=checkpoint.load(),
+        options=settings.default_userlog_format_options,
+    )
     shard = f"schedd.{settings.schedd}"
     stream = subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
@@ -94,6 +104,41 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     )
     frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
+
+
+async def _keep_event_log_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """
+    Keep the access point's event log; for ever.  A place that cannot be written is no reason to leave jobs alone.
+    """
+    while True:
+        try:
+            await _keep_event_log(bus, subjects, settings)
+        except Exception as error:  # noqa: BLE001 - the runner of the log: no other task is to be cancelled for it
+            _log.warning(
+                "the event log is not written for the moment: tried again in %g s, from where it stands",
+                settings.event_log_retry,
+                extra={"cause": f"{type(error).__name__}: {error}"},
+            )
+        await asyncio.sleep(settings.event_log_retry)
+
+
+async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """Follow the schedd's record into the event log; for ever."""
+    settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shard = f"schedd.{settings.schedd}"
+    head = await _head(bus, subjects, shard)
+    log = await asyncio.to_thread(EventLog, settings, head=head)
+    try:
+        frames = bus.consume(
+            subjects.event_stream(shard),
+            "",
+            subject=subjects.events(shard),
+            after=log.projector.frame,
+            ephemeral=True,
+        )
+        await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
+    finally:
+        log.close()
 
 
 async def _mail_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:

@@ -264,9 +264,9 @@ def test_what_looks_harmless_is_refused(line: str, words: str, tmp_path: Path) -
 
 def test_what_programs_write_is_tolerated_where_it_does_no_harm(tmp_path: Path) -> None:
     """
-    Names that are no commands, and commands without which a job does the same; the others are refused as ever.
+    Names that are no commands, and one machine, which is what a job gets; the others are refused as ever.
     """
-    odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nsubmit_event_notes = n\nqueue\n"
+    odd = "LogDirectory = logs\nrequest_memmory = 2\nmachine_count = 1\nqueue\n"
     description = parse(HEAD + odd, source="job.sub", cwd=tmp_path, environ={}, tolerant=True)
     plain = parse(HEAD + "queue\n", source="job.sub", cwd=tmp_path, environ={})
     assert expand(plain, SITE) == expand(description, SITE)

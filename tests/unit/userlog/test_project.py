@@ -386,13 +386,113 @@ def test_a_checkpoint() -> None:
 
 
 def test_jobs_that_are_made_little_by_little() -> None:
-    """Each is submitted in the log when it is made; when the rest is given up, the cluster goes with its last job."""
+    """The cluster is submitted, each job when it is made; when the rest is given up, the cluster goes with its last job."""
     shard = Shard()
     empty = len(shard.projector.snapshot())
-    assert [] == shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=3))))
+    [line] = shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=3))))
+    assert "035 (005.-01.000) 2026-09-21 14:13:21 Cluster submitted from host: <ap:9618>\n...\n" == line.text
     assert ["000", "000"] == numbers(shard.feed(FactoryMaterialized(cluster=5, owner="a", first=0, count=2)))
     assert [] == shard.feed(FactoryChanged(cluster=5, first=2, max_idle=9))
-    assert [] == shard.feed(FactoryClosed(cluster=5, owner="a", first=2, count=1))
-    for proc in range(2):
-        assert ["009"] == numbers(shard.feed(JobRemoved(), proc=proc))
+    assert [] == shard.feed(FactoryClosed(cluster=5, owner="a", first=2, count=1, reason="no more"))
+    assert ["009"] == numbers(shard.feed(JobRemoved(), proc=0))
+    aborted, removed = shard.feed(JobRemoved(), proc=1)
+    assert "009" == aborted.text[:3]
+    assert "\tMaterialized 2 jobs from 3 items.\tIncomplete\n\tno more\n" in removed.text
     assert empty == len(shard.projector.snapshot())
+
+
+def test_a_factory_that_is_stopped_and_goes_on() -> None:
+    """That no more jobs are made is told, that they are again too; other changes of how they are made are not."""
+    shard = Shard()
+    shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=1))))
+    stopped = FactoryChanged(cluster=5, first=0, paused=1, reason="mine")
+    [line] = shard.feed(stopped)
+    assert line.text.endswith("Job Materialization Paused\n\tmine\n\tPauseCode 1\n\tHoldCode 0\n...\n")
+    assert [] == shard.feed(stopped)
+    assert ["038"] == numbers(shard.feed(FactoryChanged(cluster=5, first=0, reason="go")))
+    shard.feed(FactoryMaterialized(cluster=5, owner="a", first=0, count=1))
+    assert "from 1 items.\tComplete\n" in shard.feed(JobRemoved())[-1].text
+
+
+def test_the_form_is_the_jobs_own() -> None:
+    """`log_xml` counts, then what the access point preferred when the job was submitted, whatever it prefers later."""
+    xml: Ad = {"Iwd": "/w", "UserLog": "x", "UserLogUseXML": True}
+    assert Shard().feed(cluster(ad=xml))[0].text.startswith('<c>\n    <a n="MyType"><s>SubmitEvent</s></a>\n')
+    shard = Shard()
+    shard.projector = UserLogProjector("ap:9618", zone=UTC, options="JSON, UTC, SUB_SECOND")
+    [line] = shard.feed(cluster())
+    assert '"EventTime": "2026-09-21T14:13:21.000Z",\n' in line.text
+    again = UserLogProjector("ap:9618", zone=UTC, snapshot=shard.projector.snapshot(), options="LEGACY")
+    [line] = again.feed(shard.frame(JobRemoved(reason="r")))
+    assert line.text.startswith('{\n  "MyType": "JobAbortedEvent",\n')
+
+
+def test_notes_of_a_submission() -> None:
+    """Both notes, each where readers look for it."""
+    ad: Ad = {"Iwd": "/w", "UserLog": "l", "SubmitEventNotes": "DAG Node: A", "SubmitEventUserNotes": "mine"}
+    assert "\n    DAG Node: A\n    mine\n...\n" in Shard().feed(cluster(ad=ad))[0].text
+    [line] = Shard().feed(cluster(ad={**ad, "SubmitEventNotes": "", "UserLogUseXML": True}))
+    assert '<a n="UserNotes"><s>mine</s></a>' in line.text
+    assert "LogNotes" not in line.text
+
+
+def test_attributes_of_the_slot_in_the_event_of_its_start() -> None:
+    """Those that `ulog_execute_attrs` names and the slot has, under the slot's spelling, in the order of the list."""
+    shard = Shard()
+    shard.feed(cluster(ad={"Iwd": "/w", "UserLog": "l", "UserLogExecuteEventAttrs": "arch, HasGPU,no"}))
+    slot: Ad = {"Cpus": 1, "Arch": "X86_64", "HasGpu": False, "Start": Expr("true")}
+    granted = ClaimGranted(
+        claim="c#1", startd="ep", slot="s", slot_ad=slot, submitter="a", autocluster=1, lease=60.0
+    )
+    snapshot = UserLogProjector(
+        "ap:9618", zone=UTC, snapshot=(shard.feed(granted), shard.projector.snapshot())[1]
+    )
+    snapshot.feed(shard.frame(ASSIGNED))
+    [line] = snapshot.feed(shard.frame(STARTED))
+    assert line.text.endswith('\tCpus = 1\n\tArch = "X86_64"\n\tHasGpu = false\n...\n')
+
+
+def test_attributes_of_the_job_with_each_event() -> None:
+    """Event 028 follows each event: what it said, and what the job's ad says then, evaluated."""
+    shard = Shard()
+    ad: Ad = {
+        "Iwd": "/w",
+        "UserLog": "l",
+        "JobAdInformationAttrs": "jobstatus Twice, Nothing",
+        "RequestCpus": 2,
+    }
+    lines = shard.feed(cluster(ad={**ad, "Twice": Expr("RequestCpus * 2")}))
+    assert ["000", "028"] == numbers(lines)
+    assert "028 (005.000.000) 2026-09-21 14:13:21 Job ad information event triggered.\n" in lines[1].text
+    for said in ("JobStatus = 1\n", "Twice = 4\n", 'SubmitHost = "<ap:9618>"\n'):
+        assert said in lines[1].text
+    assert "Nothing" not in lines[1].text
+    empty = len(Shard().projector.snapshot())
+    lines = shard.feed(JobHeld(code=1, reason="mine"))
+    assert "JobStatus = 5\n" in lines[1].text
+    assert 'TriggerEventTypeName = "ULOG_JOB_HELD"\nTriggerEventTypeNumber = 12\n' in lines[1].text
+    shard.feed(JobRemoved())
+    assert empty == len(shard.projector.snapshot())
+
+
+def test_the_log_of_a_workflow() -> None:
+    """A second file, always in the classic form, with the events that its reader asks for."""
+    shard = Shard()
+    ad: Ad = {"Iwd": "/w", "UserLog": "l", "UserLogUseXML": True, "DAGManNodesLog": "/d/nodes.log"}
+    own, nodes = shard.feed(cluster(ad={**ad, "DAGManNodesMask": "0,5,9"}))
+    assert (PurePosixPath("/w/l"), PurePosixPath("/d/nodes.log")) == (own.path, nodes.path)
+    assert nodes.text.startswith("000 (005.000.000)")
+    assert ["/w/l"] == [str(line.path) for line in shard.feed(JobHeld(code=1, reason="mine"))]
+    assert ["/w/l", "/d/nodes.log"] == [str(line.path) for line in shard.feed(JobRemoved())]
+    [only] = Shard().feed(cluster(ad={"Iwd": "/w", "DAGManNodesLog": "nodes.log"}))
+    assert PurePosixPath("/w/nodes.log") == only.path
+
+
+def test_nothing_is_told_of_what_was_before() -> None:
+    """A log that begins late begins there, and knows the jobs that were there already."""
+    shard = Shard()
+    shard.projector = UserLogProjector("ap:9618", zone=UTC, since=2)
+    assert [] == shard.feed(cluster())
+    assert [] == shard.feed(ASSIGNED, STARTED)
+    assert ["005"] == numbers(shard.feed(DONE))
+    assert 1 == shard.projector.lines

@@ -4,7 +4,8 @@
 
 import argparse
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Final
 
 from kettle.cli.errors import CommandError, UsageError
@@ -22,6 +23,7 @@ examples:
   kettle wait 12.0 12.7
   kettle wait                          all of your jobs that are in the queue now
   kettle wait 12 --for 600             but not longer than ten minutes
+  kettle wait --log sweep.log          all jobs of a job event log, without asking the pool
   kettle submit x.sub --json | jq .cluster | xargs kettle wait && plot results
 """
 
@@ -34,6 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """
     job_options(parser, verb="wait for")
     parser.add_argument("--for", dest="limit", type=seconds, metavar="SECONDS", help="give up after so long")
+    parser.add_argument("--log", metavar="FILE", help="look into this job event log, and ask no pool")
     parser.add_argument(
         "--through-hold", action="store_true", help="go on waiting when all that is left is held"
     )
@@ -50,17 +53,34 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """
     if (arguments.owner or arguments.constraint or arguments.jobset) and arguments.ids:
         raise UsageError("name jobs by id, or by --jobset, --owner and --constraint, but not both at once")
+    if arguments.log and (arguments.jobset or arguments.owner or arguments.constraint):
+        raise UsageError(
+            "a job event log knows the ids of jobs and nothing else: name jobs by id beside --log"
+        )
     select = selection(arguments)
+    progress = _of_log(select, arguments, screen) if arguments.log else _of_pool(select, arguments, screen)
+    return _said(progress, arguments, screen)
 
+
+def _of_log(select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
+    from kettle.cli.job_logs import watched
+
+    return asyncio.run(_wait(watched(Path(arguments.log), select), arguments, screen))
+
+
+def _of_pool(select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
     async def wait(pool: Client) -> Progress:
         mine = select
         if not (select.jobs or select.clusters or select.owners or select.constraint):
             mine = Select(owners=[pool.pool.user])
         elif arguments.jobset and not select.owners:
             mine = Select(owners=[pool.pool.user], constraint=select.constraint)
-        return await _wait(pool, mine, arguments, screen)
+        return await _wait(pool.watch(mine), arguments, screen)
 
-    progress = with_pool(arguments, wait)
+    return with_pool(arguments, wait)
+
+
+def _said(progress: Progress, arguments: argparse.Namespace, screen: Screen) -> int:
     bad = progress.bad()
     if screen.as_json:
         screen.json(
@@ -77,13 +97,13 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     return 1 if bad and not arguments.ignore_exit_codes else 0
 
 
-async def _wait(pool: Client, select: Select, arguments: argparse.Namespace, screen: Screen) -> Progress:
+async def _wait(watched: AsyncIterator[Progress], arguments: argparse.Namespace, screen: Screen) -> Progress:
     progress = Progress({})
     begun = asyncio.get_running_loop().time()
     with _bar(screen) as show:
         try:
             async with asyncio.timeout(arguments.limit):
-                async for progress in pool.watch(select):
+                async for progress in watched:
                     show(progress)
                     if progress.stuck and not arguments.through_hold:
                         break

@@ -6,12 +6,14 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import msgspec
 
 from kettle.condor.errors import ToolError, WordsError
 from kettle.condor.words import Given, Option, understood, whole_number
+from kettle.userlog.framing import Block, UserLogFormatError
+from kettle.userlog.reading import Heading, LogReader, heading
 
 OPTIONS: Final = {
     "debug": Option(),
@@ -24,7 +26,8 @@ HELP: Final = {
     "condor_wait": """\
 usage: condor_wait [options] LOG [CLUSTER[.PROC]]
 
-Wait until all jobs that a job event log tells of have ended, or those of a cluster, or one; the log may be of other machines.
+Wait until all jobs that a job event log tells of have ended, or those of a cluster, or one.
+The log may be of other machines, and be written in the classic form, in XML or in JSON.
 The exit status is 0 then, and 1 if the time was over before.
 
   -num N                 until so many have ended
@@ -34,7 +37,6 @@ The exit status is 0 then, and 1 if the time was over before.
 """,
 }
 
-_HEAD: Final = re.compile(r"(\d{3}) \((-?\d+)\.(-?\d+)\.-?\d+\) (\S+ \S+) ?(.*)")
 _JOB: Final = re.compile(r"(\d+)(?:\.(\d+)(?:\.\d+)?)?")
 _PAUSE_S: Final = 0.2
 _SUBMITTED, _EXECUTING, _TERMINATED, _ABORTED, _FACTORY, _FACTORY_ENDED = 0, 1, 5, 9, 35, 36
@@ -80,8 +82,9 @@ def run(_name: str, words: list[str]) -> int:
     if not wanted.log:
         raise WordsError("which log?  Write the name of a job event log")
     try:
-        with Path(wanted.log).open(encoding="utf-8", errors="replace") as log:
-            return _wait(log, wanted)
+        return _wait(LogReader(Path(wanted.log)), wanted)
+    except UserLogFormatError as error:
+        raise ToolError(f"{wanted.log} cannot be read: {error}") from error
     except OSError as error:
         raise ToolError(f"Couldn't open {wanted.log}: {error.strerror}") from error
 
@@ -105,11 +108,12 @@ def _take(wanted: _Wanted, given: Given) -> None:
             pass
 
 
-def _wait(log: TextIO, wanted: _Wanted) -> int:
+def _wait(log: LogReader, wanted: _Wanted) -> int:
     until = None if wanted.seconds is None else time.monotonic() + wanted.seconds
-    jobs, rest = _Jobs(), ""
+    jobs = _Jobs()
     while True:
-        rest = _read(rest + log.read(), jobs, wanted)
+        for block in log.all():
+            _read(block, jobs, wanted)
         if jobs.over or (wanted.number and len(jobs.ended) >= wanted.number):
             if not wanted.echo:
                 sys.stdout.write("All jobs done.\n" if jobs.over else f"{len(jobs.ended)} jobs done.\n")
@@ -122,21 +126,15 @@ def _wait(log: TextIO, wanted: _Wanted) -> int:
         time.sleep(_PAUSE_S if until is None else min(_PAUSE_S, max(0.0, until - time.monotonic())))
 
 
-def _read(text: str, jobs: _Jobs, wanted: _Wanted) -> str:
-    """Take the whole events; what is left is the beginning of one."""
-    *events, rest = text.split("\n...\n")
-    if text.lstrip()[:1] in {"<", "{"}:
-        raise ToolError("condor_wait reads event logs in the classic form only, not in XML or JSON")
-    for event in events:
-        match = _HEAD.match(event.lstrip())
-        if match is None or not _is_meant(wanted.job, int(match[2]), int(match[3])):
-            continue
-        _note(jobs, int(match[1]), (int(match[2]), int(match[3])))
-        if wanted.echo:
-            sys.stdout.write(f"{event.lstrip()}\n...\n")
-        elif wanted.status and (word := _WORDS.get(int(match[1]))):
-            sys.stdout.write(f"{match[4]} {int(match[2])}.{int(match[3])} {word}\n")
-    return rest
+def _read(block: Block, jobs: _Jobs, wanted: _Wanted) -> None:
+    event: Heading = heading(block)
+    if not _is_meant(wanted.job, event.cluster, event.proc):
+        return
+    _note(jobs, event.number, (event.cluster, event.proc))
+    if wanted.echo:
+        sys.stdout.write(block.text)
+    elif wanted.status and (word := _WORDS.get(event.number)):
+        sys.stdout.write(f"{event.shown} {event.cluster}.{event.proc} {word}\n")
 
 
 def _is_meant(job: tuple[int, int | None] | None, cluster: int, proc: int) -> bool:

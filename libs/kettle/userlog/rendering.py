@@ -4,19 +4,26 @@ Log events to text, byte for byte as HTCondor writes them.
 Pure but for the zone: a time is shown as the clocks of `zone` show it, by default those of this machine.
 """
 
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 
+from kettle.userlog.as_ad import attributes
+from kettle.userlog.documents import document, long_lines, one_line
 from kettle.userlog.events import (
     Aborted,
     Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
     CpuTimes,
     Disconnected,
     Evicted,
     Executing,
+    FactoryPaused,
+    FactoryResumed,
     FileTransfer,
     Generic,
     Held,
     ImageSize,
+    JobAdInformation,
     LogEvent,
     Other,
     Reconnected,
@@ -28,6 +35,7 @@ from kettle.userlog.events import (
     Termination,
     Unsuspended,
 )
+from kettle.userlog.formats import CLASSIC, Form, Format
 from kettle.userlog.table import render_table
 
 TERMINATOR = "..."
@@ -41,56 +49,88 @@ FILE_TRANSFERS = (
 )
 """The first lines of event 040, by its kinds from 1 on."""
 
+COMPLETIONS = ("Incomplete", "Complete", "Paused")
+"""What event 036 says of how far a cluster came, by its code."""
 
-def render(event: LogEvent, zone: tzinfo | None = None) -> str:
+
+def render(event: LogEvent, zone: tzinfo | None = None, written: Format = CLASSIC) -> str:
     """
-    The text of one event, with its terminating line.
+    The text of one event, to its last line.
 
     Line breaks inside a value become blanks: a reader would take what follows for another line of the event.
     """
-    when = datetime.fromtimestamp(event.at, zone).strftime("%Y-%m-%d %H:%M:%S")
+    if written.form is not Form.CLASSIC:
+        return document(attributes(event, written, zone), written.form)
     first, *rest = _body(event)
     if isinstance(event, Other):
         head = f"{event.kind:03d} ({event.ids})"
     else:
         head = f"{event.number:03d} ({event.job.cluster:03d}.{event.job.proc:03d}.000)"
-    lines = [f"{head} {when} {first}", *rest, TERMINATOR]
+    lines = [f"{head} {written.shown(event.at, zone)} {first}", *rest, TERMINATOR]
     return "\n".join(one_line(line) for line in lines) + "\n"
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks."""
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
 
 
 def _body(event: LogEvent) -> list[str]:
     match event:
         case Submitted():
-            return [f"Job submitted from host: {event.host}", *(f"    {note}" for note in event.notes)]
+            return [f"Job submitted from host: {event.host}", *_noted(event.notes)]
         case Executing():
             slot = [f"\tSlotName: {event.slot}"] if event.slot else []
             attributes = (f"\t{name} = {value}" for name, value in event.attributes)
             return [f"Job executing on host: {event.host}", *slot, *attributes]
-        case Evicted():
-            return _evicted(event)
-        case Terminated():
-            return _terminated(event)
-        case ImageSize():
-            return _image_size(event)
-        case Aborted():
-            return ["Job was aborted.", *_indented(event.reason)]
-        case Suspended() | Unsuspended() | Held() | Released() | Generic():
+        case Evicted() | Terminated() | ImageSize():
+            return _measured(event)
+        case Aborted() | Suspended() | Unsuspended() | Held() | Released() | Generic():
             return _waiting(event)
         case Checkpointed() | Disconnected() | Reconnected() | ReconnectFailed() | FileTransfer():
             return _meanwhile(event)
+        case ClusterSubmit() | ClusterRemove() | FactoryPaused() | FactoryResumed():
+            return _of_cluster(event)
+        case JobAdInformation():
+            return ["Job ad information event triggered.", *long_lines(event.attributes)]
         case Other():
             return event.lines
         case _:
             raise TypeError(f"{type(event).__name__} is not a log event that can be written")
 
 
-def _waiting(event: Suspended | Unsuspended | Held | Released | Generic) -> list[str]:
+def _measured(event: Evicted | Terminated | ImageSize) -> list[str]:
     match event:
+        case Evicted():
+            return _evicted(event)
+        case Terminated():
+            return _terminated(event)
+        case ImageSize():
+            return _image_size(event)
+
+
+def _of_cluster(event: ClusterSubmit | ClusterRemove | FactoryPaused | FactoryResumed) -> list[str]:
+    match event:
+        case ClusterSubmit():
+            return [f"Cluster submitted from host: {event.host}", *_noted(event.notes)]
+        case ClusterRemove():
+            how = (
+                COMPLETIONS[event.completion]
+                if 0 <= event.completion < len(COMPLETIONS)
+                else f"Error {event.completion}"
+            )
+            made = f"\tMaterialized {event.jobs} jobs from {event.items} items.\t{how}"
+            return ["Cluster removed", made, *_indented(event.reason)]
+        case FactoryPaused():
+            codes = [f"\tPauseCode {event.code}", f"\tHoldCode {event.hold_code}"]
+            return ["Job Materialization Paused", f"\t{event.reason}", *codes]
+        case FactoryResumed():
+            return ["Job Materialization Resumed", *_indented(event.reason)]
+
+
+def _noted(notes: list[str]) -> list[str]:
+    return _deeper([note for note in notes if note])
+
+
+def _waiting(event: Aborted | Suspended | Unsuspended | Held | Released | Generic) -> list[str]:
+    match event:
+        case Aborted():
+            return ["Job was aborted.", *_indented(event.reason)]
         case Suspended(processes=processes):
             return ["Job was suspended.", f"\tNumber of processes actually suspended: {processes}"]
         case Unsuspended():

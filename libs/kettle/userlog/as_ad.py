@@ -4,20 +4,25 @@ What the events of a job log are as attributes, under HTCondor's names.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import tzinfo
 from typing import Any, Final
 
-from kettle import classad
-from kettle.userlog import (
+from kettle.userlog.events import (
     Aborted,
     Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
     CpuTimes,
     Disconnected,
     Evicted,
     Executing,
+    FactoryPaused,
+    FactoryResumed,
     FileTransfer,
+    Generic,
     Held,
     ImageSize,
+    JobAdInformation,
     LogEvent,
     Other,
     Reconnected,
@@ -30,32 +35,45 @@ from kettle.userlog import (
     Termination,
     Unsuspended,
 )
+from kettle.userlog.formats import CLASSIC, Format
+from kettle.wire.ads.types import Ad, Expr, Scalar
 
-Attributes = dict[str, Any]
-
+HEAD: Final = frozenset(
+    {"MyType", "TargetType", "EventTypeNumber", "EventTime", "Cluster", "Proc", "Subproc", "CurrentTime"}
+)
+"""What the ads of all events have."""
 _COUNT: Final = re.compile(r"\t(\d+)  -  Run Bytes (Sent|Received) By .*")
 _RETURNED: Final = re.compile(r"\t\(1\) Normal termination \(return value (-?\d+)\)")
 _SIGNALLED: Final = re.compile(r"\t\(0\) Abnormal termination \(signal (\d+)\)")
 _NODE: Final = "DAG Node: "
+_NOTES: Final = ("LogNotes", "UserNotes", "Warnings")
 
 
-def attributes(event: LogEvent) -> Attributes:
+def attributes(event: LogEvent, written: Format = CLASSIC, zone: tzinfo | None = None) -> Ad:
     """
-    The attributes of an event: those that all have, and its own.
+    The attributes of an event: those that all have, and its own; times as they are to be `written`.
     """
-    number = event.kind if isinstance(event, Other) else event.number
+    number = number_of(event)
     own = _other(event) if isinstance(event, Other) else _OWN[type(event)](event)
-    return {
-        "MyType": own.pop("MyType", None) or _TYPES.get(number, "FutureEvent"),
+    head: Ad = {
+        "MyType": own.pop("MyType", "") or TYPES.get(number, "FutureEvent"),
         "EventTypeNumber": number,
         "Cluster": event.job.cluster,
         "Proc": event.job.proc,
         "Subproc": 0,
-        "EventTime": datetime.fromtimestamp(event.at).isoformat(),  # noqa: DTZ006 - local, as in the file
-    } | own
+        "EventTime": written.stamp(event.at, zone),
+    }
+    return head | own
 
 
-_TYPES: Final[Mapping[int, str]] = {
+def number_of(event: LogEvent) -> int:
+    """
+    Which kind of event it is, by its number.
+    """
+    return event.kind if isinstance(event, Other) else event.number
+
+
+TYPES: Final[Mapping[int, str]] = {
     0: "SubmitEvent",
     1: "ExecuteEvent",
     2: "ExecutableErrorEvent",
@@ -75,28 +93,68 @@ _TYPES: Final[Mapping[int, str]] = {
     23: "JobReconnectedEvent",
     24: "JobReconnectFailedEvent",
     28: "JobAdInformationEvent",
+    35: "ClusterSubmitEvent",
+    36: "ClusterRemoveEvent",
+    37: "FactoryPausedEvent",
+    38: "FactoryResumedEvent",
     40: "FileTransferEvent",
 }
+"""MyType, by number."""
+
+TRIGGERS: Final[Mapping[int, str]] = {
+    0: "ULOG_SUBMIT",
+    1: "ULOG_EXECUTE",
+    3: "ULOG_CHECKPOINTED",
+    4: "ULOG_JOB_EVICTED",
+    5: "ULOG_JOB_TERMINATED",
+    6: "ULOG_IMAGE_SIZE",
+    8: "ULOG_GENERIC",
+    9: "ULOG_JOB_ABORTED",
+    10: "ULOG_JOB_SUSPENDED",
+    11: "ULOG_JOB_UNSUSPENDED",
+    12: "ULOG_JOB_HELD",
+    13: "ULOG_JOB_RELEASED",
+    22: "ULOG_JOB_DISCONNECTED",
+    23: "ULOG_JOB_RECONNECTED",
+    24: "ULOG_JOB_RECONNECT_FAILED",
+    40: "ULOG_FILE_TRANSFER",
+}
+"""TriggerEventTypeName of event 028, by the number of the other event."""
 
 
-def _submitted(event: Submitted) -> Attributes:
-    own: Attributes = {"SubmitHost": event.host}
-    own |= dict(zip(("LogNotes", "UserNotes", "Warnings"), event.notes, strict=False))
+def _submitted(event: Submitted) -> Ad:
+    own: Ad = {"SubmitHost": event.host}
+    own |= {name: note for name, note in zip(_NOTES, event.notes, strict=False) if note}
     if event.notes and event.notes[0].startswith(_NODE):
-        own["StructuredNotes"] = {"DAGNodeName": event.notes[0].removeprefix(_NODE)}
+        own["StructuredNotes"] = nested([("DAGNodeName", quoted(event.notes[0].removeprefix(_NODE)))])
     return own
 
 
-def _executing(event: Executing) -> Attributes:
-    own: Attributes = {"ExecuteHost": event.host}
+def _cluster_submit(event: ClusterSubmit) -> Ad:
+    own: Ad = {"SubmitHost": event.host}
+    return own | {name: note for name, note in zip(_NOTES, event.notes, strict=False) if note}
+
+
+def _cluster_remove(event: ClusterRemove) -> Ad:
+    own: Ad = {"NextProcId": event.jobs, "NextRow": event.items, "Completion": event.completion}
+    return own | ({"Notes": event.reason} if event.reason else {})
+
+
+def _paused(event: FactoryPaused) -> Ad:
+    own: Ad = {"PauseCode": event.code, "HoldCode": event.hold_code}
+    return own | ({"Reason": event.reason} if event.reason else {})
+
+
+def _executing(event: Executing) -> Ad:
+    own: Ad = {"ExecuteHost": event.host}
     if event.slot:
         own["SlotName"] = event.slot
     if event.attributes:
-        own["ExecuteProps"] = classad.read_long("\n".join(f"{n} = {value}" for n, value in event.attributes))
+        own["ExecuteProps"] = nested(event.attributes)
     return own
 
 
-def _checkpointed(event: Checkpointed) -> Attributes:
+def _checkpointed(event: Checkpointed) -> Ad:
     return {
         "RunRemoteUsage": _times(event.remote),
         "RunLocalUsage": _times(event.local),
@@ -104,8 +162,8 @@ def _checkpointed(event: Checkpointed) -> Attributes:
     }
 
 
-def _evicted(event: Evicted) -> Attributes:
-    own: Attributes = {
+def _evicted(event: Evicted) -> Ad:
+    own: Ad = {
         "Checkpointed": event.checkpointed,
         "RunRemoteUsage": _times(event.remote),
         "RunLocalUsage": _times(event.local),
@@ -125,7 +183,7 @@ def _evicted(event: Evicted) -> Attributes:
     return own | _resources(event.resources)
 
 
-def _terminated(event: Terminated) -> Attributes:
+def _terminated(event: Terminated) -> Ad:
     return {
         **_ending(event.ending),
         "RunRemoteUsage": _times(event.run_remote),
@@ -140,25 +198,26 @@ def _terminated(event: Terminated) -> Attributes:
     }
 
 
-def _image_size(event: ImageSize) -> Attributes:
+def _image_size(event: ImageSize) -> Ad:
     sizes = {
         "MemoryUsage": event.memory_mib,
         "ResidentSetSize": event.resident_kib,
         "ProportionalSetSize": event.proportional_kib,
     }
-    return {"Size": event.image_kib} | {name: size for name, size in sizes.items() if size is not None}
+    own: Ad = {"Size": event.image_kib}
+    return own | {name: size for name, size in sizes.items() if size is not None}
 
 
-def _held(event: Held) -> Attributes:
-    own: Attributes = {"HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode}
+def _held(event: Held) -> Ad:
+    own: Ad = {"HoldReasonCode": event.code, "HoldReasonSubCode": event.subcode}
     return own | ({"HoldReason": event.reason} if event.reason else {})
 
 
-def _reason(event: Aborted | Released) -> Attributes:
+def _reason(event: Aborted | Released | FactoryResumed) -> Ad:
     return {"Reason": event.reason} if event.reason else {}
 
 
-def _disconnected(event: Disconnected) -> Attributes:
+def _disconnected(event: Disconnected) -> Ad:
     return {
         "StartdName": event.slot,
         "StartdAddr": event.host,
@@ -167,7 +226,7 @@ def _disconnected(event: Disconnected) -> Attributes:
     }
 
 
-def _reconnected(event: Reconnected) -> Attributes:
+def _reconnected(event: Reconnected) -> Ad:
     return {
         "StartdName": event.slot,
         "StartdAddr": event.host,
@@ -176,7 +235,7 @@ def _reconnected(event: Reconnected) -> Attributes:
     }
 
 
-def _reconnect_failed(event: ReconnectFailed) -> Attributes:
+def _reconnect_failed(event: ReconnectFailed) -> Ad:
     return {
         "StartdName": event.slot,
         "Reason": event.reason,
@@ -184,14 +243,14 @@ def _reconnect_failed(event: ReconnectFailed) -> Attributes:
     }
 
 
-def _file_transfer(event: FileTransfer) -> Attributes:
-    own: Attributes = {"Type": event.kind}
+def _file_transfer(event: FileTransfer) -> Ad:
+    own: Ad = {"Type": event.kind}
     if event.queued is not None:
         own["QueueingDelay"] = event.queued
     return own | ({"Host": event.host} if event.host else {})
 
 
-_OWN: Final[Mapping[type[LogEvent], Callable[[Any], Attributes]]] = {
+_OWN: Final[Mapping[type[LogEvent], Callable[[Any], Ad]]] = {
     Submitted: _submitted,
     Executing: _executing,
     Checkpointed: _checkpointed,
@@ -207,27 +266,30 @@ _OWN: Final[Mapping[type[LogEvent], Callable[[Any], Attributes]]] = {
     Reconnected: _reconnected,
     ReconnectFailed: _reconnect_failed,
     FileTransfer: _file_transfer,
+    Generic: lambda event: {"Info": event.info},
+    JobAdInformation: lambda event: {n: v for n, v in event.attributes.items() if n not in HEAD},
+    ClusterSubmit: _cluster_submit,
+    ClusterRemove: _cluster_remove,
+    FactoryPaused: _paused,
+    FactoryResumed: _reason,
 }
 
 
-def _other(event: Other) -> Attributes:
+def _other(event: Other) -> Ad:
     """What clients read of the kinds that Kettle itself does not write: DAGMan does."""
+    if event.ad:
+        return dict(event.ad)
     match event.kind:
         case 7:
             return {"Message": "", **_shadow_exception(event.lines[1:])}
-        case 8:
-            return {"Info": event.lines[0]}
         case 16:
             return _post_script(event.lines[1:])
-        case 28:
-            inner = classad.read_long("\n".join(event.lines[1:]))
-            return {name: inner[name] for name in inner}
         case _:
             return {"MyType": "FutureEvent", "EventHead": event.lines[0]}
 
 
-def _shadow_exception(lines: Sequence[str]) -> Attributes:
-    own: Attributes = {}
+def _shadow_exception(lines: Sequence[str]) -> Ad:
+    own: Ad = {}
     for line in lines:
         if found := _COUNT.fullmatch(line):
             own[f"{found[2]}Bytes"] = float(found[1])
@@ -236,8 +298,8 @@ def _shadow_exception(lines: Sequence[str]) -> Attributes:
     return own
 
 
-def _post_script(lines: Sequence[str]) -> Attributes:
-    own: Attributes = {"TerminatedNormally": False}
+def _post_script(lines: Sequence[str]) -> Ad:
+    own: Ad = {"TerminatedNormally": False}
     for line in lines:
         if found := _RETURNED.fullmatch(line):
             own |= {"TerminatedNormally": True, "ReturnValue": int(found[1])}
@@ -248,10 +310,10 @@ def _post_script(lines: Sequence[str]) -> Attributes:
     return own
 
 
-def _ending(ending: Termination) -> Attributes:
+def _ending(ending: Termination) -> Ad:
     if ending.signal is None:
-        return {"TerminatedNormally": True, "ReturnValue": ending.exit_code}
-    own: Attributes = {"TerminatedNormally": False, "TerminatedBySignal": ending.signal}
+        return {"TerminatedNormally": True, "ReturnValue": ending.exit_code or 0}
+    own: Ad = {"TerminatedNormally": False, "TerminatedBySignal": ending.signal}
     return own | ({"CoreFile": ending.core} if ending.core else {})
 
 
@@ -263,8 +325,8 @@ def _clock(seconds: int) -> str:
     return f"{seconds // 86400} {seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _resources(table: Sequence[Resource]) -> Attributes:
-    own: Attributes = {}
+def _resources(table: Sequence[Resource]) -> Ad:
+    own: Ad = {}
     for line in table:
         name = line.label.partition("(")[0].strip()
         cells = {
@@ -277,10 +339,26 @@ def _resources(table: Sequence[Resource]) -> Attributes:
     return own
 
 
-def _cell(text: str) -> int | float | str:
+def _cell(text: str) -> Scalar:
     for read in (int, float):
         try:
             return read(text)
         except ValueError:
             continue
     return text.strip().strip('"')
+
+
+def nested(members: Sequence[tuple[str, str]]) -> Expr:
+    """
+    An ad within an ad, of names and expressions.
+    """
+    return Expr(f"[ {'; '.join(f'{name} = {value}' for name, value in members)} ]")
+
+
+def quoted(text: str) -> str:
+    """
+    A text as an expression.
+    """
+    from kettle.classad.printing import quoted_string
+
+    return quoted_string(text)

@@ -7,20 +7,26 @@ begin an event and does not.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from kettle.userlog.events import (
     Aborted,
     Checkpointed,
+    ClusterRemove,
+    ClusterSubmit,
     CpuTimes,
     Disconnected,
     Evicted,
     Executing,
+    FactoryPaused,
+    FactoryResumed,
     FileTransfer,
+    Generic,
     Held,
     ImageSize,
+    JobAdInformation,
     LogEvent,
     Other,
     Reconnected,
@@ -32,14 +38,20 @@ from kettle.userlog.events import (
     Termination,
     Unsuspended,
 )
-from kettle.userlog.render import FILE_TRANSFERS
+from kettle.userlog.formats import Form
+from kettle.userlog.framing import Block, UserLogFormatError, blocks
+from kettle.userlog.from_ad import from_ad
+from kettle.userlog.rendering import COMPLETIONS, FILE_TRANSFERS
 from kettle.userlog.table import is_heading, parse_table
 from kettle.wire.jobs import JobId
 
 _HEAD: Final = re.compile(
     r"(?P<kind>\d{3}) \((?P<ids>(?P<cluster>-?\d+)\.(?P<proc>-?\d+)\.-?\d+)\) "
-    r"(?P<date>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?(?P<utc>Z?) (?P<first>.*)"
+    r"(?P<date>\d{4}-\d\d-\d\d|\d\d/\d\d)[ T](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,6})?)(?P<utc>Z?)(?:[+-]\d\d:?\d\d)? "
+    r"(?P<first>.*)"
 )
+_STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,6})?)(Z?)(?:[+-]\d\d:?\d\d)?")
+_MADE: Final = re.compile(r"\tMaterialized (\d+) jobs from (\d+) items\.\t(.*)")
 _TIMES: Final = re.compile(r"\t+Usr (\d+) (\d+):(\d+):(\d+), Sys (\d+) (\d+):(\d+):(\d+)  -  (.*) Usage")
 _COUNT: Final = re.compile(r"\t(\d+)  -  (.*)")
 _CODE: Final = re.compile(r"\tCode (\d+) Subcode (-?\d+)")
@@ -50,32 +62,24 @@ _SUSPENDED: Final = re.compile(r"\tNumber of processes actually suspended: (\d+)
 _CORE: Final = re.compile(r"\t\(1\) Corefile in: (.*)")
 
 
-class UserLogFormatError(ValueError):
-    """The text is not a job event log; the message says in which line."""
-
-
 def parse(text: str, zone: tzinfo | None = None) -> list[LogEvent]:
-    """All complete events, in order. Raises UserLogFormatError at a line that should begin an event and does not."""
-    return [_event(number, lines, zone) for number, lines in _blocks(text)]
+    """
+    All complete events, in order.
+
+    Raises UserLogFormatError at a line that should begin an event and does not, and for a log in several forms.
+    """
+    return [event_of(block, zone) for block in blocks(text)]
 
 
-def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
-    block: list[str] = []
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.removesuffix("\r")
-        if line == "...":
-            yield number - len(block), block
-            block = []
-        else:
-            block.append(line)
-
-
-def _event(number: int, lines: Sequence[str], zone: tzinfo | None) -> LogEvent:
+def event_of(block: Block, zone: tzinfo | None = None) -> LogEvent:
+    """What one event says; raises UserLogFormatError."""
+    if block.form is not Form.CLASSIC:
+        return _of_document(block, zone)
+    number, lines = block.line, block.lines
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if head is None:
         raise UserLogFormatError(f"line {number}: expected the first line of an event")
-    shown = datetime.fromisoformat(f"{head['date']} {head['time']}")
-    at = int(shown.replace(tzinfo=UTC if head["utc"] else zone).timestamp())
+    at = _seconds_of(head["date"], head["time"], zone=UTC if head["utc"] else zone)
     cluster, proc = int(head["cluster"]), int(head["proc"])
     known: dict[str, Any] = {"job": JobId(cluster, proc), "at": at}
     body_lines = [head["first"], *lines[1:]]
@@ -89,6 +93,30 @@ def _event(number: int, lines: Sequence[str], zone: tzinfo | None) -> LogEvent:
         raise UserLogFormatError(
             f"line {number}: event {head['kind']} lacks lines that it must have"
         ) from error
+
+
+def _of_document(block: Block, zone: tzinfo | None) -> LogEvent:
+    from kettle.classad import ClassAdParseError, read_json
+    from kettle.classad.xmlreading import read_xml_ads
+
+    text = "\n".join(block.lines)
+    try:
+        ad = (read_json(text) if block.form is Form.JSON else next(read_xml_ads(text))).to_wire()
+        stamp = _need(_STAMP.fullmatch(str(ad["EventTime"])))
+        return from_ad(ad, _seconds_of(stamp[1], stamp[2], zone=UTC if stamp[3] else zone))
+    except (ClassAdParseError, KeyError, TypeError, ValueError, StopIteration) as error:
+        raise UserLogFormatError(
+            f"line {block.line}: this is no event in {block.form}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _seconds_of(date: str, time: str, *, zone: tzinfo | None) -> float:
+    """Since the epoch. A date without its year is of this one, as HTCondor's readers take it."""
+    if "/" in date:
+        date = f"{datetime.now(zone).year}-{date.replace('/', '-')}"
+    whole, dot, fraction = time.partition(".")
+    at = datetime.fromisoformat(f"{date} {whole}").replace(tzinfo=zone).timestamp()
+    return at + float(f"0.{fraction}") if dot else int(at)
 
 
 def _submitted(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
@@ -214,6 +242,44 @@ def _reconnected(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     return Reconnected(**known, slot=lines[0].removeprefix("Job reconnected to "), host=_after(lines[1]))
 
 
+def _generic(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return Generic(**known, info=lines[0])
+
+
+def _job_ad_information(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    from kettle.classad import read_long
+
+    return JobAdInformation(**known, attributes=read_long("\n".join(lines[1:])).to_wire())
+
+
+def _cluster_submit(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    notes = [line.removeprefix("    ") for line in lines[1:]]
+    return ClusterSubmit(**known, host=_after(lines[0]), notes=notes)
+
+
+def _cluster_remove(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    made = _need(_MADE.fullmatch(lines[1]))
+    reason = lines[2].removeprefix("\t") if len(lines) > 2 else ""
+    completion = (
+        int(made[3].removeprefix("Error ")) if made[3] not in COMPLETIONS else COMPLETIONS.index(made[3])
+    )
+    return ClusterRemove(**known, jobs=int(made[1]), items=int(made[2]), completion=completion, reason=reason)
+
+
+def _factory_paused(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    codes = dict(line.strip().split(" ", 1) for line in lines[2:] if " " in line.strip())
+    return FactoryPaused(
+        **known,
+        reason=_reason(lines),
+        code=int(codes.get("PauseCode", 0)),
+        hold_code=int(codes.get("HoldCode", 0)),
+    )
+
+
+def _factory_resumed(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
+    return FactoryResumed(**known, reason=_reason(lines))
+
+
 def _reconnect_failed(known: Mapping[str, Any], lines: Sequence[str]) -> LogEvent:
     slot = lines[2].strip().removeprefix("Can not reconnect to ").removesuffix(", rescheduling job")
     return ReconnectFailed(**known, slot=slot, reason=lines[1].strip())
@@ -226,6 +292,7 @@ _READERS: Final = {
     4: _evicted,
     5: _terminated,
     6: _image_size,
+    8: _generic,
     9: _aborted,
     10: _suspended,
     11: _unsuspended,
@@ -234,6 +301,11 @@ _READERS: Final = {
     22: _disconnected,
     23: _reconnected,
     24: _reconnect_failed,
+    28: _job_ad_information,
+    35: _cluster_submit,
+    36: _cluster_remove,
+    37: _factory_paused,
+    38: _factory_resumed,
     40: _file_transfer,
 }
 

@@ -1,0 +1,82 @@
+"""
+How a job event log is written: as HTCondor's classic text, in XML or in JSON, and how it shows times.
+
+HTCondor's DEFAULT_USERLOG_FORMAT_OPTIONS and EVENT_LOG_FORMAT_OPTIONS say it in the same words.
+"""
+
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class Form(StrEnum):
+    """What stands between two events, and what an event is made of."""
+
+    CLASSIC = "classic"
+    XML = "XML"
+    JSON = "JSON"
+
+    @classmethod
+    def of(cls, text: str) -> "Form":
+        """That of a log that begins so."""
+        return {"<": cls.XML, "{": cls.JSON}.get(text.lstrip()[:1], cls.CLASSIC)
+
+
+class Format(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of all combinations."""
+
+    form: Form = Form.CLASSIC
+    iso_date: bool = True
+    """Otherwise month and day without a year; in XML and JSON there always is one."""
+    utc: bool = False
+    sub_second: bool = False
+    """Milliseconds too."""
+
+    def shown(self, at: float, zone: tzinfo | None) -> str:
+        """A time as the first line of an event in the classic form has it."""
+        when, rest = self._clock(at, zone)
+        if not self.iso_date:
+            return f"{when:%m/%d %H:%M:%S}{rest}"
+        return f"{when:%Y-%m-%d %H:%M:%S}{rest}{'Z' if self.utc else ''}"
+
+    def stamp(self, at: float, zone: tzinfo | None) -> str:
+        """The same as the attribute EventTime."""
+        when, rest = self._clock(at, zone)
+        return f"{when:%Y-%m-%dT%H:%M:%S}{rest}{'Z' if self.utc else ''}"
+
+    def _clock(self, at: float, zone: tzinfo | None) -> tuple[datetime, str]:
+        when = datetime.fromtimestamp(at, UTC if self.utc else zone)
+        return when, f".{when.microsecond // 1000:03d}" if self.sub_second else ""
+
+
+CLASSIC: Final = Format()
+
+
+def format_of(options: str) -> Format:
+    """
+    What HTCondor's words ask for; `!` before a word takes it back.
+
+    Raises ValueError for a word that there is not, and for two forms at once.
+    """
+    forms: set[Form] = set()
+    told = {"ISO_DATE": True, "UTC": False, "SUB_SECOND": False}
+    for word in options.replace(",", " ").split():
+        name, wanted = word.lstrip("!").upper(), not word.startswith("!")
+        if name in {Form.XML, Form.JSON}:
+            (forms.add if wanted else forms.discard)(Form(name))
+        elif name == "LEGACY":
+            told["ISO_DATE"] = not wanted
+        elif name in told:
+            told[name] = wanted
+        else:
+            known = ", ".join((*_FORMS, *told, "LEGACY"))
+            raise ValueError(f"{word!r} is no option of how event logs are written; there are {known}")
+    if len(forms) > 1:
+        raise ValueError("a log is written in XML or in JSON, not in both: leave one of the two out")
+    form = forms.pop() if forms else Form.CLASSIC
+    return Format(form, told["ISO_DATE"], told["UTC"], told["SUB_SECOND"])
+
+
+_FORMS: Final = (Form.XML.value, Form.JSON.value)
