@@ -66,10 +66,9 @@ def test_what_is_sent_is_what_the_sandbox_will_have(tmp_path: Path) -> None:
 
 def test_large_files_are_sent_alone(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (SMALL + 1))
-    names = []
-    for number in range(450):
-        (tmp_path / f"{number}").write_text(f"{number}")
-        names.append(f"{number}")
+    names = [f"{number}" for number in range(450)]
+    for name in names:
+        (tmp_path / name).write_text(name)
     cargo = Cargo([ad(tmp_path, TransferInput=", ".join([*names, "large"]))])
     small, large = cargo.batches([*cargo.files, cargo.digest])
     assert [200, 200, 50] == [len(files) for files in small]

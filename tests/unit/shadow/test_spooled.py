@@ -126,7 +126,8 @@ def test_jobs_have_what_the_manifest_says(files: SpooledFiles) -> None:
     """
     Only those that wait: nobody exchanges the files of a job that may run.
     """
-    sent(files, b"one"), sent(files, b"two")
+    sent(files, b"one")
+    sent(files, b"two")
     first = announced(files, {"a": b"one", "d/b": b"two"}, shares=[Share(Procs(0, 10), 0)])
     assert ([], [Procs(2, 3), Procs(8, 2)]) == files.settle(7, first, [Procs(2, 3), Procs(8, 100)])
     wanted = files.wanted(JobId(7, 3))
@@ -162,7 +163,8 @@ def test_names_that_make_no_sense_are_refused(files: SpooledFiles, names: list[s
 
 
 def test_a_job_has_so_much_and_no_more(files: SpooledFiles) -> None:
-    sent(files, b"x" * 600), sent(files, b"y" * 600)
+    sent(files, b"x" * 600)
+    sent(files, b"y" * 600)
     with pytest.raises(SpoolError, match="more than 0 MiB together") as refused:
         files.settle(7, announced(files, {"x": b"x" * 600, "y": b"y" * 600}), ALL)
     assert "too_large" == refused.value.code
