@@ -418,3 +418,32 @@ print("good")
     variables = {"PYTHONPATH": str(MODULES), "KETTLE_HOME": str(pool.home)}
     ran = await run([sys.executable, "program.py"], condor.work, condor.environ | variables)
     assert (0, "good\n", "") == ran
+
+
+async def test_a_job_that_runs_where_the_queue_is(condor: Condor) -> None:
+    """
+    Of the local universe: its files are not there either.
+    """
+    (condor.work / "input").write_text("given\n")
+    (condor.work / "job.sub").write_text(
+        "universe = local\nexecutable = /bin/cat\ntransfer_executable = false\narguments = input\n"
+        "transfer_input_files = input\noutput = out\nqueue\n"
+    )
+    said_ = await condor("condor_submit", "-remote", "schedd", "-terse", "job.sub")
+    assert (0, "") == (said_.status, said_.err)
+    cluster = int(said_.out.partition(".")[0])
+    (condor.work / "input").unlink()
+    await ended(condor, cluster)
+    assert 0 == (await condor("condor_transfer_data", f"{cluster}.0")).status
+    assert "given\n" == (condor.work / "out").read_text()
+
+
+async def test_the_record_is_sound(pool: ThrowawayPool) -> None:
+    """
+    After all of this the audit finds nothing, and the spool is empty.
+    """
+    audit = await pool.log_check()
+    assert audit.clean, audit.said
+    async with asyncio.timeout(WITHIN_S):
+        while list(spool_of(pool).iterdir()):
+            await asyncio.sleep(0.05)

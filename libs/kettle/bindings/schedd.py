@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 import msgspec
@@ -29,7 +29,6 @@ from kettle.bindings.places import pool_of
 from kettle.bindings.submitted import SubmitResult
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
-from kettle.submit import CLUSTER
 from kettle.wire.ads.types import Ad
 from kettle.wire.commands.schedd import Acted, Action, Outcome
 
@@ -113,8 +112,9 @@ class Schedd:
         """
         reply = ask(self.pool, lambda client: client.submit(submission, spool=spool))
         wire: Ad = {**submission.ad, "ClusterId": reply.cluster}
-        spooled = [self._of(each) for each in numbered(submission, reply.cluster)] if spool else None
-        return SubmitResult(reply.cluster, 0, reply.count, self._of(wire), spooled)
+        sent = range(reply.count if spool else 0)
+        ads = [self._of(submission.queued(proc, reply.cluster)) for proc in sent]
+        return SubmitResult(reply.cluster, 0, reply.count, self._of(wire), ads)
 
     def query(
         self,
@@ -272,17 +272,6 @@ class Schedd:
                 "ActionResultType": 2,
             }
         )
-
-
-def numbered(submission: Submission, cluster: int) -> Iterator[Ad]:
-    """The ads of jobs as they were submitted, in the cluster that they have become."""
-    number = str(cluster)
-    for proc in range(submission.count):
-        ad = submission.job(proc) | {"ClusterId": cluster, "ProcId": proc}
-        yield {
-            name: value.replace(CLUSTER, number) if isinstance(value, str) else value
-            for name, value in ad.items()
-        }
 
 
 def _at(ad: Ad, now: int, projection: Sequence[str]) -> Ad:

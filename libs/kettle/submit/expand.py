@@ -47,6 +47,17 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.ad | dict(zip(self.columns, self.rows[proc], strict=True))
 
+    def queued(self, proc: int, cluster: int) -> Ad:
+        """
+        The same in the cluster that it has become part of, as far as that is known here.
+        """
+        ad = self.job(proc) | {"ClusterId": cluster, "ProcId": proc}
+        number = str(cluster)
+        return {
+            name: value.replace(CLUSTER, number) if isinstance(value, str) else value
+            for name, value in ad.items()
+        }
+
 
 class _Batch(msgspec.Struct, frozen=True):
     """

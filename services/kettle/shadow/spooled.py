@@ -45,7 +45,7 @@ _MISSING: Final = 10_000
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _DRAFT: Final = re.compile(r"\..*\.[0-9]+\.[0-9]+-[0-9]+", re.DOTALL)
 """A result that somebody has begun to write (`kettle.shadow.outputs`)."""
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -89,7 +89,8 @@ class SpooledFiles:
         Raises SpoolError for bytes that are not those of the file, or too many of them; OSError.
         """
         objects = self._cluster(cluster) / "objects"
-        objects.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private(objects.parent)
+        objects.mkdir(mode=0o700, exist_ok=True)
         return [self._keep(objects / part.sha256, part) for part in parts]
 
     def _keep(self, path: Path, part: Part) -> int:
@@ -101,9 +102,12 @@ class SpooledFiles:
             return size
         draft = path.with_name(f"{path.name}.part")
         total, have = self._sums.get(draft, (hashlib.sha256(), 0))
+        if have and _size(draft) != have:  # it is not any more what was counted: it arrives anew
+            total, have = hashlib.sha256(), 0
+            self._sums.pop(draft, None)
         if part.offset != have or not (part.data or not part.size):
             return have
-        fd = os.open(draft, _WRITE | (0 if have else os.O_TRUNC), 0o600)
+        fd = os.open(draft, _WRITE if have else _WRITE | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             _write(fd, part.data, have)
             total.update(part.data)
@@ -173,7 +177,7 @@ class SpooledFiles:
         new = [Share(share.jobs, first + share.files) for share in shares]
         whole = Manifest(lists=[*lists, *said.lists], shares=[*(before[0].shares if before else []), *new])
         draft = place / "inputs.part"
-        fd = os.open(draft, _WRITE | os.O_TRUNC, 0o600)
+        fd = os.open(draft, _WRITE | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             _write(fd, msgspec.msgpack.encode(whole), 0)
             os.fsync(fd)
@@ -268,6 +272,14 @@ class SpooledFiles:
         """They have left the queue."""
         for place in (*map(self.directory, jobs), *map(self._cluster, clusters)):
             shutil.rmtree(place, ignore_errors=True)
+            for draft in [draft for draft in list(self._sums) if place in draft.parents]:
+                self._sums.pop(draft, None)
+
+
+def private(cluster: Path) -> None:
+    """Make the directory of a cluster, if it is not there, for our eyes only.  Raises OSError."""
+    cluster.parent.mkdir(mode=0o700, exist_ok=True)
+    cluster.mkdir(mode=0o700, exist_ok=True)
 
 
 def _too_large(most: int) -> str:

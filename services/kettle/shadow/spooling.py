@@ -135,8 +135,14 @@ class Spooling:
         asked = set(request.spooled), set(request.spools)
         jobs = [job for job in orders.spooled if job in asked[0]]
         clusters = [cluster for cluster in orders.spools if cluster in asked[1]]
-        if jobs or clusters:
-            await asyncio.to_thread(self._files.drop, jobs, clusters)
+        if jobs:
+            await asyncio.to_thread(self._files.drop, jobs, ())
+        for cluster in clusters:
+            async with self._turn(cluster):
+                self._trusted = OrderedDict(
+                    (key, until) for key, until in self._trusted.items() if key[0] != cluster
+                )
+                await asyncio.to_thread(self._files.drop, (), [cluster])
 
     # -- who may -----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kettle.shadow.places import Places
+from kettle.shadow.spooled import private
 from kettle.transfer.spooled import LOG
 from kettle.userlog import Appender, UserLogError
 
@@ -24,7 +25,7 @@ class JobAppender(Appender):
         """Add whole events. Raises UserLogError."""
         try:
             if self._is_spooled(path) and {path.parent.name} == set(_OF_CLUSTER.findall(text)):
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                private(path.parent)
             else:
                 self._places.refuse_own(path)
             super().append(path, text)

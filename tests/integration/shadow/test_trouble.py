@@ -164,7 +164,7 @@ async def test_a_failure_over_one_job_is_the_end_of_one_attempt(
     What nobody thought of is logged and holds the job; the shadow and the other jobs go on.
     """
 
-    async def gather(self: Inputs, ad: Ad, saved: object) -> list[object]:
+    async def gather(self: Inputs, ad: Ad, saved: object, **_: object) -> list[object]:
         if "Bad" in ad:
             raise ZeroDivisionError("nobody thought of this")
         return []

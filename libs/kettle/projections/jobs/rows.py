@@ -11,7 +11,7 @@ from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.ad import Status
 from kettle.jobs.past import MINUTE, Changes, Happened
 from kettle.jobs.runs import US
-from kettle.projections.jobs.search import COLUMNS, Common
+from kettle.projections.jobs.search import COLUMNS, Common, is_like_others, searchable
 from kettle.projections.stored import instant, storable
 from kettle.wire import events
 from kettle.wire.ads.types import Ad, Scalar
@@ -63,9 +63,9 @@ def history(changes: Changes) -> Iterator[tuple[object, ...]]:
     known: dict[int, Common] = {}
     for one in changes.departed:
         common = known.get(one.job.cluster)
-        if common is None:
+        if common is None and is_like_others(one.ad):
             common = known[one.job.cluster] = Common(one.ad, changes.left[one.job.cluster].event.columns)
-        numbers, search = common.searchable(one.ad)
+        numbers, search = searchable(one.ad) if common is None else common.searchable(one.ad)
         yield (
             one.job.cluster,
             one.job.proc,

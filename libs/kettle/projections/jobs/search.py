@@ -38,7 +38,7 @@ class Common:
     """
     What the jobs of one cluster have in common, worked out once.
 
-    `ad` is that of any of them; `own` are the names, in any case, of what each of them has a value of its own of.
+    `ad` is that of any of them that `is_like_others`; `own` are the names, in any case, of what each of them has a value of its own of.
     """
 
     def __init__(self, ad: Ad, own: Iterable[str]) -> None:
@@ -51,10 +51,17 @@ class Common:
         """
         The values of `COLUMNS` of a job of the cluster, and the document as JSON.
         """
-        if ad.get("NumChirpUpdates") or ad.get("NumEdits"):
-            return searchable(ad)  # it has what the others of its cluster may not have
+        if not is_like_others(ad):
+            return searchable(ad)
         numbers, document = _own({key: plain(ad[name]) for name, key in self._varying if name in ad})
         return numbers, (b"%b,%b" % (self._start, _encode(document)[1:])).decode()
+
+
+def is_like_others(ad: Ad) -> bool:
+    """
+    Whether the ad has only what those of the other jobs of its cluster have, too: nobody has set anything in it since.
+    """
+    return not (ad.get("NumChirpUpdates") or ad.get("NumEdits"))
 
 
 def searchable(ad: Ad) -> tuple[list[int | float | None], str]:

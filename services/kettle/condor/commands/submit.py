@@ -15,7 +15,6 @@ from kettle.client.finding import Knobs
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
 from kettle.condor.words import Given, Option, understood, whole_number
-from kettle.wire.ads.types import Ad
 from kettle.wire.commands.queue import SUBMIT, Submit, Submitted
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _spool(asker: Asker, submission: "Submission", done: Submitted) -> None:
     """Send the input files; when it returns, nothing here is needed any more."""
     from kettle.client.errors import ClientError
 
-    ads = [_job(submission, done.cluster, proc) for proc in range(done.count)]
+    ads = [submission.queued(proc, done.cluster) for proc in range(done.count)]
     try:
         asker.spools(lambda spools: spools.send(ads))
     except ClientError as error:
@@ -230,28 +229,16 @@ def _ads(submission: "Submission", cluster: int) -> list[str]:
     for proc in range(submission.count):
         said += [
             f"\n** Proc {cluster}.{proc}:\n",
-            write_long(ClassAd.from_wire(_job(submission, cluster, proc))),
+            write_long(ClassAd.from_wire(submission.queued(proc, cluster))),
         ]
     return said
-
-
-def _job(submission: "Submission", cluster: int, proc: int) -> Ad:
-    """The ad of a job as the schedd has it, as far as that is known here."""
-    from kettle.submit import CLUSTER
-
-    ad = submission.job(proc) | {"ClusterId": cluster, "ProcId": proc}
-    number = str(cluster)
-    return {
-        name: value.replace(CLUSTER, number) if isinstance(value, str) else value
-        for name, value in ad.items()
-    }
 
 
 def _dry_run(submission: "Submission", wanted: _Wanted) -> int:
     from kettle.classad import ClassAd, write_long
 
     text = "".join(
-        write_long(ClassAd.from_wire(_job(submission, 1, proc))) + "\n" for proc in range(submission.count)
+        write_long(ClassAd.from_wire(submission.queued(proc, 1))) + "\n" for proc in range(submission.count)
     )
     if wanted.dry_run == "-":
         sys.stdout.write(text)
