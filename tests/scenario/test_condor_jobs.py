@@ -4,6 +4,7 @@ The condor_* commands about jobs that run, and about why others do not, to the l
 
 import asyncio
 import os
+import pty
 import re
 import signal
 from collections.abc import AsyncIterator
@@ -159,6 +160,23 @@ async def test_a_command_beside_a_job_is_as_if_it_ran_here(condor: Condor, pool:
         (("-debug", "-name", "schedd", job, "ls", "-d", "logs"), "", Said(0, "logs\n", "")),
     ):
         assert expected == await condor("condor_ssh_to_job", *words, typed=typed), words
+
+
+async def test_a_terminal_here_is_a_terminal_there(condor: Condor, pool: ThrowawayPool) -> None:
+    job = await talking(condor, pool)
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        condor.place / "condor_ssh_to_job", job,
+        stdin=theirs, stdout=theirs, stderr=theirs, env=condor.environ, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    os.write(ours, b"test -t 0 && echo $((6 * 7)) beside; exit 4\n")
+    async with asyncio.timeout(WITHIN_S):
+        status = await process.wait()
+    seen = os.read(ours, 65536)
+    os.close(ours)
+    assert (4, True) == (status, b"42 beside" in seen)
+    assert b"Welcome to slot1_" in seen
 
 
 @pytest.mark.parametrize(

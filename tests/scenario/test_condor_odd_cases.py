@@ -5,6 +5,7 @@ The condor_* commands that programs run, where things are not as usual: none, ve
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,6 +160,27 @@ async def test_names_may_have_blanks(condor: Condor) -> None:
         said = await condor(command, "two words")
         assert (1, "") == (said.status, said.out)
         assert "'two words' is neither the id of a job nor a user" in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("condor_q", "-constraint", 'Owner == "\udcff"'),
+        ("condor_history", "-constraint", 'Owner == "\udcff"'),
+        ("condor_rm", "-reason", "\udcff", "1.0"),
+        ("condor_hold", "-reason", "\udcff", "1.0"),
+        ("condor_submit", "-append", '+Tag = "\udcff"'),
+        ("condor_drain", "-reason", "\udcff", socket.gethostname()),
+    ],
+)
+async def test_octets_that_are_no_text_are_refused(condor: Condor, words: tuple[str, ...]) -> None:
+    """
+    A file system has them in names; messages cannot.
+    """
+    said = await condor(*words, typed=f"{WAITS}queue\n")
+    assert (1, "") == (said.status, said.out)
+    assert re.search("not (text in )?UTF-8", said.err)
+    assert "Traceback" not in said.err
 
 
 # -- very many -----------------------------------------------------------------------------------------------------------

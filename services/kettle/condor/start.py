@@ -105,6 +105,8 @@ def _guarded(name: str, words: list[str]) -> int:
     except ToolError as error:
         _say(str(error))
         return error.status
+    except UnicodeEncodeError as error:
+        _say(f"{name}: {error.object!r:.200} is not UTF-8: it can be neither sent nor printed")
     except ClientError as error:
         _say(f"\nERROR: {error}" if name == "condor_submit" else f"{name}: {error}")
     return 1

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from kettle.condor.errors import WordsError
 
+_MOST_DIGITS: Final = 15
+"""Of a number: more is a slip, and no number that a message carries."""
 ALL: Final = -1
 """All words up to the next that starts with a dash."""
 
@@ -105,6 +107,7 @@ def whole_number(given: Given) -> int:
     """
     The word behind an option as a number from 0 on; raises WordsError.
     """
-    if not (given.values[0].isascii() and given.values[0].isdigit()):
+    digits = given.values[0]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
         raise WordsError(f"Argument -{given.name} requires a number, not '{given.values[0]}'")
     return int(given.values[0])

@@ -58,8 +58,9 @@ def test_what_is_no_option_is_refused(words: list[str], sentence: str) -> None:
 
 def test_a_number_is_a_number() -> None:
     assert 12 == whole_number(Given("limit", ("12",)))
-    with pytest.raises(WordsError, match="-limit requires a number, not 'x'"):
-        whole_number(Given("limit", ("x",)))
+    for word in ("x", "-1", "1.5", "", "1" + "0" * 20, "٣"):
+        with pytest.raises(WordsError, match=f"-limit requires a number, not '{word}'"):
+            whole_number(Given("limit", (word,)))
 
 
 def test_what_another_program_takes_is_left_as_it_is() -> None:

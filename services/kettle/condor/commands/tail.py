@@ -11,7 +11,7 @@ import msgspec
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.finding import Knobs
 from kettle.client.visiting import STDERR, STDOUT, Visit
-from kettle.condor.errors import ToolError, WordsError
+from kettle.condor.errors import WordsError
 from kettle.condor.looking import visiting
 from kettle.condor.selecting import one_job
 from kettle.condor.words import Given, Option, understood, whole_number
@@ -152,7 +152,7 @@ async def _follow(visit: Visit, names: list[str], most: int, output: _Output) ->
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(_followed(visit, name, most, output))
-    except* (ClientError, ToolError, OSError) as several:
+    except* (ClientError, OSError) as several:
         raise several.exceptions[0] from None
 
 
