@@ -480,7 +480,10 @@ def submit_commands_page() -> str:
     found = submit_commands()
     made = [_MADE, "# Submit commands\n", _SUBMIT_HEAD, "## Carried out\n"]
     made.append(_table(("command", "other spellings", "meaning"), list(_submit_rows(found.carried_out))))
-    made += ["## Accepted without effect\n", "They are in the job's ad, and nothing follows from them.\n"]
+    made += [
+        "## Accepted without effect\n",
+        "A job does the same with and without them; those that are an attribute are in its ad.\n",
+    ]
     made.append(_table(("command", "other spellings", "why"), list(_submit_rows(found.noted))))
     made += ["## Refused\n", _REFUSED_HEAD]
     rows = [(f"`{name}`", why) for name, why in found.refused.items()]

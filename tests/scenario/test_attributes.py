@@ -27,6 +27,9 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 """What a value is on the wire."""
 WORDS = {
+    "n": r"\d+",
+    "name": r"\w+",
+    "service": r"\w+",
     "resource": "(cpus|memory|disk|gpus)",
     "runtime": "(bubblewrap|runc|crun|podman|dockerengine)",
     "daemon": "(nats|postgres|collector|negotiator|schedd|shadow|startd|accounting|gateway)",

@@ -110,7 +110,7 @@ async def test_what_is_typed_beside_the_description_counts(condor: Condor) -> No
         (("missing.sub",), "", "Failed to open command file (missing.sub) (No such file or directory)"),
         (("-maxjobs", "2"), f"{WAITS}queue 3\n", "3 jobs"),
         (("-interactive",), f"{WAITS}queue\n", "-interactive"),
-        ((), f"{WAITS}hold = true\nqueue\n", "hold"),
+        ((), f"{WAITS}use_oauth_services = box\nqueue\n", "use_oauth_services"),
     ],
 )
 async def test_a_refused_submission_queues_nothing(

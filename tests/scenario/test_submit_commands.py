@@ -111,6 +111,20 @@ async def test_a_noop_job_ends_without_a_machine(pool: ThrowawayPool, tmp_path: 
     assert (2, 1) == (left["ProcId"], left["JobStatus"])
     events = await logged(tmp_path / "log", Terminated, times=2)
     assert 5 == len(events)
+    async with asyncio.timeout(WITHIN_S):
+        while len(past := await pool.client.history(select(cluster))) < 2:
+            await asyncio.sleep(0.05)
+    for ad in past:
+        assert (4, 0, 0, 0.0, 0) == tuple(
+            ad[name]
+            for name in (
+                "JobStatus",
+                "NumJobStarts",
+                "NumShadowStarts",
+                "RemoteWallClockTime",
+                "CommittedTime",
+            )
+        )
     await pool.client.remove(select(cluster))
 
 

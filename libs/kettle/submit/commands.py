@@ -166,11 +166,29 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 NODES: Final = frozenset({"machine_count", "node_count"})
 """How many machines a job wants at once; one is no wish."""
 _NOT_YET: Final = """
-    docker_send_credentials grid_resource machine_count node_count use_oauth_services
+    docker_send_credentials grid_resource machine_count node_count on_evict_checks primary_unix_group
+    scitokens_file tool_daemon_cmd transfer_error transfer_input transfer_output use_oauth_services
+    use_scitoken use_scitokens use_x509userproxy x509userproxy
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
+
+_PROXY: Final = "list the file in transfer_input_files, and name it in environment as X509_USER_PROXY"
+_LISTED: Final = "list a file with the token in transfer_input_files"
+_INSTEAD: Final[Mapping[str, str]] = {
+    "docker_send_credentials": "put the image where the machines can read it, or send an archive of it",
+    "scitokens_file": _LISTED,
+    "transfer_error": "without error = FILE nothing of it comes back",
+    "transfer_input": "name a file of the machine in the arguments of the program",
+    "transfer_output": "without output = FILE nothing of it comes back",
+    "use_oauth_services": _LISTED,
+    "use_scitoken": _LISTED,
+    "use_scitokens": _LISTED,
+    "use_x509userproxy": _PROXY,
+    "x509userproxy": _PROXY,
+}
+"""What does the same as some of them."""
 
 PORT: Final = "_container_port"
 """How commands end that say the port of a service of a container."""
@@ -250,9 +268,8 @@ def complaint(name: str, macros: Iterable[str]) -> str:
     if lower in NODES:
         return f"jobs with several nodes ('{name}') are not carried out; MPI on one machine is a vanilla job with request_cpus"
     if lower in NOT_YET:
-        return (
-            f"the command '{name}' of HTCondor is not carried out by this version of Kettle; remove the line"
-        )
+        instead = _INSTEAD.get(lower, "remove the line")
+        return f"the command '{name}' of HTCondor is not carried out by this version of Kettle; {instead}"
     if lower.startswith("require_"):
         return f"'{name}' cannot choose: these have no properties of their own; say it in requirements"
     match = _RESOURCE.fullmatch(lower)

@@ -44,6 +44,7 @@ def refusal(text: str, cwd: Path, *, given: dict[str, str] | None = None) -> Sub
         (HEAD + "concurrency_limits = a\nconcurrency_limits_expr = b\nqueue\n", 3, "say one of them"),
         (HEAD + "grid_resource = batch slurm\nqueue\n", 2, "not carried out"),
         (HEAD + "manifest_dir = ../m\nqueue\n", 2, "leads out of the sandbox"),
+        (HEAD + "x509userproxy = /tmp/x\nqueue\n", 2, "name it in environment as X509_USER_PROXY"),
         (HEAD + "hold = perhaps\nqueue\n", 2, "hold must be true or false"),
         (HEAD + "noop_job = 1 +\nqueue\n", 2, "is not an expression"),
         (HEAD + "stack_size = large\nqueue\n", 2, "stack_size must be a whole number"),

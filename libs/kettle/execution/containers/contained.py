@@ -191,7 +191,7 @@ class Contained:
             raise ContainerError(f"no input file may be named {AREA}: containers are made there") from error
         wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
         box = Box(
-            program=_completed(program, image.config, self._sandbox, under=self._request.under_entrypoint),
+            program=completed(program, image.config, self._sandbox, under=self._request.under_entrypoint),
             area=area,
             skeleton="",
             mounts=wanted,
@@ -294,7 +294,7 @@ def _unfit(policy: ContainerPolicy | None, request: Request, why: str) -> Contai
     )
 
 
-def _completed(program: Program, config: ImageConfig, sandbox: str, *, under: bool = False) -> Program:
+def completed(program: Program, config: ImageConfig, sandbox: str, *, under: bool = False) -> Program:
     """
     With what the image says about how it is run: its search path, its variables, its entry point, which gets the program as
     its argument if that runs `under` it.
