@@ -7,6 +7,7 @@ import re
 import signal
 from collections import Counter
 from contextlib import aclosing
+from itertools import cycle
 from pathlib import Path
 
 from kettle.bindings.event_log import JobEventLog
@@ -20,10 +21,12 @@ from kettle.userlog import (
     FileTransfer,
     Form,
     JobAdInformation,
+    LogEvent,
     Submitted,
     Terminated,
     parse,
 )
+from kettle.wire.jobs import JobId
 
 from .job_log import logged, written
 
@@ -65,10 +68,17 @@ def all_of(path: Path) -> list[str]:
     return [text for text in texts if "Global JobLog: " not in text]
 
 
+def kind(event: LogEvent) -> tuple[int, JobId, int, int]:
+    """
+    What there is once of each job that runs once.
+    """
+    return event.number, event.job, int(event.at), event.kind if isinstance(event, FileTransfer) else 0
+
+
 async def test_killed_at_every_step(tmp_path: Path, template: Path) -> None:
     """
-    The access point's log says what the jobs' own log says: each event once and in the same order, in files of some
-    size, whatever step of writing it was the last one of a shadow.
+    The access point's log says what the jobs' own logs say, in text and in XML: each event once, whatever step of writing
+    it was the last one of a shadow.
     """
     (tmp_path / "done").mkdir()
     (tmp_path / "work").mkdir()
@@ -76,7 +86,8 @@ async def test_killed_at_every_step(tmp_path: Path, template: Path) -> None:
         "shadow": {"event_log": "EventLog", "event_log_max_size": 3000, "event_log_max_rotations": 1000},
         "master": {"environment": {"shadow": at_each(tmp_path / "done")}},
     }
-    description = "executable = /bin/true\nrequest_memory = 16\nlog = log\nqueue 10\n"
+    common = "executable = /bin/true\nrequest_memory = 16\n"
+    descriptions = cycle((f"{common}log = log\nqueue 10\n", f"{common}log = xml\nlog_xml = true\nqueue 10\n"))
     async with throwaway_pool(tmp_path, cpus=4, template=template, settings=settings) as pool:
         async with asyncio.timeout(WITHIN_S):
             while not (
@@ -85,17 +96,22 @@ async def test_killed_at_every_step(tmp_path: Path, template: Path) -> None:
                 await asyncio.sleep(0.05)
             clusters = 0
             while clusters < 3 or set(PLACES) - {path.name for path in (tmp_path / "done").iterdir()}:
-                await finished(pool, description, tmp_path / "work")
+                await finished(pool, next(descriptions), tmp_path / "work")
                 clusters += 1
                 # A cursor is saved when its shadow is asked to end, at the latest.
                 if not (tmp_path / "done" / "event_log.saved").exists():
                     before = pool.kill("shadow", signal.SIGTERM)
                     await pool.restarted("shadow", after=before)
-        own = await written(tmp_path / "work" / "log", "\n...\n", times=clusters * 30)
+        own = await written(tmp_path / "work" / "log", "Job terminated.\n", times=10 * -(-clusters // 2))
+        xml = await written(tmp_path / "work" / "xml", "JobTerminatedEvent", times=10 * (clusters // 2))
+        expected = Counter(map(kind, parse(own) + parse(xml)))
+        assert {1} == set(expected.values())
         async with asyncio.timeout(WITHIN_S):
-            while len(all_of(pool.home / "EventLog")) < len(events_of(own)):
+            while len(all_of(pool.home / "EventLog")) < expected.total():
                 await asyncio.sleep(0.05)
-        assert Counter(events_of(own)) == Counter(all_of(pool.home / "EventLog"))
+        everything = all_of(pool.home / "EventLog")
+        assert expected == Counter(map(kind, parse("".join(everything))))
+        assert not Counter(events_of(own)) - Counter(everything)
     assert [] == pool.left
 
 
