@@ -14,7 +14,7 @@ from kettle.wire.jobs import JobId, Name, Number
 from kettle.wire.spooling import Procs
 
 
-class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
 
     id: str
@@ -247,7 +247,7 @@ class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     attempt: int
 
 
-class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Everything a shadow looks after; the answer is the difference to what is recorded."""
 
     shadow: str
