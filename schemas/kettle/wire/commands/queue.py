@@ -14,7 +14,7 @@ from kettle.wire.endpoint import Endpoint, Position
 from kettle.wire.jobs import JobId, Name, Number
 
 
-class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
 
     id: str

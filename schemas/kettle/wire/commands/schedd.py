@@ -151,7 +151,7 @@ class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_lik
     attempt: int
 
 
-class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Everything a shadow looks after; the answer is the difference to what is recorded."""
 
     shadow: str
