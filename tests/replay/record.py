@@ -42,7 +42,20 @@ error = err.$(Process)
 log = short.log
 request_memory = 16
 request_disk = 1024
+job_machine_attrs = Arch
+match_list_length = 2
 queue how in (0 3 kill)
+"""
+_NOOP: Final = """\
+executable = /bin/true
+transfer_executable = false
+log = noop.log
+request_memory = 16
+request_disk = 1024
+noop_job = true
+noop_job_exit_code = 3
+hold = $(held)
+queue held in (true false)
 """
 _LONG: Final = """\
 executable = /bin/sleep
@@ -188,6 +201,10 @@ async def _live(pool: ThrowawayPool, place: Path) -> None:
     await _telling(pool, place)
     await _moved(pool, place)
     await _staying(pool, place)
+    unborn = (await client.submit(_NOOP, cwd=place)).cluster
+    await client.release(select(unborn), "it may end now")
+    async with asyncio.timeout(_WITHIN_S):
+        await client.wait(select(unborn))
     last = (await client.submit(_LONG.format(log="last.log", count=3), cwd=place)).cluster
     await _until(pool, last, "running", 1)
     await _away(pool, JobId(ended, 0))
