@@ -496,3 +496,28 @@ def test_nothing_is_told_of_what_was_before() -> None:
     assert [] == shard.feed(ASSIGNED, STARTED)
     assert ["005"] == numbers(shard.feed(DONE))
     assert 1 == shard.projector.lines
+
+
+def test_what_an_older_version_kept() -> None:
+    """
+    A shadow of a new version goes on from the state of an old one: with the classic form, and without what that did not keep.
+    """
+    shard = Shard()
+    granted = ClaimGranted(
+        claim="c#1", startd="ep", slot="s", slot_ad={"Cpus": 1}, submitter="a", autocluster=1, lease=60.0
+    )
+    shard.feed(cluster(), granted)
+    state = msgspec.msgpack.decode(shard.projector.snapshot())
+    for name in ("told", "since", "lines"):
+        del state[name]
+    for kept in state["clusters"].values():
+        for name in ("options", "late", "made", "items", "paused", "closed"):
+            del kept[name]
+    for claim in state["claims"].values():
+        del claim["said"]
+    old = msgspec.msgpack.encode(state)
+
+    shard.projector = UserLogProjector("ap:9618", zone=UTC, snapshot=old, options="JSON")
+    lines = [*shard.feed(ASSIGNED), *shard.feed(STARTED), *shard.feed(DONE)]
+    assert ["001", "005"] == numbers(lines)
+    assert 2 == shard.projector.lines
