@@ -6,6 +6,7 @@ HTCondor's DEFAULT_USERLOG_FORMAT_OPTIONS and EVENT_LOG_FORMAT_OPTIONS say it in
 
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -54,6 +55,7 @@ class Format(msgspec.Struct, frozen=True, omit_defaults=True):
 CLASSIC: Final = Format()
 
 
+@lru_cache(maxsize=64)
 def format_of(options: str) -> Format:
     """
     What HTCondor's words ask for; `!` before a word takes it back.

@@ -1,21 +1,16 @@
-from collections.abc import Sequence
 from datetime import UTC
 from pathlib import PurePosixPath
 
 import msgspec
 
-from kettle.userlog import FileTransfer, Line, Suspended, Tail, UserLogProjector, parse
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle.userlog import FileTransfer, Suspended, Tail, UserLogProjector, parse
+from kettle.wire.ads.types import Ad, Expr
 from kettle.wire.events import (
-    ClaimEnded,
     ClaimGranted,
-    ClusterSubmitted,
-    Event,
     FactoryChanged,
     FactoryClosed,
     FactoryMaterialized,
     FactorySubmitted,
-    JobAssigned,
     JobCheckpointed,
     JobCompleted,
     JobContinued,
@@ -29,64 +24,9 @@ from kettle.wire.events import (
     JobVacated,
     Transfer,
     Usage,
-    encode,
-    tag_of,
 )
-from kettle.wire.frames import Entry, Frame
 
-AT = 1_790_000_000
-ASSIGNED = JobAssigned(attempt=1, claim="c#1", slot="slot1_1@ep", startd="ep")
-STARTED = JobStarted(attempt=1, pid=1, at=AT + 2.0)
-USAGE = Usage(wall=10.0, user_cpu=4.0, system_cpu=1.0, memory_kib=2049, disk_kib=50, sent=3, received=5)
-DONE = JobCompleted(attempt=1, exit_code=0, at=AT + 11.0, usage=USAGE)
-
-
-def cluster(
-    rows: int = 1, ad: Ad | None = None, columns: Sequence[str] = (), items: list[list[Scalar]] | None = None
-) -> ClusterSubmitted:
-    base: Ad = {"Iwd": "/home/a", "userlog": "job.log", "RequestCpus": 1, "RequestMemory": Expr("1+1")}
-    return ClusterSubmitted(
-        cluster=5,
-        owner="a",
-        ad=base if ad is None else ad,
-        columns=list(columns),
-        rows=items if items is not None else [[] for _ in range(rows)],
-    )
-
-
-class Shard:
-    """Feeds a projector one frame per call, a second apart."""
-
-    def __init__(self) -> None:
-        self.projector = UserLogProjector("ap:9618", zone=UTC)
-        self.number = 0
-        self.position = 1
-
-    def frame(self, *events: Event, proc: int = 0) -> Frame:
-        self.number += 1
-        entries = [Entry(_stream(e, proc), 1, tag_of(e), encode(e)) for e in events]
-        frame = Frame("schedd.ap", 1, self.number, self.position, (AT + self.number) * 1_000_000, entries)
-        self.position += len(entries)
-        return frame
-
-    def feed(self, *events: Event, proc: int = 0) -> list[Line]:
-        return self.projector.feed(self.frame(*events, proc=proc))
-
-
-def _stream(event: Event, proc: int) -> str:
-    match event:
-        case ClusterSubmitted():
-            return "cluster/5"
-        case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
-            return "factory/5"
-        case ClaimGranted() | ClaimEnded():
-            return f"claim/{event.claim}"
-        case _:
-            return f"job/5.{proc}"
-
-
-def numbers(lines: Sequence[Line]) -> list[str]:
-    return [line.text[:3] for line in lines]
+from .shard import ASSIGNED, AT, DONE, STARTED, USAGE, Shard, cluster, numbers
 
 
 def test_a_job_from_submission_to_its_end() -> None:
@@ -412,87 +352,3 @@ def test_a_factory_that_is_stopped_and_goes_on() -> None:
     assert ["038"] == numbers(shard.feed(FactoryChanged(cluster=5, first=0, reason="go")))
     shard.feed(FactoryMaterialized(cluster=5, owner="a", first=0, count=1))
     assert "from 1 items.\tComplete\n" in shard.feed(JobRemoved())[-1].text
-
-
-def test_the_form_is_the_jobs_own() -> None:
-    """`log_xml` counts, then what the access point preferred when the job was submitted, whatever it prefers later."""
-    xml: Ad = {"Iwd": "/w", "UserLog": "x", "UserLogUseXML": True}
-    assert Shard().feed(cluster(ad=xml))[0].text.startswith('<c>\n    <a n="MyType"><s>SubmitEvent</s></a>\n')
-    shard = Shard()
-    shard.projector = UserLogProjector("ap:9618", zone=UTC, options="JSON, UTC, SUB_SECOND")
-    [line] = shard.feed(cluster())
-    assert '"EventTime": "2026-09-21T14:13:21.000Z",\n' in line.text
-    again = UserLogProjector("ap:9618", zone=UTC, snapshot=shard.projector.snapshot(), options="LEGACY")
-    [line] = again.feed(shard.frame(JobRemoved(reason="r")))
-    assert line.text.startswith('{\n  "MyType": "JobAbortedEvent",\n')
-
-
-def test_notes_of_a_submission() -> None:
-    """Both notes, each where readers look for it."""
-    ad: Ad = {"Iwd": "/w", "UserLog": "l", "SubmitEventNotes": "DAG Node: A", "SubmitEventUserNotes": "mine"}
-    assert "\n    DAG Node: A\n    mine\n...\n" in Shard().feed(cluster(ad=ad))[0].text
-    [line] = Shard().feed(cluster(ad={**ad, "SubmitEventNotes": "", "UserLogUseXML": True}))
-    assert '<a n="UserNotes"><s>mine</s></a>' in line.text
-    assert "LogNotes" not in line.text
-
-
-def test_attributes_of_the_slot_in_the_event_of_its_start() -> None:
-    """Those that `ulog_execute_attrs` names and the slot has, under the slot's spelling, in the order of the list."""
-    shard = Shard()
-    shard.feed(cluster(ad={"Iwd": "/w", "UserLog": "l", "UserLogExecuteEventAttrs": "arch, HasGPU,no"}))
-    slot: Ad = {"Cpus": 1, "Arch": "X86_64", "HasGpu": False, "Start": Expr("true")}
-    granted = ClaimGranted(
-        claim="c#1", startd="ep", slot="s", slot_ad=slot, submitter="a", autocluster=1, lease=60.0
-    )
-    snapshot = UserLogProjector(
-        "ap:9618", zone=UTC, snapshot=(shard.feed(granted), shard.projector.snapshot())[1]
-    )
-    snapshot.feed(shard.frame(ASSIGNED))
-    [line] = snapshot.feed(shard.frame(STARTED))
-    assert line.text.endswith('\tCpus = 1\n\tArch = "X86_64"\n\tHasGpu = false\n...\n')
-
-
-def test_attributes_of_the_job_with_each_event() -> None:
-    """Event 028 follows each event: what it said, and what the job's ad says then, evaluated."""
-    shard = Shard()
-    ad: Ad = {
-        "Iwd": "/w",
-        "UserLog": "l",
-        "JobAdInformationAttrs": "jobstatus Twice, Nothing",
-        "RequestCpus": 2,
-    }
-    lines = shard.feed(cluster(ad={**ad, "Twice": Expr("RequestCpus * 2")}))
-    assert ["000", "028"] == numbers(lines)
-    assert "028 (005.000.000) 2026-09-21 14:13:21 Job ad information event triggered.\n" in lines[1].text
-    for said in ("JobStatus = 1\n", "Twice = 4\n", 'SubmitHost = "<ap:9618>"\n'):
-        assert said in lines[1].text
-    assert "Nothing" not in lines[1].text
-    empty = len(Shard().projector.snapshot())
-    lines = shard.feed(JobHeld(code=1, reason="mine"))
-    assert "JobStatus = 5\n" in lines[1].text
-    assert 'TriggerEventTypeName = "ULOG_JOB_HELD"\nTriggerEventTypeNumber = 12\n' in lines[1].text
-    shard.feed(JobRemoved())
-    assert empty == len(shard.projector.snapshot())
-
-
-def test_the_log_of_a_workflow() -> None:
-    """A second file, always in the classic form, with the events that its reader asks for."""
-    shard = Shard()
-    ad: Ad = {"Iwd": "/w", "UserLog": "l", "UserLogUseXML": True, "DAGManNodesLog": "/d/nodes.log"}
-    own, nodes = shard.feed(cluster(ad={**ad, "DAGManNodesMask": "0,5,9"}))
-    assert (PurePosixPath("/w/l"), PurePosixPath("/d/nodes.log")) == (own.path, nodes.path)
-    assert nodes.text.startswith("000 (005.000.000)")
-    assert ["/w/l"] == [str(line.path) for line in shard.feed(JobHeld(code=1, reason="mine"))]
-    assert ["/w/l", "/d/nodes.log"] == [str(line.path) for line in shard.feed(JobRemoved())]
-    [only] = Shard().feed(cluster(ad={"Iwd": "/w", "DAGManNodesLog": "nodes.log"}))
-    assert PurePosixPath("/w/nodes.log") == only.path
-
-
-def test_nothing_is_told_of_what_was_before() -> None:
-    """A log that begins late begins there, and knows the jobs that were there already."""
-    shard = Shard()
-    shard.projector = UserLogProjector("ap:9618", zone=UTC, since=2)
-    assert [] == shard.feed(cluster())
-    assert [] == shard.feed(ASSIGNED, STARTED)
-    assert ["005"] == numbers(shard.feed(DONE))
-    assert 1 == shard.projector.lines
