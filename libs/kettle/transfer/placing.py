@@ -48,7 +48,7 @@ def inputs(ad: Ad) -> list[Wanted]:
     """
     if not transfers(ad):
         return []
-    iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")
+    iwd = PurePosixPath(text(ad, "Iwd", "/"))
     wanted: list[Wanted] = []
     if ad.get("TransferExecutable", True) is not False:
         command = iwd / text(ad, "Cmd")
@@ -79,7 +79,7 @@ def destination(ad: Ad, name: str) -> PurePosixPath | None:
     """Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise ValueError(f"the worker names an output file {name!r} outside of its sandbox")
-    iwd = PurePosixPath(text(ad, "Iwd", "/"))
+    iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")
     stream = {STDOUT: "Out", STDERR: "Err"}.get(name)
     if stream is None:
         return iwd / (remaps(text(ad, "TransferOutputRemaps")).find(name) or name)
