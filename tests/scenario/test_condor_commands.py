@@ -128,6 +128,93 @@ async def test_a_dry_run_sends_nothing(condor: Condor) -> None:
     assert "" == (await condor("condor_q", "-af", "ClusterId")).out
 
 
+# -- several clusters of one description -----------------------------------------------------------------------------------
+
+SEVERAL = f"{WAITS}queue 2\nqueue\nexecutable = /bin/true\nqueue 2\n"
+
+
+async def test_another_program_makes_another_cluster(condor: Condor) -> None:
+    """
+    A dot for each job, then one line for each cluster.
+    """
+    said = await condor("condor_submit", "-maxjobs", "5", typed=SEVERAL)
+    lines = r"Submitting job\(s\)\.{5}\n3 job\(s\) submitted to cluster (\d+)\.\n2 job\(s\) submitted to cluster (\d+)\.\n"
+    found = re.fullmatch(lines, said.out)
+    assert found is not None, said
+    assert (0, "") == (said.status, said.err)
+    first, second = int(found[1]), int(found[2])
+    assert first + 1 == second
+    jobs = (await condor("condor_q", f"{first}", f"{second}", "-af:j", "Cmd")).out.splitlines()
+    sleeps = [f"{first}.{proc} /bin/sleep" for proc in range(3)]
+    assert [*sleeps, *(f"{second}.{proc} /bin/true" for proc in range(2))] == jobs
+
+
+async def test_terse_prints_a_line_for_each_cluster(condor: Condor) -> None:
+    said = await condor("condor_submit", "-terse", typed=SEVERAL)
+    found = re.fullmatch(r"(\d+)\.0 - \1\.2\n(\d+)\.0 - \2\.1\n", said.out)
+    assert found is not None, said
+    assert int(found[1]) + 1 == int(found[2])
+
+
+async def test_verbose_prints_the_jobs_of_each_cluster(condor: Condor) -> None:
+    said = await condor("condor_submit", "-verbose", typed=f'+Tag = "$(Cluster).$(Process)"\n{SEVERAL}')
+    blocks = re.split(r"^\n\*\* Proc (\d+\.\d+):\n", said.out, flags=re.MULTILINE)[1:]
+    assert 10 == len(blocks), said
+    assert ["0", "1", "2", "0", "1"] == [name.partition(".")[2] for name in blocks[::2]]
+    assert all(f'Tag = "{name}"\n' in ad for name, ad in zip(blocks[::2], blocks[1::2], strict=True))
+
+
+async def test_a_dry_run_numbers_the_clusters(condor: Condor) -> None:
+    said = await condor("condor_submit", "-dry-run", "ads", typed=SEVERAL)
+    lines = "Dry-Run job(s).....\n3 job(s) dry-run to cluster 1.\n2 job(s) dry-run to cluster 2.\n"
+    assert Said(0, lines, "") == said
+    numbers = re.findall(r"^ClusterId = (\d+)$", (condor.work / "ads").read_text(), re.MULTILINE)
+    assert ["1", "1", "1", "2", "2"] == numbers
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("-single-cluster",), "standard input, line 7: a second cluster would begin here"),
+        (("-maxjobs", "4"), "5 jobs, more than the 4"),
+    ],
+)
+async def test_several_clusters_may_be_unwanted(
+    condor: Condor, words: tuple[str, ...], sentence: str
+) -> None:
+    said = await condor("condor_submit", *words, typed=SEVERAL)
+    assert (1, "") == (said.status, said.out)
+    assert said.err.startswith("\nERROR: ")
+    assert sentence in said.err
+    assert "" == (await condor("condor_q", "-af", "ClusterId")).out
+
+
+async def test_a_single_cluster_may_have_several_queue_statements(condor: Condor) -> None:
+    await condor.submitted(f"{WAITS}queue 2\npriority = 5\nqueue\n", "-single-cluster")
+
+
+@pytest.mark.parametrize("how", ["", "-terse"])
+async def test_what_was_queued_before_a_cluster_that_is_refused_is_said(condor: Condor, how: str) -> None:
+    """
+    The first cluster stays, the one after the refused one is not sent any more.
+    """
+    refused = '+AccountingGroup = "not a group!"\nexecutable = /bin/true\nqueue\n'
+    after = "executable = /bin/false\nqueue\n"
+    said = await condor("condor_submit", *([how] if how else []), typed=f"{WAITS}queue 2\n{refused}{after}")
+    cluster = (await condor("condor_q", "-af", "ClusterId")).out.split()
+    assert 2 == len(cluster), said
+    assert 1 == len(set(cluster))
+    told = f"{cluster[0]}.0 - {cluster[0]}.1\n" if how else f"2 job(s) submitted to cluster {cluster[0]}.\n"
+    assert 1 == said.status
+    assert said.out.endswith(told)
+    assert said.err.startswith("\nERROR: ")
+    assert (
+        f"Of the 3 clusters of the description 1 had been queued before that, and stay: {cluster[0]}\n"
+        in said.err
+    )
+    assert said.err.endswith(f"condor_rm {cluster[0]}\n")
+
+
 # -- what is done to jobs ------------------------------------------------------------------------------------------------
 
 

@@ -329,6 +329,28 @@ async def test_other_people_are_refused(condor: Condor, pool: ThrowawayPool, tmp
     assert "mine\n" == (condor.work / "out").read_text()
 
 
+async def test_files_of_each_cluster_are_sent(condor: Condor) -> None:
+    """
+    Two clusters of one description, and both may run without what they were submitted from.
+    """
+    (condor.work / "one").write_text("1\n")
+    (condor.work / "two").write_text("2\n")
+    each = "transfer_executable = false\nrequest_memory = 16\n"
+    first = "executable = /bin/cat\narguments = one\ntransfer_input_files = one\noutput = out.one\nqueue\n"
+    second = "executable = /usr/bin/sha256sum\narguments = two\ntransfer_input_files = two\noutput = out.two\nqueue\n"
+    done = await condor("condor_submit", "-spool", "-terse", typed=each + first + second)
+    assert (0, "") == (done.status, done.err), done
+    clusters = [int(line.partition(".")[0]) for line in done.out.splitlines()]
+    (condor.work / "one").unlink()
+    (condor.work / "two").unlink()
+    assert 2 == len(clusters)
+    for cluster in clusters:
+        await ended(condor, cluster, count=1)
+        assert 0 == (await condor("condor_transfer_data", f"{cluster}")).status
+    assert "1\n" == (condor.work / "out.one").read_text()
+    assert f"{sha256(b'2' + os.linesep.encode()).hexdigest()}  two\n" == (condor.work / "out.two").read_text()
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

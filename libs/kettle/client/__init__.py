@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kettle.client.errors import ClientError, CommandRefusedError, PoolNotFoundError, PoolUnreachableError
     from kettle.client.explaining import WhyReport
     from kettle.client.pool_file import PoolFile, home_directory, login_name
-    from kettle.client.preparing import prepare
+    from kettle.client.preparing import prepare, prepare_clusters
     from kettle.client.progress import JobState, Progress
     from kettle.client.published import Published, Wanted
     from kettle.client.selecting import job_id, select
@@ -47,6 +47,7 @@ __all__ = [
     "job_id",
     "login_name",
     "prepare",
+    "prepare_clusters",
     "select",
 ]
 
@@ -73,6 +74,7 @@ _AT: Final = {
     "job_id": "kettle.client.selecting",
     "login_name": "kettle.client.pool_file",
     "prepare": "kettle.client.preparing",
+    "prepare_clusters": "kettle.client.preparing",
     "select": "kettle.client.selecting",
 }
 

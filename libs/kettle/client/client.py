@@ -132,13 +132,15 @@ class Client:
         spool: bool = False,
     ) -> Submitted:
         """
-        Submit the jobs of a description: its text, the path of a file, or what `prepare` made of one.
+        Submit the jobs of a description that makes one cluster: its text, the path of a file, or what `prepare` made of it.
+
+        Of one that may make several, submit what `prepare_clusters` makes, one after the other.
 
         `given` are assignments before its first line; relative names start at `cwd`.  When this returns, the jobs are
         recorded and cannot be lost.  With `spool` they are held then, until `spools.send` has sent their files.
 
         Raises:
-            SubmitError: the description is refused; nothing was recorded.
+            SubmitError: the description is refused, or makes several clusters; nothing was recorded.
         """
         if isinstance(description, str | Path):
             submission = await asyncio.to_thread(prepare, description, given=given, cwd=cwd, source=source)

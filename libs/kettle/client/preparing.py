@@ -13,7 +13,7 @@ import msgspec
 from kettle.client.errors import ClientError
 
 if TYPE_CHECKING:
-    from kettle.submit import Site, Submission
+    from kettle.submit import Description, Site, Submission
     from kettle.submit.items import Iteration
 
 
@@ -29,18 +29,62 @@ def prepare(
     iteration: "Iteration | None" = None,
 ) -> "Submission":
     """
-    The jobs of a description, a text or the path of a file; nothing is sent.
+    The jobs of a description, a text or the path of a file, that makes one cluster; nothing is sent.
 
     It reads files, so a program with an event loop calls it in a thread.  `iteration` stands for what the
     description's queue statements say, for a program that has the items itself.  `tolerant`: see `kettle.submit.parse`.
 
     Raises:
+        SubmitError: the description is refused, or makes several clusters.
+        ClientError: the file cannot be read.
+    """
+    from kettle.submit import expand
+
+    read, site = _read(description, given, cwd, environ, source, submit_method, tolerant=tolerant)
+    if iteration is not None:
+        queues = tuple(msgspec.structs.replace(queue, iteration=iteration) for queue in read.queues)
+        read = msgspec.structs.replace(read, queues=queues)
+    return expand(read, site)
+
+
+def prepare_clusters(
+    description: str | Path,
+    *,
+    given: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    source: str | None = None,
+    submit_method: int = 2,
+    tolerant: bool = False,
+) -> "list[Submission]":
+    """
+    The same of a description that may make several clusters: what is submitted for each, in order.
+
+    All of it is looked at before any of it can be sent.
+
+    Raises:
         SubmitError: the description is refused.
         ClientError: the file cannot be read.
     """
-    from kettle.submit import Site, expand, parse
+    from kettle.submit import expand_clusters
+
+    return expand_clusters(*_read(description, given, cwd, environ, source, submit_method, tolerant=tolerant))
+
+
+def _read(
+    description: str | Path,
+    given: Mapping[str, str] | None,
+    cwd: Path | None,
+    environ: Mapping[str, str] | None,
+    source: str | None,
+    submit_method: int,
+    *,
+    tolerant: bool,
+) -> "tuple[Description, Site]":
+    from kettle.submit import Site, parse
 
     cwd = Path.cwd() if cwd is None else cwd
+    environ = os.environ if environ is None else environ
     if isinstance(description, Path):
         source = source or str(description)
         try:
@@ -54,16 +98,13 @@ def prepare(
         text,
         source=source,
         cwd=cwd,
-        environ=os.environ if environ is None else environ,
+        environ=environ,
         given=given,
         automatic=_automatic(site, source, time.time()),
         tolerant=tolerant,
-        templates=lambda name: _template(name, os.environ if environ is None else environ),
+        templates=lambda name: _template(name, environ),
     )
-    if iteration is not None:
-        queues = tuple(msgspec.structs.replace(queue, iteration=iteration) for queue in read.queues)
-        read = msgspec.structs.replace(read, queues=queues)
-    return expand(read, site)
+    return read, site
 
 
 def _template(name: str, environ: Mapping[str, str]) -> str | None:

@@ -1,8 +1,8 @@
 """
-The submit description language: text in, one cluster of job ads out.
+The submit description language: text in, clusters of job ads out.
 
     description = parse(text, source="job.sub", cwd=Path.cwd(), environ=os.environ, facts={...})
-    submission = expand(description, Site.here())
+    submissions = expand_clusters(description, Site.here())     or expand(...), where it must be one
 
 What cannot be carried out is refused with the line and one sentence (`SubmitError`), unknown commands included.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kettle.submit.errors import PlacelessError, QuotingError, SubmitError
-from kettle.submit.expand import Submission, expand
+from kettle.submit.expand import Submission, expand, expand_clusters
 from kettle.submit.macros import CLUSTER
 from kettle.submit.site import Site, architecture, operating_system
 from kettle.submit.source import Description, Reader
@@ -27,6 +27,7 @@ __all__ = [
     "SubmitError",
     "architecture",
     "expand",
+    "expand_clusters",
     "operating_system",
     "parse",
 ]

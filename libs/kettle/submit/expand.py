@@ -6,6 +6,7 @@ something that changes: ten thousand jobs that differ in their arguments cost te
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from kettle.submit.source import Description, Queue
 from kettle.wire.ads.types import Ad, Expr, Scalar
 
 _ABSENT = Expr("undefined")
+_OF_THE_CLUSTER: Final = {"executable": "", "universe": "vanilla"}
+"""What the jobs of a cluster have in common, and what it is when nothing is written."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +73,27 @@ class _Batch(msgspec.Struct, frozen=True):
 
 def expand(description: Description, site: Site) -> Submission:
     """
-    All jobs of a description.
+    All jobs of a description that makes one cluster.
+
+    Raises:
+        SubmitError: as `expand_clusters` does; or a second cluster would begin at one of the queue statements.
+    """
+    first, *more = _clusters(description)
+    if more:
+        (second, *_), *_ = more
+        raise second.refused(
+            f"a second cluster would begin here, because of another {_another(first[-1], second)} than before, "
+            "and one cluster is all that is wanted here; write a description for each"
+        )
+    return _submission(first, description, site, Disk())
+
+
+def expand_clusters(description: Description, site: Site) -> list[Submission]:
+    """
+    All jobs of a description, one submission for each cluster that they make, in order; there is at least one.
+
+    A cluster begins at a queue statement that sees another `executable` or `universe`, as they are written, than the one
+    before it.  What the description has to say are warnings of the first.
 
     It looks at every file that the description names, so it does not belong on an event loop.
 
@@ -78,15 +101,50 @@ def expand(description: Description, site: Site) -> Submission:
         SubmitError: a command cannot be carried out, or a file is missing.
     """
     disk = Disk()
+    first, *more = (_submission(queues, description, site, disk) for queues in _clusters(description))
+    return [first, *(msgspec.structs.replace(submission, warnings=()) for submission in more)]
+
+
+def _clusters(description: Description) -> list[list[Queue]]:
+    """
+    The queue statements that make jobs, those of each cluster together.
+    """
+    clusters: list[list[Queue]] = []
+    for queue in description.queues:
+        if not (queue.iteration.count and queue.iteration.rows):
+            continue
+        if clusters and not _another(clusters[-1][-1], queue):
+            clusters[-1].append(queue)
+        else:
+            clusters.append([queue])
+    if not clusters:
+        raise description.queues[-1].refused("the queue statement makes no job")
+    return clusters
+
+
+def _another(before: Queue, after: Queue) -> str:
+    """
+    The command for which the jobs of two queue statements do not belong into one cluster; empty if they do.
+    """
+    for name, usual in _OF_THE_CLUSTER.items():
+        if _written(before, name, usual) != _written(after, name, usual):
+            return name
+    return ""
+
+
+def _written(queue: Queue, name: str, usual: str) -> str:
+    assignment = queue.assignments.get(name)
+    text = assignment.text.strip() if assignment else ""
+    return (text.lower() if usual else text) or usual
+
+
+def _submission(queues: list[Queue], description: Description, site: Site, disk: Disk) -> Submission:
     batches: list[_Batch] = []
     count = 0
-    for queue in description.queues:
+    for queue in queues:
         batches.append(_batch(queue, description, site, disk, first=count))
         count += len(batches[-1].own)
-    if not count:
-        raise description.queues[-1].refused("the queue statement makes no job")
-    submission = _table([batch for batch in batches if batch.own])
-    return msgspec.structs.replace(submission, warnings=description.warnings)
+    return msgspec.structs.replace(_table(batches), warnings=description.warnings)
 
 
 def _batch(queue: Queue, description: Description, site: Site, disk: Disk, *, first: int) -> _Batch:

@@ -67,7 +67,7 @@ class Queue(msgspec.Struct, frozen=True):
 
 class Description(msgspec.Struct, frozen=True):
     """
-    A submit description, read; its queue statements together make one cluster.
+    A submit description, read; `kettle.submit.expand` says which of its queue statements make a cluster together.
     """
 
     source: str

@@ -64,6 +64,22 @@ async def test_submit_json_and_macros(world: World) -> None:
     assert "5" == next(iter(world.pool.jobs.values()))["Args"]
 
 
+async def test_a_file_may_make_several_clusters(world: World) -> None:
+    """
+    One line for each, also when it is JSON that is wanted, or a look beforehand.
+    """
+    (world.place / "two.sub").write_text(f"{JOB}executable = /bin/true\nqueue 2\n")
+    shown = await world.kettle("submit", "--dry-run", "two.sub")
+    assert "5 jobs in 2 clusters would be submitted." in shown.err
+    assert ["# cluster 1", "# cluster 2"] == [line for line in shown.out.splitlines() if "cluster" in line]
+    assert {} == world.pool.jobs
+    said = await world.kettle("submit", "two.sub")
+    expected = "3 job(s) submitted to cluster 1.\n2 job(s) submitted to cluster 2.\n"
+    assert (0, expected, "") == (said.status, said.out, said.err)
+    as_json = await world.kettle("submit", "two.sub", "--json")
+    assert [3, 2] == [json(text + "}")["count"] for text in as_json.out.split("}\n")[:-1]]
+
+
 async def test_dry_run(world: World, sub: Path) -> None:
     """
     The jobs are shown, nothing is sent, and no pool is needed.

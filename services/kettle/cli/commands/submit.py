@@ -12,7 +12,7 @@ from kettle.cli.inputs import standard_input
 from kettle.cli.options import json_option, pool_options, with_pool
 from kettle.cli.screen import Screen, plain
 from kettle.cli.spans import counted
-from kettle.client import Submission, SubmitError, prepare
+from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
 from kettle.wire.commands.schedd import Submitted
 
 if TYPE_CHECKING:
@@ -70,29 +70,40 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     given = _given(arguments.given)
     try:
         if arguments.file == "-":
-            submission = prepare(_typed(), given=given, source="standard input", submit_method=0)
+            submissions = prepare_clusters(_typed(), given=given, source="standard input", submit_method=0)
         else:
-            submission = prepare(Path(arguments.file), given=given, submit_method=0)
+            submissions = prepare_clusters(Path(arguments.file), given=given, submit_method=0)
     except SubmitError as error:
         raise CommandError(str(error)) from error
-    for warning in submission.warnings:
+    for warning in (warning for each in submissions for warning in each.warnings):
         screen.trouble(f"Warning: {warning}")
     if arguments.dry_run:
-        return _show(submission, screen)
+        return _show(submissions, screen)
 
-    async def send(pool: "Client") -> Submitted:
+    async def send(pool: "Client") -> None:
         if screen.err.isatty():
             pool.waiting = screen.note
-        return await pool.submit(submission)
+        for done, submission in enumerate(submissions):
+            try:
+                _say(await pool.submit(submission), screen)
+            except ClientError:
+                if done:
+                    screen.trouble(
+                        f"Of the {len(submissions)} clusters of this file the first {done} had been submitted before this:"
+                    )
+                raise
 
-    submitted = with_pool(arguments, send)
+    with_pool(arguments, send)
+    return 0
+
+
+def _say(submitted: Submitted, screen: Screen) -> None:
     for warning in submitted.warnings:
         screen.trouble(f"Warning: {warning}")
     if screen.as_json:
         screen.json({"cluster": submitted.cluster, "count": submitted.count})
     else:
         screen.say(f"{submitted.count} job(s) submitted to cluster {submitted.cluster}.")
-    return 0
 
 
 def _given(words: list[str]) -> dict[str, str]:
@@ -106,20 +117,29 @@ def _given(words: list[str]) -> dict[str, str]:
     return given
 
 
-def _show(submission: Submission, screen: Screen) -> int:
+def _show(submissions: list[Submission], screen: Screen) -> int:
     if screen.as_json:
-        screen.json([plain(submission.job(proc)) for proc in range(submission.count)])
+        screen.json([plain(each.job(proc)) for each in submissions for proc in range(each.count)])
         return 0
+    count = counted(sum(each.count for each in submissions), "job")
+    several = f" in {len(submissions)} clusters" if len(submissions) > 1 else ""
+    screen.note(f"{count}{several} would be submitted.")
+    for number, submission in enumerate(submissions):
+        if several:
+            screen.say(f"# cluster {number + 1}" if number == 0 else f"\n# cluster {number + 1}")
+        _show_one(submission, screen)
+    return 0
+
+
+def _show_one(submission: Submission, screen: Screen) -> None:
     from kettle.classad import ClassAd, write_long
 
-    screen.note(f"{counted(submission.count, 'job')} would be submitted.")
     screen.say(write_long(ClassAd.from_wire(submission.ad)).rstrip())
     for proc, row in enumerate(submission.rows):
         own = dict(zip(submission.columns, row, strict=True))
         screen.say(f"\n# job {proc}")
         if own:
             screen.say(write_long(ClassAd.from_wire(own)).rstrip())
-    return 0
 
 
 def _typed() -> str:

@@ -7,18 +7,22 @@ import re
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from kettle.client.errors import ClientError
 from kettle.client.finding import Knobs
 from kettle.condor.asking import Asker
 from kettle.condor.errors import ToolError, WordsError
 from kettle.condor.words import Given, Option, understood, whole_number
-from kettle.wire.commands.queue import SUBMIT, Submit, Submitted
+from kettle.wire.commands.queue import SUBMIT, Submit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kettle.submit import Submission
+    from kettle.wire.ads.types import Ad
 
 OPTIONS: Final = {
     "append": Option(takes=1, also=("a",)),
@@ -52,7 +56,7 @@ Send jobs to the pool: those of a submit description, from a file or from standa
   -batch-name NAME       how condor_q calls the jobs together
   -queue ARGUMENTS       what is queued, for a description without a queue statement
   -maxjobs N             refuse a description of more jobs
-  -single-cluster        all jobs in one cluster, which they always are here
+  -single-cluster        refuse a description of more clusters: one begins where executable or universe change
   -dry-run FILE          write the ads of the jobs into a file (-: print them) and send nothing
   -name SCHEDD, -pool P  whose queue
   -spool                 send the files of the jobs to the access point, which need not see the disk here;
@@ -64,10 +68,21 @@ Send jobs to the pool: those of a submit description, from a file or from standa
 
 _QUEUE: Final = re.compile(r"^[ \t]*queue\b(?![ \t]*=)", re.IGNORECASE | re.MULTILINE)
 _GIVEN: Final = re.compile(r"(\+?[A-Za-z_][\w.]*)\s*=\s*(.*)", re.DOTALL)
-_IGNORED: Final = frozenset({"debug", "disable", "no_warn_unused", "unused", "single-cluster"})
+_IGNORED: Final = frozenset({"debug", "disable", "no_warn_unused", "unused"})
 _NOT_YET: Final = {
     "interactive": "-interactive is not carried out: start the job, then condor_ssh_to_job",
 }
+
+
+class _Queued(NamedTuple):
+    """A cluster that is in the queue, or would be."""
+
+    submission: "Submission"
+    cluster: int
+
+    def ads(self) -> "Iterator[Ad]":
+        """Of its jobs, one after the other."""
+        return (self.submission.queued(proc, self.cluster) for proc in range(self.submission.count))
 
 
 class _Wanted(msgspec.Struct):
@@ -84,6 +99,7 @@ class _Wanted(msgspec.Struct):
     name: str = ""
     pool: str = ""
     spool: bool = False
+    single_cluster: bool = False
 
 
 def run(_name: str, words: list[str]) -> int:
@@ -95,48 +111,67 @@ def run(_name: str, words: list[str]) -> int:
     wanted = _wanted(words)
     knobs = Knobs(os.environ)
     try:
-        submission = _prepared(wanted)
+        submissions = _prepared(wanted)
     except SubmitError as error:
         raise ToolError(f"\nERROR: {error}") from error
-    sys.stderr.writelines(f"WARNING: {warning}\n" for warning in submission.warnings)
-    if wanted.most and submission.count > wanted.most:
+    sys.stderr.writelines(f"WARNING: {warning}\n" for each in submissions for warning in each.warnings)
+    count = sum(submission.count for submission in submissions)
+    if wanted.most and count > wanted.most:
         raise ToolError(
-            f"\nERROR: the description makes {submission.count} jobs, more than the {wanted.most} of -maxjobs"
+            f"\nERROR: the description makes {count} jobs, more than the {wanted.most} of -maxjobs"
         )
     if wanted.dry_run:
-        return _dry_run(submission, wanted)
+        return _dry_run(submissions, wanted)
     asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
-    done = _sent(asker, submission, spool=wanted.spool)
-    if wanted.spool:
-        _spool(asker, submission, done)
-    sys.stdout.writelines(_said(submission, done.cluster, done.count, wanted.how))
+    queued: list[_Queued] = []
+    try:
+        for submission in submissions:
+            cluster = _sent(asker, submission, spool=wanted.spool)
+            queued.append(_Queued(submission, cluster))
+    except (ClientError, ToolError) as error:
+        if not queued:
+            raise
+        sys.stdout.writelines(_said(queued, wanted.how))
+        raise ToolError(_after(queued, len(submissions), error)) from error
+    sys.stdout.writelines(_said(queued, wanted.how))
     return 0
 
 
-def _sent(asker: Asker, submission: "Submission", *, spool: bool) -> Submitted:
+def _sent(asker: Asker, submission: "Submission", *, spool: bool) -> int:
     request = Submit(
         id=uuid.uuid4().hex, ad=submission.ad, columns=submission.columns, rows=submission.rows, spool=spool
     )
     try:
-        return asker.schedd(SUBMIT, request)
+        done = asker.schedd(SUBMIT, request)
     except UnicodeEncodeError as error:
         raise ToolError(
             f"\nERROR: the jobs contain a text that cannot be sent, because it is not UTF-8: {error.object!r}"
         ) from error
+    if spool:
+        _spool(asker, _Queued(submission, done.cluster))
+    return done.cluster
 
 
-def _spool(asker: Asker, submission: "Submission", done: Submitted) -> None:
+def _spool(asker: Asker, queued: _Queued) -> None:
     """Send the input files; when it returns, nothing here is needed any more."""
-    from kettle.client.errors import ClientError
-
-    ads = [submission.queued(proc, done.cluster) for proc in range(done.count)]
+    ads, cluster = list(queued.ads()), queued.cluster
     try:
         asker.spools(lambda spools: spools.send(ads))
     except ClientError as error:
         raise ToolError(
             f"\nERROR: {error}\nERROR: Failed to spool job files.\n"
-            f"The jobs of cluster {done.cluster} stay held; take them out of the queue with: condor_rm {done.cluster}"
+            f"The jobs of cluster {cluster} stay held; take them out of the queue with: condor_rm {cluster}"
         ) from error
+
+
+def _after(queued: list[_Queued], count: int, error: Exception) -> str:
+    """What was in the way, and what had been done by then."""
+    said = str(error) if isinstance(error, ToolError) else f"\nERROR: {error}"
+    clusters = " ".join(f"{each.cluster}" for each in queued)
+    return (
+        f"{said}\nOf the {count} clusters of the description {len(queued)} had been queued before that, and stay: {clusters}\n"
+        f"Take what stays out of the queue with: condor_rm {clusters}"
+    )
 
 
 def _wanted(words: list[str]) -> _Wanted:
@@ -151,10 +186,8 @@ def _take(wanted: _Wanted, given: Given) -> None:
     match given.name:
         case "" | "file":
             _take_word(wanted, value, given.name)
-        case "append":
-            wanted.append.append(value)
-        case "batch-name":
-            wanted.append.append(f"batch_name = {value}")
+        case "append" | "batch-name" as name:
+            wanted.append.append(value if name == "append" else f"batch_name = {value}")
         case "queue":
             wanted.queue = "queue " + " ".join(given.values)
         case "terse" | "verbose":
@@ -163,6 +196,8 @@ def _take(wanted: _Wanted, given: Given) -> None:
             wanted.most = whole_number(given)
         case "dry-run" | "name" | "pool" as name:
             setattr(wanted, name.replace("-", "_"), value)
+        case "single-cluster":
+            wanted.single_cluster = True
         case "spool" | "remote":
             wanted.name, wanted.spool = value or wanted.name, True
         case ignored if ignored in _IGNORED:
@@ -181,8 +216,8 @@ def _take_word(wanted: _Wanted, word: str, option: str) -> None:
     wanted.file = word
 
 
-def _prepared(wanted: _Wanted) -> "Submission":
-    from kettle.client.preparing import prepare
+def _prepared(wanted: _Wanted) -> "list[Submission]":
+    from kettle.client.preparing import prepare, prepare_clusters
 
     if wanted.file in {"", "-"}:
         text, source = sys.stdin.buffer.read().decode("utf-8", "surrogateescape"), "standard input"
@@ -195,7 +230,10 @@ def _prepared(wanted: _Wanted) -> "Submission":
             raise ToolError(
                 f"\nERROR: Failed to open command file ({wanted.file}) ({error.strerror})"
             ) from error
-    return prepare(_with(text, wanted), given=wanted.given, source=source, submit_method=0, tolerant=True)
+    text = _with(text, wanted)
+    if wanted.single_cluster:
+        return [prepare(text, given=wanted.given, source=source, submit_method=0, tolerant=True)]
+    return prepare_clusters(text, given=wanted.given, source=source, submit_method=0, tolerant=True)
 
 
 def _with(text: str, wanted: _Wanted) -> str:
@@ -213,33 +251,33 @@ def _with(text: str, wanted: _Wanted) -> str:
     return f"{text[:at]}{'' if text[:at].endswith(chr(10)) or not at else chr(10)}{lines}{text[at:]}"
 
 
-def _said(submission: "Submission", cluster: int, count: int, how: str, done: str = "submitted") -> list[str]:
+def _said(clusters: list[_Queued], how: str, done: str = "submitted") -> list[str]:
     if how == "terse":
-        return [f"{cluster}.0 - {cluster}.{count - 1}\n"]
-    first = "Submitting job(s)" if done == "submitted" else "Dry-Run job(s)"
+        return [f"{each.cluster}.0 - {each.cluster}.{each.submission.count - 1}\n" for each in clusters]
     if how == "verbose":
-        return _ads(submission, cluster)
-    return [first, "." * count, "\n", f"{count} job(s) {done} to cluster {cluster}.\n"]
+        return _ads(clusters)
+    first = "Submitting job(s)" if done == "submitted" else "Dry-Run job(s)"
+    dots = "." * sum(each.submission.count for each in clusters)
+    last = [f"{each.submission.count} job(s) {done} to cluster {each.cluster}.\n" for each in clusters]
+    return [first, dots, "\n", *last]
 
 
-def _ads(submission: "Submission", cluster: int) -> list[str]:
+def _ads(clusters: list[_Queued]) -> list[str]:
     from kettle.classad import ClassAd, write_long
 
-    said: list[str] = []
-    for proc in range(submission.count):
-        said += [
-            f"\n** Proc {cluster}.{proc}:\n",
-            write_long(ClassAd.from_wire(submission.queued(proc, cluster))),
-        ]
-    return said
+    return [
+        text
+        for each in clusters
+        for proc, ad in enumerate(each.ads())
+        for text in (f"\n** Proc {each.cluster}.{proc}:\n", write_long(ClassAd.from_wire(ad)))
+    ]
 
 
-def _dry_run(submission: "Submission", wanted: _Wanted) -> int:
+def _dry_run(submissions: "list[Submission]", wanted: _Wanted) -> int:
     from kettle.classad import ClassAd, write_long
 
-    text = "".join(
-        write_long(ClassAd.from_wire(submission.queued(proc, 1))) + "\n" for proc in range(submission.count)
-    )
+    clusters = [_Queued(submission, cluster) for cluster, submission in enumerate(submissions, start=1)]
+    text = "".join(write_long(ClassAd.from_wire(ad)) + "\n" for each in clusters for ad in each.ads())
     if wanted.dry_run == "-":
         sys.stdout.write(text)
         return 0
@@ -247,5 +285,5 @@ def _dry_run(submission: "Submission", wanted: _Wanted) -> int:
         Path(wanted.dry_run).write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise ToolError(f"\nERROR: cannot write {wanted.dry_run}: {error.strerror}") from error
-    sys.stdout.writelines(_said(submission, 1, submission.count, wanted.how, "dry-run"))
+    sys.stdout.writelines(_said(clusters, wanted.how, "dry-run"))
     return 0
