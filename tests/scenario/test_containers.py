@@ -52,10 +52,11 @@ async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: P
     """
     (tmp_path / "busybox.tar").write_bytes(tar_of(busybox_root(tmp_path / "root")))
     (tmp_path / "words").write_text("b\na\n")
+    (tmp_path / "x509up").write_text("certificate\n")
     (tmp_path / "job.sub").write_text(
-        "universe = container\ncontainer_image = busybox.tar\n"
+        "universe = container\ncontainer_image = busybox.tar\nx509userproxy = x509up\n"
         "executable = /bin/sh\ntransfer_executable = false\n"
-        "arguments = \"-c 'cat /etc/image words; pwd > made.$(Process)'\"\n"
+        "arguments = \"-c 'cat /etc/image words; pwd > made.$(Process); cat $X509_USER_PROXY; echo $X509_USER_PROXY'\"\n"
         "transfer_input_files = words\noutput = out.$(Process)\nqueue 2\n"
     )
     submitted = await pool.client.submit((tmp_path / "job.sub").read_text(), cwd=tmp_path)
@@ -64,7 +65,7 @@ async def test_output_of_a_container_comes_home(pool: ThrowawayPool, tmp_path: P
 
     assert [0, 0] == [state.exit_code for state in progress.jobs.values()]
     for proc in range(2):
-        assert (tmp_path / f"out.{proc}").read_text() == "busybox\nb\na\n"
+        assert (tmp_path / f"out.{proc}").read_text() == "busybox\nb\na\ncertificate\n/srv/x509up\n"
         assert (tmp_path / f"made.{proc}").read_text() == "/srv\n"
     assert not (tmp_path / "busybox.tar.0").exists()
 

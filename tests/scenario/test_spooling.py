@@ -155,6 +155,25 @@ async def test_the_submitters_files_are_not_needed_any_more(
     await gone(spool_of(pool) / f"{cluster}")
 
 
+async def test_a_proxy_is_sent_along(condor: Condor, pool: ThrowawayPool) -> None:
+    """
+    The job has it, closed to others, though its submitter has removed it meanwhile; and it does not come back.
+    """
+    (condor.work / "x509up").write_text("certificate\n")
+    (condor.work / "x509up").chmod(0o644)
+    (condor.work / "run").write_text('#!/bin/sh\nstat -c %a "$X509_USER_PROXY"; cat "$X509_USER_PROXY"\n')
+    text = f"executable = run\noutput = out\nuse_x509userproxy = true\nx509userproxy = {condor.work}/x509up\nqueue\n"
+    done = await condor("condor_submit", "-spool", "-terse", typed=text)
+    assert (0, "") == (done.status, done.err)
+    cluster = int(done.out.partition(".")[0])
+    (condor.work / "x509up").unlink()
+    await ended(condor, cluster)
+    assert 0 == (await condor("condor_transfer_data", f"{cluster}")).status
+    assert "600\ncertificate\n" == (condor.work / "out").read_text()
+    assert not (condor.work / "x509up").exists()
+    await gone(spool_of(pool) / f"{cluster}")
+
+
 SUM = """
 executable = /usr/bin/sha256sum
 arguments = large

@@ -136,6 +136,53 @@ async def test_lists_remaps_and_relative_paths(pool: ThrowawayPool, tmp_path: Pa
     assert not (tmp_path / "z").exists()
 
 
+async def test_a_job_has_the_proxy_of_its_submitter(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    Its own copy, closed to others, under the name of the file; what it makes of that does not come back, not even if it
+    is listed.  Whatever the submitter's environment says of another place does not count.
+    """
+    proxy = tmp_path / "x509up"
+    proxy.write_text("certificate\n")
+    proxy.chmod(0o644)
+    head = script(
+        tmp_path,
+        'stat -c "%a %u" "$X509_USER_PROXY"; id -u; cat "$X509_USER_PROXY"\n'
+        '[ "$X509_USER_PROXY" = "$PWD/x509up" ] && echo changed >> "$X509_USER_PROXY" && echo done > made',
+    )
+    head += 'x509userproxy = x509up\nenvironment = "X509_USER_PROXY=/elsewhere"\n'
+    for listed in ("", "transfer_output_files = made, x509up\n"):
+        submitted = await pool.client.submit(f"{head}{listed}queue\n", cwd=tmp_path)
+        await status(pool, submitted.cluster, 4)
+        mode, owner, account, text = (tmp_path / "out").read_text().split()
+        assert ("600", account, "certificate") == (mode, owner, text)
+        assert "done\n" == (tmp_path / "made").read_text()
+        assert "certificate\n" == proxy.read_text()
+        (tmp_path / "made").unlink()
+
+
+async def test_where_files_are_shared_the_proxy_is_where_it_was(pool: ThrowawayPool, place: Path) -> None:
+    """
+    Nothing is moved, and the variable names the submitter's file.
+    """
+    (place / "x509up").write_text("certificate\n")
+    text = "executable = /bin/sh\narguments = \"-c 'echo $X509_USER_PROXY > said'\"\nx509userproxy = x509up\n"
+    submitted = await pool.client.submit(f"{text}should_transfer_files = NO\nqueue\n", cwd=place)
+    await status(pool, submitted.cluster, 4)
+    assert f"{place}/x509up\n" == (place / "said").read_text()
+
+
+async def test_standard_input_that_is_not_sent_is_the_machines(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    As `transfer_input = False` says; it need not be there where the job is submitted.
+    """
+    text = (
+        "executable = /bin/cat\ntransfer_executable = false\ninput = /proc/sys/kernel/ostype\noutput = out\n"
+    )
+    submitted = await pool.client.submit(f"{text}transfer_input = False\nqueue\n", cwd=tmp_path)
+    await status(pool, submitted.cluster, 4)
+    assert Path("/proc/sys/kernel/ostype").read_text() == (tmp_path / "out").read_text()
+
+
 async def test_what_is_excluded_stays_where_it_is(pool: ThrowawayPool, tmp_path: Path) -> None:
     """
     Of directories both ways, and of new files; what is listed itself moves whatever the pattern says.

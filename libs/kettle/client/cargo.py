@@ -89,7 +89,7 @@ class Cargo:
                     if not is_inside(name):
                         raise SpoolingError(f"{name!r} is no name of a file inside a sandbox")
                     file = self._file(path)
-                    mode = _EXECUTABLE if one.executable else file.mode
+                    mode = _EXECUTABLE if one.executable else one.mode or file.mode
                     found.pop(name, None)
                     found[name] = SpooledFile(name, file.sha256, file.size, mode)
         return list(found.values())

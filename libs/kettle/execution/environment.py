@@ -2,6 +2,7 @@
 The environment of a job: nothing of ours but what HTCondor's jobs rely on, and what its owner asked for.
 """
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -51,6 +52,7 @@ def job_environment(
         "BATCH_SYSTEM": "HTCondor",
         **_gpus(spec),
         **_own(job),
+        **_proxy(job, sandbox, iwd),
         **scratch,
         "_CONDOR_SLOT": spec.slot.partition("@")[0],
         "_CONDOR_JOB_AD": f"{sandbox}/.job.ad",
@@ -71,6 +73,15 @@ def _way_to_the_pool(spec: JobSpec, job: JobAd, config: str) -> dict[str, str]:
     if not (spec.chirp.commands and job.flag(ATTRIBUTE, default=False)):
         return {}
     return {"KETTLE_NATS_URL": f"job:{config}", "KETTLE_USER": job.text("Owner") or ""}
+
+
+def _proxy(job: JobAd, sandbox: str, iwd: str) -> dict[str, str]:
+    """
+    Where the job's proxy certificate is here; what `getenv` took along says where its submitter's is.
+    """
+    if not job.proxy:
+        return {}
+    return {"X509_USER_PROXY": posixpath.join(sandbox if job.transfers else iwd, job.proxy)}
 
 
 def _gpus(spec: JobSpec) -> dict[str, str]:

@@ -166,6 +166,14 @@ class JobAd:
         """
         return self.transfers and self.flag("TransferExecutable", default=True)
 
+    @property
+    def proxy(self) -> str:
+        """
+        Path of the proxy certificate, as a transferred file its name in the sandbox; empty: the job has none.
+        """
+        path = self.text("x509userproxy") or ""
+        return posixpath.basename(path) if self.transfers else path
+
     def stream(self, name: str) -> str | None:
         """
         The path of a standard stream on the submit side; None if the job does not want it.

@@ -24,6 +24,7 @@ from kettle.submit.mails import mails
 from kettle.submit.pace import pace
 from kettle.submit.plain import on_hold, plain
 from kettle.submit.policies import policies
+from kettle.submit.proxies import proxy
 from kettle.submit.signals import signals
 from kettle.wire.ads.types import Ad, Scalar
 
@@ -213,6 +214,11 @@ def streams(lookup: Lookup) -> Ad:
         if given is None or given.text == NULL_FILE:
             ad |= {attribute: NULL_FILE, f"Transfer{attribute}": False}
             continue
+        if name == "input" and not flag(
+            lookup, "transfer_input", default=True
+        ):  # it is on the machine already
+            ad |= {attribute: unquoted(given.text), f"Transfer{attribute}": False}
+            continue
         streamed = flag(lookup, f"stream_{name}", default=False)
         ad |= {attribute: unquoted(given.text), f"Stream{attribute}": streamed}
         path = (iwd if name == "input" else home) / unquoted(given.text)
@@ -279,6 +285,7 @@ RULES: Final[tuple[Callable[[Lookup], Ad], ...]] = (
     checkpoints,
     signals,
     mails,
+    proxy,
     plain,
     on_hold,
 )

@@ -150,16 +150,19 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "transfer_container": (),
     "transfer_exclude_files": ("TransferExclude",),
     "transfer_executable": ("TransferExecutable",),
+    "transfer_input": ("TransferIn",),
     "transfer_input_files": ("TransferInput",),
     "transfer_output_files": ("TransferOutput",),
     "transfer_output_remaps": ("TransferOutputRemaps",),
     "transfer_plugins": ("TransferPlugins",),
     "ulog_execute_attrs": ("UserLogExecuteEventAttrs",),
     "universe": (),
+    "use_x509userproxy": (),
     "want_graceful_removal": ("WantGracefulRemoval",),
     "want_io_proxy": ("WantIOProxy",),
     "want_pool_access": ("WantPoolAccess",),
     "when_to_transfer_output": ("WhenToTransferOutput",),
+    "x509userproxy": (),
 }
 """Each command with its other spellings; all are compared without regard to case."""
 
@@ -167,26 +170,23 @@ NODES: Final = frozenset({"machine_count", "node_count"})
 """How many machines a job wants at once; one is no wish."""
 _NOT_YET: Final = """
     docker_send_credentials grid_resource machine_count node_count on_evict_checks primary_unix_group
-    scitokens_file tool_daemon_cmd transfer_error transfer_input transfer_output use_oauth_services
-    use_scitoken use_scitokens use_x509userproxy x509userproxy
+    scitokens_file tool_daemon_cmd transfer_error transfer_output use_oauth_services use_scitoken use_scitokens
     """
 
 NOT_YET: Final = frozenset(_NOT_YET.split())
 """Commands of HTCondor that this version does not carry out."""
 
-_PROXY: Final = "list the file in transfer_input_files, and name it in environment as X509_USER_PROXY"
-_LISTED: Final = "list a file with the token in transfer_input_files"
+_LISTED: Final = (
+    "list a file with the token in transfer_input_files, and name it in environment as BEARER_TOKEN_FILE"
+)
 _INSTEAD: Final[Mapping[str, str]] = {
     "docker_send_credentials": "put the image where the machines can read it, or send an archive of it",
     "scitokens_file": _LISTED,
-    "transfer_error": "without error = FILE nothing of it comes back",
-    "transfer_input": "name a file of the machine in the arguments of the program",
-    "transfer_output": "without output = FILE nothing of it comes back",
+    "transfer_error": "leave out error = FILE, and nothing of it comes back",
+    "transfer_output": "leave out output = FILE, and nothing of it comes back",
     "use_oauth_services": _LISTED,
     "use_scitoken": _LISTED,
     "use_scitokens": _LISTED,
-    "use_x509userproxy": _PROXY,
-    "x509userproxy": _PROXY,
 }
 """What does the same as some of them."""
 

@@ -14,6 +14,9 @@ from kettle.wire.ads.types import Ad
 NULL: Final = "/dev/null"
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
+PROXY: Final = "x509userproxy"
+"""The file by which a job is known to grid services; it holds a key, and these take no notice of one that others may read."""
+_PRIVATE: Final = 0o600
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -62,7 +65,10 @@ def inputs(ad: Ad) -> list[Wanted]:
             name = placed(item, preserve=preserve)
             wanted.append(Wanted(iwd / item, name, contents=item.endswith("/")))
     plugins = (iwd / path for path in dict.fromkeys(job_plugins(text(ad, "TransferPlugins")).values()))
-    return [*wanted, *(Wanted(path, path.name, executable=True) for path in plugins)]
+    wanted += (Wanted(path, path.name, executable=True) for path in plugins)
+    if certificate := text(ad, PROXY):
+        wanted.append(Wanted(iwd / certificate, PurePosixPath(certificate).name, mode=_PRIVATE))
+    return wanted
 
 
 def listed(ad: Ad) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kettle.shadow.places import Places
 from kettle.transfer.manifest import is_url, items
-from kettle.transfer.placing import destination, inputs, text
+from kettle.transfer.placing import PROXY, destination, inputs, text
 from kettle.wire.ads import Ad
 
 
@@ -27,7 +27,8 @@ def is_made(ad: Ad, places: Places) -> bool:
         return False
     try:
         made = min(_times((Path(path) for path in wanted if path is not None), places))
-        return made > max(_times((Path(each.path) for each in inputs(ad)), places), default=made)
+        taken = inputs({**ad, PROXY: ""})  # a proxy is renewed all day, and no result is made of it
+        return made > max(_times((Path(each.path) for each in taken), places), default=made)
     except (OSError, ValueError):
         return False
 

@@ -64,6 +64,13 @@ def test_what_is_sent_is_what_the_sandbox_will_have(tmp_path: Path) -> None:
     assert 0o755 == next(file.mode for file in files if file.name == "run")
 
 
+def test_a_proxy_is_sent_as_one_that_nobody_else_may_read(tmp_path: Path) -> None:
+    (tmp_path / "proxy").write_text("key")
+    (tmp_path / "proxy").chmod(0o644)
+    (files,) = manifest(Cargo([ad(tmp_path, x509userproxy=str(tmp_path / "proxy"))])).lists
+    assert [("proxy", 0o600)] == [(file.name, file.mode) for file in files]
+
+
 def test_large_files_are_sent_alone(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (SMALL + 1))
     names = [f"{number}" for number in range(450)]

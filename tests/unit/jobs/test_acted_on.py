@@ -54,7 +54,8 @@ def test_whatever_the_code_reads_no_job_sets() -> None:
 @pytest.mark.parametrize(
     "name",
     ["WantIOProxy", "TransferInput", "Iwd", "cmd", "Out", "Err", "In", "TransferPlugins", "EC2SecretAccessKey",
-     "EC2AccessKeyId", "CheckpointDestination", "ContainerImage", "Environment", "Arguments", "OutputDestination"],
+     "EC2AccessKeyId", "CheckpointDestination", "ContainerImage", "Environment", "Arguments", "OutputDestination",
+     "x509userproxy", "X509UserProxyExpiration"],
 )  # fmt: skip
 def test_a_job_has_not_its_next_run_act_for_it(name: str) -> None:
     """

@@ -79,6 +79,34 @@ def test_what_the_submit_side_sends(attributes: Ad, expected: set[str]) -> None:
     assert expected == {wanted.name for wanted in inputs(ad)}
 
 
+def test_results_have_a_directory_of_their_own() -> None:
+    """
+    Streams and files go there; inputs are where they are without it.
+    """
+    ad: Ad = {**AD, "TransferInput": "a.dat", "OutputDirectory": "/home/alice/results"}
+
+    assert "/home/alice/a.dat" == str(inputs(ad)[-1].path)
+    assert ["/home/alice/results/out.txt", "/home/alice/results/made"] == [
+        str(destination(ad, name)) for name in ("_condor_stdout", "made")
+    ]
+
+
+def test_a_proxy_is_for_the_job_alone() -> None:
+    """
+    Whatever its modes are on the submit side; and where files are shared it stays where it is.
+    """
+    ad: Ad = {
+        "Iwd": "/w",
+        "TransferExecutable": False,
+        "x509userproxy": "/tmp/x509up_u7",
+        "TransferInput": "a",
+    }
+    expected = [("/w/a", "a", 0), ("/tmp/x509up_u7", "x509up_u7", 0o600)]
+
+    assert expected == [(str(wanted.path), wanted.name, wanted.mode) for wanted in inputs(ad)]
+    assert [] == inputs({**ad, "ShouldTransferFiles": "NO"})
+
+
 def test_plugins_can_be_run() -> None:
     """
     Whatever their modes are on the submit side.

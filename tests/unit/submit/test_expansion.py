@@ -2,8 +2,10 @@
 From a submit file to the jobs of a cluster.
 """
 
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.submit import Site, Submission, expand, parse
@@ -303,6 +305,38 @@ def test_keys_are_named_and_not_read(tmp_path: Path) -> None:
     assert "EC2AccessKeyId" not in own
 
 
+def test_a_proxy_is_named_and_not_read(tmp_path: Path) -> None:
+    """
+    As HTCondor says it: relative to initialdir; what is named comes before what grid programs use.
+    """
+    (tmp_path / "sub").mkdir()
+    for name in ("proxy", "sub/other"):
+        (tmp_path / name).write_text("-----BEGIN CERTIFICATE-----")
+
+    def named(lines: str, **environ: str) -> Scalar | None:
+        read = parse(f"{HEAD}{lines}\nqueue\n", source="job.sub", cwd=tmp_path, environ=environ)
+        return expand(read, SITE).ad.get("x509userproxy")
+
+    usual, other = f"{tmp_path}/proxy", f"{tmp_path}/sub/other"
+    assert usual == named("X509UserProxy = proxy")
+    assert usual == named("x509userproxy = proxy\nuse_x509userproxy = false")
+    assert other == named(
+        "initialdir = sub\nx509userproxy = other\nuse_x509userproxy = true", X509_USER_PROXY=usual
+    )
+    assert usual == named("use_x509userproxy = true", X509_USER_PROXY=usual)
+    assert named("use_x509userproxy = false", X509_USER_PROXY=usual) is None
+    assert named("", X509_USER_PROXY=usual) is None
+
+
+def test_the_usual_proxy_is_that_of_whoever_submits() -> None:
+    """
+    Where grid programs put it.
+    """
+    site = msgspec.structs.replace(SITE, check_files=False)
+    read = parse(f"{HEAD}use_x509userproxy = true\nqueue\n", source="job.sub", cwd=Path("/w"), environ={})
+    assert f"/tmp/x509up_u{os.getuid()}" == expand(read, site).ad["x509userproxy"]
+
+
 @pytest.mark.parametrize(("said", "meant"), [("False", "NO"), ("true", "YES"), ("if_needed", "IF_NEEDED")])
 def test_truth_values_for_should_transfer_files(said: str, meant: str, tmp_path: Path) -> None:
     """
@@ -418,6 +452,10 @@ def test_what_a_description_says_is_passed_on(tmp_path: Path) -> None:
         ("retry_request_disk = 4 GB", {"RetryRequestDisk": Expr("{4194304}")}),
         ("starter_log = st.log", {"JobStarterLog": "/tmp/st.log"}),
         ("stream_input = true\ninput = /dev/zero", {"In": "/dev/zero", "StreamIn": True}),
+        ("input = /on/the/machine\ntransfer_input = False",
+         {"In": "/on/the/machine", "TransferIn": False, "StreamIn": None}),
+        ("input = /dev/zero\ntransfer_input = true", {"In": "/dev/zero", "TransferIn": None, "StreamIn": False}),
+        ("transfer_input = False", {"In": "/dev/null", "TransferIn": False, "StreamIn": None}),
         ("output_directory = results", {"OutputDirectory": "/tmp/results"}),
         ("docker_image = a\ndocker_override_entrypoint = false", {"DockerOverrideEntrypoint": False}),
         ("docker_image = a\ncontainer_service_names = web api\nweb_container_port = 80\napi_container_port = 81 + 1",
