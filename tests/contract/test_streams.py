@@ -148,10 +148,11 @@ async def test_a_durable_reader_goes_on_after_what_it_acknowledged(world: World)
 
     async def goes_on() -> bool:
         async with aclosing(first.consume(name, "d", subject=subject)) as batches:
-            unacknowledged = await asyncio.wait_for(anext(batches), PATIENCE_S)
+            unacknowledged = await asyncio.wait_for(anext(batches), 3 * PATIENCE_S)
         return b"5" == unacknowledged.messages[0].data
 
-    await eventually(goes_on)  # in a cluster an acknowledgement may be a moment on its way
+    # In a cluster an acknowledgement may be a moment on its way, and a reader finds out that it hears nothing.
+    await eventually(goes_on, within=4 * PATIENCE_S)
     await world.leave(first)
     assert [b"5", b"6"] == await take(await world.connect(), name, subject, 2)
 
