@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kettle.bus.chunks import Depot, Limits, Whole
+from kettle.bus.gather import Gather
 from kettle.bus.memory_server import MemoryServer, matches
 from kettle.bus.parts import Parcel, exchange
 from kettle.bus.ports import (
@@ -256,6 +257,7 @@ class MemoryBus:
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
+        gather: Gather | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """
         See `Bus.consume`.
@@ -273,6 +275,8 @@ class MemoryBus:
                 position = max(position, now.before(since)) if since and reading is None else position
                 position = position if ephemeral else now.acked.get(durable, position)
                 reading = now
+            if gather is not None and now.after(position, subject, 1):
+                await gather.wait()
             if messages := now.after(position, subject, batch):
                 position = messages[-1].sequence
                 yield _Fetched(messages, now.acked, "" if ephemeral else durable)

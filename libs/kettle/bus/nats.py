@@ -14,6 +14,7 @@ from kettle.bus.chunks import Limits
 from kettle.bus.connection import Connection
 from kettle.bus.driver import Msg
 from kettle.bus.entries import watch
+from kettle.bus.gather import Gather
 from kettle.bus.jetstream import (
     JetStream,
     NotFoundError,
@@ -281,6 +282,7 @@ class NatsBus:
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
+        gather: Gather | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """
         See `Bus.consume`.
@@ -293,7 +295,7 @@ class NatsBus:
             since=since,
             durable="" if ephemeral else durable,
         )
-        reader = Reader(self._connection, source, missing=lambda: self._remake(stream))
+        reader = Reader(self._connection, source, missing=lambda: self._remake(stream), gather=gather)
         async with aclosing(reader.batches()) as batches:
             async for deliveries in batches:
                 if deliveries:

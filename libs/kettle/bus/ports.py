@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from kettle.bus.gather import Gather
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
 
@@ -298,6 +299,7 @@ class Bus(Protocol):
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
+        gather: Gather | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.
@@ -307,6 +309,8 @@ class Bus(Protocol):
         A durable consumer goes on after its last acknowledged message; it has one reader at a time. If the stream or the
         consumer vanished they are waited for and made again; a stream that was made again is read from its beginning.
         `ephemeral` reads without a name and without acknowledging. Messages may come twice, never out of order.
+
+        `gather` says how long a message may wait for others that are taken together with it.
         """
         ...
 

@@ -17,6 +17,7 @@ import msgspec
 from kettle.bus.backoff import Backoff
 from kettle.bus.connection import Connection, status_of
 from kettle.bus.driver import Msg, Subscription, errors
+from kettle.bus.gather import Gather
 from kettle.bus.jetstream import API, NANOSECONDS, JetStream, NotFoundError, StreamInfo, pull_request
 from kettle.bus.ports import BusError, BusUnavailableError, ReplyTimeoutError
 
@@ -79,12 +80,18 @@ class Reader:
     """
 
     def __init__(
-        self, connection: Connection, source: Source, *, missing: Callable[[], Awaitable[None]] | None = None
+        self,
+        connection: Connection,
+        source: Source,
+        *,
+        missing: Callable[[], Awaitable[None]] | None = None,
+        gather: Gather | None = None,
     ) -> None:
         self._connection = connection
         self._jetstream = JetStream(connection)
         self._source = source
         self._missing = missing
+        self._gather = gather
         self._seen: int | None = None
         """Sequence of the last message received; None: none of the present stream."""
         self._floor = source.after
@@ -232,6 +239,8 @@ class Reader:
         while True:
             self._wake.clear()
             if self._buffer:
+                if self._gather is not None and not self._buffer[-1].pending:
+                    await self._gather.wait()
                 batch, self._buffer = self._buffer, []
                 await self._pull()
                 return batch

@@ -16,12 +16,13 @@ Errors:
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from kettle.bus.backoff import Backoff
+from kettle.bus.gather import Gather
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
@@ -36,6 +37,8 @@ LOOK_S: Final = 1.0
 FRAMES: Final = 256
 """The most frames that one transaction applies, and about the most events."""
 EVENTS: Final = 10_000
+GATHER_S: Final = 0.05
+"""How long a frame may wait for the next, which then share a transaction, unless somebody waits for it."""
 
 _logger = logging.getLogger(__name__)
 
@@ -168,6 +171,7 @@ class Progress:
     def __init__(self) -> None:
         self._frames: dict[str, int] = {}
         self._moved = asyncio.Condition()
+        self.gather = Gather(GATHER_S)
 
     def frame(self, shard: str) -> int:
         """
@@ -183,15 +187,18 @@ class Progress:
             self._frames[shard] = frame
             self._moved.notify_all()
 
-    async def caught_up(self, shard: str, frame: int, *, deadline: float) -> bool:
+    async def caught_up(self, shard: str, frame: int, *, deadline: float, hurry: bool = True) -> bool:
         """
         Wait until the frame is applied; False if `deadline` seconds were not enough.
+
+        Who waits in a `hurry` has frames applied as they come, one by one if need be.
         """
-        try:
-            async with asyncio.timeout(deadline), self._moved:
-                await self._moved.wait_for(lambda: self.frame(shard) >= frame)
-        except TimeoutError:
-            return False
+        with self.gather.hurried() if hurry and self.frame(shard) < frame else nullcontext():
+            try:
+                async with asyncio.timeout(deadline), self._moved:
+                    await self._moved.wait_for(lambda: self.frame(shard) >= frame)
+            except TimeoutError:
+                return False
         return True
 
 
@@ -212,12 +219,13 @@ async def run_projection(
         StoppedError: an event cannot be decoded or applied; what came before it is applied.
         SupersededError: the tables are of another version.
     """
-    runner = _Runner(projection, shard, log, cursors, progress or Progress())
+    progress = progress or Progress()
+    runner = _Runner(projection, shard, log, cursors, progress)
     await runner.look()
     arrived: asyncio.Queue[Batch] = asyncio.Queue(maxsize=1)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(
-            _fetch(bus, subjects, projection, shard, runner.frame, arrived), name=f"fetch-{shard}"
+            _fetch(bus, subjects, shard, runner.frame, progress.gather, arrived), name=f"fetch-{shard}"
         )
         while True:
             try:
@@ -227,21 +235,25 @@ async def run_projection(
                 await runner.look()
             else:
                 await runner.take([decode_frame(message.data) for message in batch.messages])
-                await batch.ack()
-                fault_point("projection.acknowledged")
 
 
 async def _fetch(
     bus: Bus,
     subjects: Subjects,
-    projection: Projection,
     shard: str,
     after: int,
+    gather: Gather,
     arrived: "asyncio.Queue[Batch]",
 ) -> None:
-    durable = f"{projection.name}_{projection.version}"
+    # Without a name: the cursor beside the rows is the only position, and the server need not write down another.
     batches = bus.consume(
-        subjects.event_stream(shard), durable, subject=subjects.events(shard), batch=FRAMES, after=after
+        subjects.event_stream(shard),
+        "",
+        subject=subjects.events(shard),
+        batch=FRAMES,
+        after=after,
+        ephemeral=True,
+        gather=gather,
     )
     async for batch in batches:
         await arrived.put(batch)

@@ -23,6 +23,7 @@ class Cgroup:
         self._v2 = layout.kind == "v2"
         self._origin = layout.origin
         self._path = f"{layout.parent}/{name}"
+        self._own_entry = "cgroup.procs" if self._v2 else "tasks"
         self.limits_memory = layout.kind != "tracking"
         """Whether the kernel enforces the limit."""
 
@@ -47,7 +48,7 @@ class Cgroup:
         """
         Put the calling process into the group.
         """
-        _write(f"{self._path}/cgroup.procs", "0")
+        _write(f"{self._path}/{self._own_entry}", "0")
 
     def take(self, pid: int) -> None:
         """
@@ -59,7 +60,7 @@ class Cgroup:
         """
         Put the calling process back to where the startd is.
         """
-        _write(f"{self._origin}/cgroup.procs", "0")
+        _write(f"{self._origin}/{self._own_entry}", "0")
 
     def pids(self) -> list[int]:
         """

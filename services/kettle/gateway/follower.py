@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
+from kettle.bus.gather import Gather
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.replay import missing_frames
 from kettle.gateway.domain.batch import Mark, Piece, pieces
@@ -18,6 +19,8 @@ from kettle.wire.subjects import Subjects
 
 FRAMES: Final = 64
 """Frames that are fetched at once; they have up to some megabytes each."""
+GATHER_S: Final = 0.05
+"""How long an event may wait for others that are stored with it: the stream takes a batch for the price of one."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,7 +50,9 @@ class Follower:
         # The frame of the mark itself comes again: some of its events may not be told yet. The server keeps no position
         # for us: the mark is the only one, and two gateways would take a durable consumer from each other.
         after = max(0, mark.frame - 1) if mark else 0
-        reading = self._bus.consume(source, "", subject=subject, batch=FRAMES, after=after, ephemeral=True)
+        reading = self._bus.consume(
+            source, "", subject=subject, batch=FRAMES, after=after, ephemeral=True, gather=Gather(GATHER_S)
+        )
         async with aclosing(reading) as batches:
             async for batch in batches:
                 for message in batch.messages:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from kettle.bus.ports import Bus, Served, StreamSpec
+from kettle.bus.gather import Gather
+from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
@@ -24,6 +25,8 @@ from kettle.wire.subjects import Subjects
 
 WORK_AGE: Final = 7 * 86400.0
 """Seconds that a worker's report is kept on the bus for a shadow that is away."""
+GATHER_S: Final = 0.05
+"""How long an event may wait for others that are written into a job's log, the access point's or a mail with it."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
         options=settings.default_userlog_format_options,
     )
     shard = f"schedd.{settings.schedd}"
-    stream = subjects.event_stream(shard)
+    subjects.event_stream(shard)
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await _head(bus, subjects, shard)
     writer = Writer(
@@ -102,7 +105,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
         redelivered=redelivered,
         failed=_not_written,
     )
-    frames = bus.consume(stream, "", subject=subjects.events(shard), after=projector.frame, ephemeral=True)
+    frames = _frames(bus, subjects, shard, projector.frame)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 
 
@@ -129,13 +132,7 @@ async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings
     head = await _head(bus, subjects, shard)
     log = await asyncio.to_thread(EventLog, settings, head=head)
     try:
-        frames = bus.consume(
-            subjects.event_stream(shard),
-            "",
-            subject=subjects.events(shard),
-            after=log.projector.frame,
-            ephemeral=True,
-        )
+        frames = _frames(bus, subjects, shard, log.projector.frame)
         await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
     finally:
         log.close()
@@ -160,13 +157,7 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     outbox = Outbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
-    frames = bus.consume(
-        subjects.event_stream(shard),
-        "",
-        subject=subjects.events(shard),
-        after=projector.frame,
-        ephemeral=True,
-    )
+    frames = _frames(bus, subjects, shard, projector.frame)
     async with asyncio.TaskGroup() as both:
         both.create_task(Postman(outbox, settings).run())
         both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
@@ -176,6 +167,18 @@ async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
     """The newest frame of a shard, as far as the bus knows, or else its owner."""
     newest = await bus.last_sequence(subjects.event_stream(shard))
     return await head_frame(bus, shard) if newest is None else newest
+
+
+def _frames(bus: Bus, subjects: Subjects, shard: str, after: int) -> AsyncGenerator[Batch, None]:
+    """What was recorded after a frame, for those who write it down for people."""
+    return bus.consume(
+        subjects.event_stream(shard),
+        "",
+        subject=subjects.events(shard),
+        after=after,
+        ephemeral=True,
+        gather=Gather(GATHER_S),
+    )
 
 
 def _not_written(error: UserLogError) -> None:

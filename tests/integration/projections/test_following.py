@@ -137,7 +137,7 @@ async def record(owner: Owner, clusters: range) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["projection.before=kill@5", "projection.committed=kill@5", "projection.acknowledged=kill@5"]
+    "point", ["projection.before=kill@5", "projection.committed=kill@5"]
 )
 async def test_killed_at_every_step(backend: Backend, point: str, tmp_path: Path) -> None:
     """
