@@ -23,6 +23,8 @@ class Cgroup:
         self._v2 = layout.kind == "v2"
         self._origin = layout.origin
         self._path = f"{layout.parent}/{name}"
+        # Of a process with one thread both are the same, but v1 waits for no grace period of the whole machine (10 ms)
+        # where a thread moves nobody but itself.
         self._own_entry = "cgroup.procs" if self._v2 else "tasks"
         self.limits_memory = layout.kind != "tracking"
         """Whether the kernel enforces the limit."""

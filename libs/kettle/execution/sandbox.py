@@ -250,9 +250,12 @@ def _new(path: str, mode: int) -> int:
     """
     A new file in the place of whatever had its name, for writing.  Raises OSError, also if somebody else is faster.
     """
-    with contextlib.suppress(FileNotFoundError):
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, mode)
+    except FileExistsError:
         os.unlink(path)  # noqa: PTH108 - strings, as above
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    return os.open(path, flags, mode)
 
 
 def _write_all(fd: int, data: bytes) -> None:
