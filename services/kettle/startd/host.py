@@ -15,6 +15,7 @@ from typing import Final
 from kettle.execution import programs
 from kettle.execution.attempt import Account
 from kettle.execution.sandbox import SYSTEM_EXECUTE
+from kettle.execution.spreading import spread_below
 from kettle.runtime import SettingsError
 from kettle.startd.settings import StartdSettings
 from kettle.wire.ads import Ad
@@ -94,6 +95,7 @@ def make_execute(settings: StartdSettings) -> Path:
         chosen.mkdir(parents=True, exist_ok=True)
         if slots:
             chosen.chmod(0o711)  # who knows his sandbox's name gets there; nobody reads the others'
+        spread_below(chosen)
     except OSError as error:
         raise SettingsError(f"KETTLE_STARTD_EXECUTE: {chosen} cannot be used: {error.strerror}.") from error
     if slots and not _reachable(chosen):

@@ -1,0 +1,43 @@
+"""
+Letting messages gather: a reader for whom a moment more is nothing takes many at once instead of each by itself.
+
+What costs a view is not the event but the transaction, the wake-up and the batch around it.
+"""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+
+class Gather:
+    """
+    How long a reader lets messages gather, seconds, after the first that it has not taken. Nobody waits when somebody is
+    in a hurry, or when more is there already.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._hurried = 0
+        self._called = asyncio.Event()
+
+    @contextmanager
+    def hurried(self) -> Generator[None]:
+        """
+        While somebody waits for what the reader has yet to take.
+        """
+        self._hurried += 1
+        self._called.set()
+        try:
+            yield
+        finally:
+            self._hurried -= 1
+            if not self._hurried:
+                self._called.clear()
+
+    async def wait(self) -> None:
+        """
+        Until it is time to take what has come.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds):
+                await self._called.wait()
