@@ -100,9 +100,7 @@ class Feed:
                         batch = await arrived.get()
                 if batch is not None:
                     last = decode(batch.messages[-1].data).number
-                    while not await self._progress.caught_up(
-                        shard, last, deadline=LOOK_S, hurry=False
-                    ):
+                    while not await self._progress.caught_up(shard, last, deadline=LOOK_S, hurry=False):
                         pass  # the projection is behind, or stands still: it says why
                 await self._deliver(shard)
                 if batch is not None:

@@ -69,8 +69,9 @@ class Backfilling:
         self._tenancy = Tenancy(nursery, self)
         self._state = settings.state_path / "backfill"
         """Its starters find no startd there: to a successor of ours they mean nothing."""
-        for left in (self._state / "reports").glob("*"):
-            left.unlink(missing_ok=True)
+        for directory in (reports.REPORTS, reports.DRAFTS):
+            for left in (self._state / directory).glob("*"):
+                left.unlink(missing_ok=True)
         self._running: dict[int, AttemptId] = {}
         self._gone: dict[int, asyncio.Event] = {}
         self.pids: dict[AttemptId, int] = {}
@@ -147,7 +148,7 @@ class Backfilling:
         settings, machine = self._settings, self._machine
         path, *arguments = settings.backfill_command
         size, account = machine.offered(slot), host.account(settings, _ACCOUNTS + slot.number)
-        (self._state / "reports").mkdir(mode=0o700, parents=True, exist_ok=True)
+        reports.make_places(self._state)
         return JobSpec(
             key=ClaimKey(f"backfill#{slot.number}#{time.time_ns()}", ""),
             job=JobId(0, slot.number),

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.execution import reports
 from kettle.startd.domain.changes import Change
 
 _LENGTH: Final = struct.Struct("!I")
@@ -124,12 +125,12 @@ def lock_state(state: Path) -> int:
     Raises:
         BlockingIOError: another startd has it.
     """
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (state / "reports").mkdir(mode=0o700, exist_ok=True)
+    reports.make_places(state)
     fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
         raise
+    reports.clear_drafts(state)
     return fd

@@ -6,6 +6,7 @@ import gc
 import socket
 from typing import Final
 
+from kettle.starter.keeping import Keeper
 from kettle.starter.line import Line
 from kettle.starter.starter import Starter
 
@@ -20,17 +21,17 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
     Most of what a short job costs is a new process: its pages are copied one by one as they are touched.  One whose job
     simply ended, and left nothing, is as good as new; any other ends with its job.
     """
-    line = Line(sock)
+    keeper = Keeper(Line(sock), lifeline_fd)
     for left in reversed(range(_JOBS)):
-        if not _run_one(line, lifeline_fd, last=not left):
+        if not _run_one(keeper, last=not left):
             break
         gc.collect()  # nobody else does: what belonged to that job is nothing to the next one
-    line.close()
+    keeper.close()
 
 
-def _run_one(line: Line, lifeline_fd: int, *, last: bool) -> bool:
+def _run_one(keeper: Keeper, *, last: bool) -> bool:
     """
     Whether there is to be another one; nothing of this one is kept meanwhile.
     """
-    order = line.order(lifeline_fd)
-    return order is not None and Starter(line, lifeline_fd, order, last=last).run()
+    order = keeper.line.order(keeper.lifeline_fd)
+    return order is not None and Starter(keeper, order, last=last).run()

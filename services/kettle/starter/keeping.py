@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from kettle.execution.attempt import StoredReport
 from kettle.execution.cgroups import Cgroup
 from kettle.execution.protocol import Hello
-from kettle.execution.reports import store
+from kettle.execution.reports import Draft
 from kettle.execution.sandbox import Sandbox, release_execute
 from kettle.starter.family import Family
 from kettle.starter.line import Line
@@ -25,37 +25,47 @@ _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 2.0
 
 
-def keep(
-    stored: StoredReport,
-    state: str,
-    line: Line,
-    hello: Hello,
-    lifeline_fd: int,
-    orphaned: Callable[[], NoReturn],
-) -> None:
+class Keeper:
     """
-    Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
+    What all jobs of one starter's process have in common: its lines to the startd and the master, and its draft.
     """
-    pause = _FIRST_PAUSE_S
-    while True:
-        try:
-            store(f"{state}/reports", stored)
-        except OSError as error:
-            if pause == _FIRST_PAUSE_S:
-                sys.stderr.write(f"the final report of {stored.id.name} waits: {error.strerror}\n")
-        else:
-            return
-        poll = select.poll()
-        if lifeline_fd >= 0:
-            poll.register(lifeline_fd, select.POLLIN)
-        line.register(poll)
-        ready = {fd for fd, _ in poll.poll(pause * 1000)}
-        if lifeline_fd in ready:
-            orphaned()
-        if line.fileno() in ready:
-            tuple(line.hear())  # whatever is ordered, the job is over
-        line.reconnect(hello)  # the next startd must not take us for dead
-        pause = min(2 * pause, _LAST_PAUSE_S)
+
+    def __init__(self, line: Line, lifeline_fd: int) -> None:
+        self.line = line
+        self.lifeline_fd = lifeline_fd
+        self._draft = Draft()
+
+    def keep(self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]) -> None:
+        """
+        Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
+        """
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                self._draft.store(state, stored)
+            except OSError as error:
+                if pause == _FIRST_PAUSE_S:
+                    sys.stderr.write(f"the final report of {stored.id.name} waits: {error.strerror}\n")
+            else:
+                return
+            poll = select.poll()
+            if self.lifeline_fd >= 0:
+                poll.register(self.lifeline_fd, select.POLLIN)
+            self.line.register(poll)
+            ready = {fd for fd, _ in poll.poll(pause * 1000)}
+            if self.lifeline_fd in ready:
+                orphaned()
+            if self.line.fileno() in ready:
+                tuple(self.line.hear())  # whatever is ordered, the job is over
+            self.line.reconnect(hello)  # the next startd must not take us for dead
+            pause = min(2 * pause, _LAST_PAUSE_S)
+
+    def close(self) -> None:
+        """
+        No more jobs.
+        """
+        self._draft.close()
+        self.line.close()
 
 
 def vanish(

@@ -27,8 +27,7 @@ from kettle.starter.deadlines import Deadlines
 from kettle.starter.errands import EndedError, Errands, Orders
 from kettle.starter.family import Family, nobody
 from kettle.starter.hooks import Hook, Updates
-from kettle.starter.keeping import keep, vanish
-from kettle.starter.line import Line
+from kettle.starter.keeping import Keeper, vanish
 from kettle.starter.mover import TransferError, downloads
 from kettle.starter.program import container_of, program_of
 from kettle.starter.questions import Questions
@@ -67,9 +66,10 @@ class Starter:
     The state of one job on this machine.
     """
 
-    def __init__(self, line: Line, lifeline_fd: int, order: protocol.Run, *, last: bool) -> None:
-        self._line = line
-        self._lifeline_fd = lifeline_fd
+    def __init__(self, keeper: Keeper, order: protocol.Run, *, last: bool) -> None:
+        self._keeper = keeper
+        self._line = line = keeper.line
+        self._lifeline_fd = keeper.lifeline_fd
         self._good = not last
         """Whether this process can run another job."""
         self._spec: JobSpec = order.spec
@@ -428,7 +428,7 @@ class Starter:
             report=self._reporter.report(body),
             sandbox=kept,
         )
-        keep(stored, self._spec.state, self._line, self._hello(), self._lifeline_fd, self._orphaned)
+        self._keeper.keep(stored, self._spec.state, self._hello(), self._orphaned)
         if self._container is not None:
             self._container.finish()  # an engine takes its time, and the report must not be lost in it
         rests = self._good and self._ending is None and self._container is None

@@ -152,19 +152,19 @@ async def test_a_lost_attempt_is_reported_from_memory(pool: WorkerPool, disk: Di
 
 async def test_a_result_waits_in_the_starter_for_room(pool: WorkerPool) -> None:
     """
-    The job's end is not lost on a disk that takes nothing.
+    The job's end is not lost where nothing can be written down.
     """
     async with pool.startd() as startd:
         submitter = pool.submitter
         activation = submitter.activation(await submitter.claim(), script("echo done"))
         attempt = AttemptId(activation.key.claim, activation.job, 1)
-        draft = pool.reports / f"{attempt.name}.draft"
-        draft.symlink_to("/dev/full")
+        in_the_way = pool.reports / attempt.name
+        in_the_way.mkdir()
         await submitter.activate(activation)
         with pytest.raises(TimeoutError):
             await submitter.final(activation, wait=1.0)
 
-        draft.unlink()
+        in_the_way.rmdir()
 
         assert b"done\n" == output(await submitter.final(activation))
         await startd.drain()

@@ -22,6 +22,7 @@ from kettle.execution.protocol import End, Run, frame
 from kettle.execution.reports import load_all
 from kettle.startd import landlord
 from kettle.starter.jobs import run_starter
+from kettle.starter.keeping import Keeper
 from kettle.starter.line import Line
 from kettle.starter.starter import Starter
 from kettle.wire.ads import Ad
@@ -37,7 +38,7 @@ CONTAINED: Ad = {**JOB, "WantContainer": True, "ContainerImage": "x.tar", "Conta
 @pytest.fixture
 def place() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="kettle-") as name:
-        for directory in ("execute", "reports", "images"):
+        for directory in ("execute", "reports", "drafts", "images"):
             (Path(name) / directory).mkdir()
         yield Path(name)
 
@@ -67,7 +68,7 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
         try:
             os.setsid()
             ours.close()
-            Starter(Line(theirs), -1, Run(spec), last=True).run()
+            Starter(Keeper(Line(theirs), -1), Run(spec), last=True).run()
         finally:
             os._exit(0)
     theirs.close()

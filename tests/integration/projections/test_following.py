@@ -136,9 +136,7 @@ async def record(owner: Owner, clusters: range) -> None:
             await owner.record(*changes, at_us=AT + cluster)
 
 
-@pytest.mark.parametrize(
-    "point", ["projection.before=kill@5", "projection.committed=kill@5"]
-)
+@pytest.mark.parametrize("point", ["projection.before=kill@5", "projection.committed=kill@5"])
 async def test_killed_at_every_step(backend: Backend, point: str, tmp_path: Path) -> None:
     """
     Killed with the rows written, committed or acknowledged: the next one goes on, nothing is lost or counted twice.
