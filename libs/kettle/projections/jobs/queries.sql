@@ -5,10 +5,12 @@
 SELECT cluster, submitted_at, event FROM cluster WHERE shard = $1 AND cluster = ANY ($2::integer[]);
 
 -- name: jobs
--- What happened to jobs in the queue.
-SELECT l.cluster, l.proc, l.happened
-  FROM unnest($2::integer[], $3::integer[]) AS w (cluster, proc)
-  JOIN live l ON l.shard = $1 AND l.cluster = w.cluster AND l.proc = w.proc;
+-- What happened to jobs in the queue. Here and below OFFSET 0 has each of them looked up by its key; a plan that was made
+-- when the queue was short, and is kept, would read all of a long one.
+SELECT w.cluster, w.proc, l.happened
+  FROM unnest($2::integer[], $3::integer[]) AS w (cluster, proc),
+       LATERAL (SELECT happened FROM live
+                 WHERE shard = $1 AND cluster = w.cluster AND proc = w.proc OFFSET 0) AS l;
 
 -- name: submit
 -- Keep new clusters, and every job of them but those that have left already.
@@ -39,18 +41,28 @@ SELECT $1, c.cluster, p.proc, c.owner, 1, c.submitted_at, date_trunc('second', c
 
 -- name: happen
 -- Add to what happened to jobs, and say how they are now.
+WITH n AS (
+    SELECT n.*, place.ctid AS place
+      FROM unnest($2::integer[], $3::integer[], $4::bytea[], $5::integer[], $6::timestamptz[], $7::integer[],
+                  $8::text[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::text[])
+        AS n (cluster, proc, happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason),
+           LATERAL (SELECT ctid FROM live
+                     WHERE shard = $1 AND cluster = n.cluster AND proc = n.proc OFFSET 0) AS place
+)
 UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason) =
        (l.happened || n.happened, n.status, n.entered_at, n.attempts, n.slot, n.claim, n.assigned_at, n.executing_at,
         n.hold_reason)
-  FROM unnest($2::integer[], $3::integer[], $4::bytea[], $5::integer[], $6::timestamptz[], $7::integer[], $8::text[],
-              $9::text[], $10::timestamptz[], $11::timestamptz[], $12::text[])
-    AS n (cluster, proc, happened, status, entered_at, attempts, slot, claim, assigned_at, executing_at, hold_reason)
- WHERE l.shard = $1 AND l.cluster = n.cluster AND l.proc = n.proc;
+  FROM n WHERE l.ctid = n.place;
 
 -- name: leave
 -- Jobs are not in the queue any more.
-DELETE FROM live l USING unnest($2::integer[], $3::integer[]) AS d (cluster, proc)
- WHERE l.shard = $1 AND l.cluster = d.cluster AND l.proc = d.proc;
+WITH d AS (
+    SELECT place.ctid AS place
+      FROM unnest($2::integer[], $3::integer[]) AS d (cluster, proc),
+           LATERAL (SELECT ctid FROM live
+                     WHERE shard = $1 AND cluster = d.cluster AND proc = d.proc OFFSET 0) AS place
+)
+DELETE FROM live l USING d WHERE l.ctid = d.place;
 
 -- name: cut
 -- No more jobs of clusters are to come: all of them did, or never will.

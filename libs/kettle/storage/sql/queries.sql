@@ -119,10 +119,13 @@ ON CONFLICT (name, version, shard) DO NOTHING;
 -- name: move_cursor
 -- Move a projection's cursor if it is where the caller thinks, and turn to its tables. Returns a row or none.
 -- What a crash of the server takes of such a transaction it takes with the cursor, and the log still has it: nobody waits
--- for the disk.
+-- for the disk. A batch finds its rows by their keys, one by one: by statistics that are older than a queue that has just
+-- been filled, the planner would read all of it for the sake of a few.
 UPDATE log.projection SET frame = $5, error = NULL
  WHERE name = $1 AND version = $2 AND shard = $3 AND frame = $4
-RETURNING frame, set_config('search_path', quote_ident(name), true), set_config('synchronous_commit', 'off', true);
+RETURNING frame, set_config('search_path', quote_ident(name), true), set_config('synchronous_commit', 'off', true),
+          set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+          set_config('enable_seqscan', 'off', true);
 
 -- name: stop_cursor
 -- Note why a projection does not come further.
