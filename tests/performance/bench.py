@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,10 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kettle.client import Client, select
+from kettle.client import select
 from kettle.embedded import EmbeddedPostgres
 from kettle.pool import processes
-from kettle.testing.figures import say, summary
+from kettle.testing.figures import proportional_kib, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 HERE: Final = Path(__file__).parent
@@ -35,6 +34,7 @@ class Script(msgspec.Struct, frozen=True):
     name: str
     says: str
     quick: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
 
 
 SCRIPTS: Final = {
@@ -52,6 +52,30 @@ SCRIPTS: Final = {
         "the condor_* commands: whole processes, long queues, a loop of submissions",
         ("--rounds=5", "--queued", "1000", "10000", "--submissions=50"),
     ),
+    "jobs": Script(
+        "jobs.py",
+        "short jobs: latency of one, throughput of 2,000 on 8 and 32 slots",
+        ("--rounds=3", "--latency=30"),
+    ),
+    "many_jobs": Script(
+        "jobs.py",
+        "short jobs: throughput of 20,000",
+        ("--jobs=5000", "--slots=8"),
+        ("--jobs=20000", "--latency=0", "--rounds=5"),
+    ),
+    "files": Script(
+        "jobs.py", "short jobs with input, output and log", ("--slots=8",), ("--files", "--latency=0")
+    ),
+    "recovery": Script(
+        "recovery.py",
+        "a schedd that is killed with a long queue, and the memory of 1,000 running jobs",
+        ("--queued=1000", "--running=100", "--rounds=3"),
+    ),
+    "farm": Script(
+        "farm.py",
+        "a farm of 50,000 simulated slots",
+        ("--machines=20", "--cores=10", "--jobs=2000", "--seconds=20", "--period=60"),
+    ),
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
@@ -62,18 +86,28 @@ SCRIPTS: Final = {
     ),
 }
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
-OPTIONAL: Final = ("transfer", "queued", "cycle", "fairness")
+OPTIONAL: Final = ("many_jobs", "files", "recovery", "farm", "transfer", "queued", "cycle", "fairness")
 """
-Parts that run only when they are asked for: they write some GiB, fill queues with a million jobs, and pools with 100,000
-machines.
+Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
+with 100,000 machines.
 """
-SLOTS: Final = 8
-TRUE: Final = "executable = /bin/true\nqueue {count}\n"
+TABLE: Final[dict[str, tuple[str, ...]]] = {
+    "jobs": (),
+    "many_jobs": (),
+    "files": (),
+    "queueing": ("--part=one_cluster",),
+    "cycle": ("--slots=10000", "--jobs=10000", "--autoclusters=1000"),
+    "farm": (),
+    "queued": ("--case=100000_in_10",),
+    "recovery": (),
+    "commands": ("--part=start", "--part=queue", "--queued=100000"),
+}
+"""What docs/explanation/performance.md shows, in its order, and what of it."""
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
 
 
 def calibrate() -> dict[str, Any]:
-    """What the machine does in a second: starting processes, and turning a bare Python loop."""
+    """What the machine does in a second: starting processes, flushing 4 KiB to its disk, turning a bare Python loop."""
 
     def spawns() -> float:
         began, count = time.perf_counter(), 200
@@ -87,67 +121,27 @@ def calibrate() -> dict[str, Any]:
             pass
         return count / (time.perf_counter() - began) / 1e6
 
+    def flushes() -> float:
+        count, page = 500, bytes(4096)
+        with tempfile.NamedTemporaryFile(prefix="kettle-bench-") as file:
+            began = time.perf_counter()
+            for _ in range(count):
+                os.write(file.fileno(), page)
+                os.fsync(file.fileno())
+            return count / (time.perf_counter() - began)
+
     return {
         "spawns_per_second": summary((spawns() for _ in range(5)), 0),
+        "flushes_per_second": summary((flushes() for _ in range(5)), 0),
         "loop_turns_per_us": summary((loops() for _ in range(5)), 1),
         "processors": os.cpu_count(),
         "load_1m": round(os.getloadavg()[0], 2),
     }
 
 
-async def finished(client: Client, cluster: int) -> None:
-    """Wait for a cluster; a job that does not succeed makes the figure worthless."""
-    progress = await client.wait(select(cluster), through_hold=False)
-    if progress.bad() or progress.stuck:
-        raise SystemExit(f"cluster {cluster} did not succeed: {progress}")
-
-
-async def latency(client: Client, rounds: int) -> dict[str, Any]:
-    """From the submission of one job to the news of its end, on an idle pool."""
-    samples: list[float] = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        submitted = await client.submit(TRUE.format(count=1))
-        await finished(client, submitted.cluster)
-        samples.append((time.perf_counter() - began) * 1000)
-    samples.sort()
-    return {
-        "p50_ms": round(statistics.median(samples), 1),
-        "p99_ms": round(samples[min(len(samples) - 1, int(len(samples) * 0.99))], 1),
-        "min_ms": round(samples[0], 1),
-        "n": len(samples),
-    }
-
-
-async def throughput(client: Client, jobs: int, rounds: int) -> dict[str, Any]:
-    """Jobs per second from submission to the end of the last."""
-    rates: list[float] = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        submitted = await client.submit(TRUE.format(count=jobs))
-        await finished(client, submitted.cluster)
-        rates.append(jobs / (time.perf_counter() - began))
-        say(f"  {rates[-1]:.0f} jobs/s")
-    return {"jobs_per_second": summary(rates, 1), "jobs": jobs, "slots": SLOTS}
-
-
-def proportional_kib(pid: int) -> int:
-    """The memory of a process, shared pages divided among those who share them, KiB."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1])
-    return 0
-
-
 def pool_pids(pool: ThrowawayPool) -> set[int]:
     """All processes of the pool: servers, services, starters and jobs."""
     return {p.pid for p in processes.of_pool(pool.state.pool_id, pool.home / "execute")}
-
-
-def busy_seconds() -> float:
-    """Processor time of the whole machine, seconds: starters and jobs come and go too fast to be asked one by one."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
 async def memory(pool: ThrowawayPool, jobs: int) -> dict[str, Any]:
@@ -200,40 +194,23 @@ async def measured(script: Path, *arguments: str) -> dict[str, Any]:
 async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     """All figures."""
     report: dict[str, Any] = {"calibration": calibrate()}
-    for part in (part for part in (*PARTS, *OPTIONAL) if part in (arguments.part or PARTS)):
+    chosen = arguments.part or PARTS
+    table = TABLE if "table" in chosen else {}
+    for part in table or [part for part in (*PARTS, *OPTIONAL) if part in chosen]:
         if part in SCRIPTS:
             script = SCRIPTS[part]
             say(script.says)
-            options = script.quick if arguments.quick else ()
+            options = (*script.always, *table.get(part, ()), *(script.quick if arguments.quick else ()))
             more = transfer_options(arguments) if part == "transfer" else ()
             report[part] = await measured(HERE / script.name, *options, *more)
         elif part == "append":
             say("appending events")
             report["append"] = await events(directory, arguments.rounds)
-        elif part == "jobs":
-            report |= await jobs(arguments, directory)
         else:
             say("memory")
             async with throwaway_pool(directory, cpus=64, memory_mib=65536) as pool:
                 report["memory"] = await memory(pool, arguments.running)
     report["calibration_after"] = calibrate()
-    return report
-
-
-async def jobs(arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    """Latency of one job, and throughput of many."""
-    report: dict[str, Any] = {}
-    async with throwaway_pool(directory, cpus=SLOTS, settings={"master": {"throwaway": False}}) as pool:
-        say("warming up")
-        submitted = await pool.client.submit(TRUE.format(count=20))
-        await finished(pool.client, submitted.cluster)
-        say("latency of one job")
-        report["latency"] = await latency(pool.client, arguments.latency_rounds)
-        say("throughput")
-        before = busy_seconds()
-        report["throughput"] = await throughput(pool.client, arguments.jobs, arguments.rounds)
-        total = arguments.jobs * arguments.rounds
-        report["throughput"]["machine_cpu_ms_per_job"] = round((busy_seconds() - before) * 1000 / total, 2)
     return report
 
 
@@ -246,13 +223,14 @@ def transfer_options(arguments: argparse.Namespace) -> list[str]:
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--latency-rounds", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--running", type=int, default=50)
     parser.add_argument("--quick", action="store_true", help="a small queue for what is about large ones")
     parser.add_argument(
-        "--part", action="append", choices=(*PARTS, *OPTIONAL), help="only this; may be repeated"
+        "--part",
+        action="append",
+        choices=(*PARTS, *OPTIONAL, "table"),
+        help="only this; may be repeated.  table: all that the page about performance shows, in about an hour",
     )
     parser.add_argument("--mib", type=int, default=1024, help="part transfer: of the one large file")
     parser.add_argument("--shared-jobs", type=int, default=500, help="part transfer: jobs with one input")

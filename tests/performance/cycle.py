@@ -173,7 +173,9 @@ async def one(
     return figures
 
 
-async def measure(directory: Path, slots: int, rounds: int) -> dict[str, Any]:
+async def measure(
+    directory: Path, slots: int, *, jobs: int, autoclusters: list[int], rounds: int
+) -> dict[str, Any]:
     """All autocluster counts on one pool of so many slots."""
     report: dict[str, Any] = {}
     async with backend(directory) as place, place.bus() as bus:
@@ -189,14 +191,14 @@ async def measure(directory: Path, slots: int, rounds: int) -> dict[str, Any]:
             await one(bus, place, schedd, process.pid, demand(1, 100, 0))
             report["start_to_first_match_s"] = round(schedd.last - began, 2)
             turn = 0
-            for autoclusters in AUTOCLUSTERS:
+            for number in autoclusters:
                 found: list[dict[str, float]] = []
                 for _ in range(rounds):
                     turn += 1
-                    ads = demand(autoclusters, JOBS, turn)
+                    ads = demand(number, jobs, turn)
                     found.append(await one(bus, place, schedd, process.pid, ads))
-                    say(f"  {slots} slots, {autoclusters} autoclusters: {found[-1]['wall_s']:.2f} s")
-                report[f"autoclusters_{autoclusters}"] = {
+                    say(f"  {slots} slots, {number} autoclusters: {found[-1]['wall_s']:.2f} s")
+                report[f"autoclusters_{number}"] = {
                     name: summary(each[name] for each in found) for name in found[0]
                 }
             status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -208,12 +210,22 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slots", type=int, action="append", help="only so many; may be repeated")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=JOBS, help="that wait")
+    parser.add_argument("--autoclusters", type=int, nargs="+", default=AUTOCLUSTERS, help="that they are of")
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     report: dict[str, Any] = {}
     for slots in arguments.slots or SLOTS:
         with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
-            report[f"slots_{slots}"] = asyncio.run(measure(Path(directory), slots, arguments.rounds))
+            report[f"slots_{slots}"] = asyncio.run(
+                measure(
+                    Path(directory),
+                    slots,
+                    jobs=arguments.jobs,
+                    autoclusters=arguments.autoclusters,
+                    rounds=arguments.rounds,
+                )
+            )
     print(json.dumps(report, indent=2))
     return 0
 

@@ -14,48 +14,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.startd.settings import StartdSettings
 from kettle.startd.wiring import running
+from kettle.testing.figures import accounted, group_seconds
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide, job_ad
 from kettle.wire.commands.startd import RELEASE, Release
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
 from kettle.wire.work import Exited, Report, ReportKey
-
-_CPUACCT = Path("/sys/fs/cgroup/cpuacct")
-
-
-@contextmanager
-def accounted() -> Generator[Path | None]:
-    """
-    A control group for all that this process starts.
-    """
-    group = _CPUACCT / f"kettle-bench-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "cgroup.procs").write_text("0")
-    except OSError:
-        yield None
-        return
-    try:
-        yield group
-    finally:
-        (_CPUACCT / "cgroup.procs").write_text("0")
-        time.sleep(0.2)
-        group.rmdir()
-
-
-def cpu_ms(group: Path | None) -> float | None:
-    """
-    CPU time of the group so far.
-    """
-    return None if group is None else int((group / "cpuacct.usage").read_text()) / 1e6
 
 
 async def chain(submitter: SubmitSide, count: int) -> list[float]:
@@ -95,10 +65,10 @@ async def measure(jobs: int, slots: int, group: Path | None, home: str) -> dict[
     settings = StartdSettings(pool=POOL, home=home, name=STARTD, num_cpus=slots, cgroups=cgroups)
     async with running(startd, settings) as machine:
         await chain(submitter, 10)
-        began, cpu = time.perf_counter(), cpu_ms(group)
+        began, cpu = time.perf_counter(), None if group is None else group_seconds(group)
         own = time.process_time()
         results = await asyncio.gather(*(chain(submitter, jobs // slots) for _ in range(slots)))
-        wall, used = time.perf_counter() - began, cpu_ms(group)
+        wall, used = time.perf_counter() - began, None if group is None else group_seconds(group)
         own = time.process_time() - own
         await machine.drain()
     listening.cancel()
@@ -108,7 +78,7 @@ async def measure(jobs: int, slots: int, group: Path | None, home: str) -> dict[
         "jobs": count,
         "slots": slots,
         "jobs_per_s": round(count / wall, 1),
-        "cpu_ms_per_job": None if used is None or cpu is None else round((used - cpu) / count, 2),
+        "cpu_ms_per_job": None if used is None or cpu is None else round((used - cpu) * 1000 / count, 2),
         "of_which_startd_bus_and_this_client_ms": round(own * 1000 / count, 2),
         "latency_p50_ms": round(latencies[count // 2] * 1000, 2),
         "latency_p99_ms": round(latencies[int(count * 0.99)] * 1000, 2),

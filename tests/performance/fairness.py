@@ -23,25 +23,19 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from kettle.bus.nats import NatsBus
 from kettle.client import select
-from kettle.startd.settings import StartdSettings
-from kettle.startd.wiring import running
 from kettle.testing.embedded import server_directory
 from kettle.testing.figures import processor_seconds, say
 from kettle.testing.lanes import place
 from kettle.testing.places import Place
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.testing.simulated_starters import SECONDS, SimulatedStarters
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle.testing.simulated_machines import simulated_machines
+from kettle.testing.simulated_starters import SECONDS
 
 CORES: Final = 8
 HALVES: Final = 2
@@ -95,45 +89,6 @@ async def submit(pool: ThrowawayPool, name: str, number: int, jobs: int) -> None
     await pool.client.submit(text, cwd=pool.home.parent)
 
 
-@asynccontextmanager
-async def machines(servers: Place, directory: Path, plan: Plan) -> AsyncGenerator[None]:
-    """So many startds with simulated starters, all advertised."""
-    async with AsyncExitStack() as stack:
-        for number in range(plan.machines):
-            name = f"m{number:03}"
-            home = directory / name
-            home.mkdir(mode=0o700)
-            settings = StartdSettings(
-                pool=servers.pool,
-                **msgspec.structs.asdict(servers.addresses),
-                home=str(home),
-                name=name,
-                num_cpus=CORES,
-                memory=CORES * 1024,
-                disk=CORES << 20,
-                claim_worklife=str(plan.worklife / plan.pace),
-                cgroups=False,
-                container_runtimes=(),
-                transfer_methods=(),
-                discover_gpus=False,
-                local_jobs=False,
-                polling_interval=60.0,
-            )
-            bus = await stack.enter_async_context(
-                NatsBus.connect(
-                    settings.nats_url,
-                    subjects=Subjects(servers.pool),
-                    identity=daemon("startd"),
-                    credentials=settings.nats_credentials,
-                    name=name,
-                )
-            )
-            starters = SimulatedStarters(pace=plan.pace)
-            startd = await stack.enter_async_context(running(bus, settings, starters=starters))
-            await startd.advertised()
-        yield
-
-
 async def used(pool: ThrowawayPool, plan: Plan) -> dict[str, float]:
     """Weighted usage of each user so far, in core seconds."""
     known = {each.name: each for each in (await pool.client.accountant.priorities()).submitters}
@@ -183,7 +138,10 @@ async def measure(servers: Place, pool: ThrowawayPool, directory: Path, plan: Pl
     say(f"{plan.machines} machines")
     busy = {each.name: processor_seconds(each.pid) for each in pool.state.daemons if each.pid}
     began = time.perf_counter()
-    async with machines(servers, directory, plan):
+    worklife = {"claim_worklife": str(plan.worklife / plan.pace)}
+    async with simulated_machines(
+        servers, directory, plan.machines, cores=CORES, pace=plan.pace, settings=worklife
+    ):
         await full(pool, plan)
         filled = time.perf_counter()
         say(f"all cores in use after {filled - began:.1f} s; {plan.seconds:.0f} s at a pace of {plan.pace:g}")

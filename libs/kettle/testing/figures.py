@@ -5,11 +5,16 @@ What the programs that measure have in common: medians with their range, process
 import os
 import statistics
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_CPUACCT: Final = Path("/sys/fs/cgroup/cpuacct")
+_REMOVE_TRIES: Final = 100
+_REMOVE_PAUSE_S: Final = 0.02
 
 
 def say(text: str) -> None:
@@ -32,9 +37,52 @@ def summary(values: Iterable[float], digits: int = 3) -> dict[str, Any]:
     }
 
 
-def processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int, *, ended_children: bool = False) -> float:
     """
-    What a process has used of the processors so far, by user and system.
+    What a process has used of the processors so far, by user and system; if asked for, with its children that ended.
     """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return sum(map(int, fields[11 : 15 if ended_children else 13])) / _TICKS
+
+
+def proportional_kib(pid: int) -> int:
+    """
+    The memory of a process, shared pages divided among those who share them, KiB; 0: it has ended.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+@contextmanager
+def accounted() -> Generator[Path | None]:
+    """
+    A control group for all that this process starts, where its processor time is counted; None: there can be none here.
+    """
+    group = _CPUACCT / f"kettle-bench-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "cgroup.procs").write_text("0")
+    except OSError:
+        yield None
+        return
+    try:
+        yield group
+    finally:
+        (_CPUACCT / "cgroup.procs").write_text("0")
+        for _ in range(_REMOVE_TRIES):  # the kernel takes a moment to forget those that ended
+            try:
+                group.rmdir()
+            except OSError:
+                time.sleep(_REMOVE_PAUSE_S)
+            else:
+                break
+
+
+def group_seconds(group: Path) -> float:
+    """
+    What everything that was ever in the group has used of the processors.
+    """
+    return int((group / "cpuacct.usage").read_text()) / 1e9

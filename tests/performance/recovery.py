@@ -1,0 +1,148 @@
+"""
+How long a schedd that was killed is away, with a long queue and many running jobs, and that nothing is started again.
+
+    python tests/performance/recovery.py [--queued 10000] [--running 1000] [--rounds 5]
+
+All is real: 1,000 starters with their jobs.  The schedd is ended with SIGKILL, the master starts another one, and the time is
+taken from the signal to the first answer about a job.  Then all leases are renewed several times, and every job must still be
+in its first run.  Prints JSON, with the memory of all processes per running job.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, Final
+
+from kettle.client import ClientError, select
+from kettle.pool import processes
+from kettle.testing.figures import proportional_kib, say, summary
+from kettle.testing.pool import ThrowawayPool, throwaway_pool
+
+SLEEP: Final = "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 128\nqueue {count}\n"
+WITHIN_S: Final = 300.0
+RENEWALS_S: Final = 3.0
+"""Several times the interval at which the schedd of such a pool renews its leases."""
+_LOOK_S: Final = 0.1
+_AGAIN_S: Final = 0.05
+
+
+def pids(pool: ThrowawayPool) -> set[int]:
+    """All processes of the pool: servers, services, starters and jobs."""
+    return {each.pid for each in processes.of_pool(pool.state.pool_id, pool.home / "execute")}
+
+
+def memory_kib(pool: ThrowawayPool) -> int:
+    """Of all of them together."""
+    return sum(map(proportional_kib, pids(pool)))
+
+
+async def running(pool: ThrowawayPool, count: int, known: AbstractSet[int] = frozenset()) -> None:
+    """Wait until so many jobs run, each with a starter, in processes that are not `known`."""
+    async with asyncio.timeout(WITHIN_S):
+        while len(pids(pool) - known) < 2 * count:
+            await asyncio.sleep(_LOOK_S)
+        while (await pool.client.totals(select(constraint="true"))).statuses.get("running", 0) < count:
+            await asyncio.sleep(_LOOK_S)
+
+
+async def starts(pool: ThrowawayPool, cluster: int) -> dict[str, int]:
+    """How often each job that runs was started."""
+    wanted = ["ClusterId", "ProcId", "NumShadowStarts", "JobStatus"]
+    found = await pool.client.jobs(select(cluster), projection=wanted)
+    return {f"{ad['ClusterId']}.{ad['ProcId']}": int(str(ad["NumShadowStarts"])) for ad in found}
+
+
+async def away(pool: ThrowawayPool, cluster: int) -> tuple[float, float]:
+    """Kill the schedd: seconds until there is another process, and until it has answered."""
+    began = time.perf_counter()
+    pid = pool.kill("schedd")
+    restarted = asyncio.create_task(timed(pool, pid, began))
+    asking: set[asyncio.Task[bool]] = set()
+    async with asyncio.timeout(WITHIN_S):
+        while not any(each.done() and each.result() for each in asking):
+            # One who asked the schedd that died hears so only when his patience is at its end: others ask after him.
+            asking.add(asyncio.create_task(asked(pool, cluster)))
+            await asyncio.wait(asking, timeout=_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
+            asking = {each for each in asking if not each.done() or each.result()}
+    answer = time.perf_counter() - began
+    for each in asking:
+        each.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    return await restarted, answer
+
+
+async def asked(pool: ThrowawayPool, cluster: int) -> bool:
+    """Ask about a job; whether there was an answer."""
+    try:
+        found = await pool.client.jobs(select(cluster), projection=["JobStatus"], limit=1)
+    except ClientError:
+        return False
+    return len(found) == 1
+
+
+async def timed(pool: ThrowawayPool, pid: int, began: float) -> float:
+    """When the next schedd's process was there."""
+    await pool.restarted("schedd", after=pid)
+    return time.perf_counter() - began
+
+
+async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fill the pool, kill the schedd again and again, and see that nobody has noticed."""
+    settings = {
+        "master": {"throwaway": False},
+        "schedd": {"alive_interval": 0.5, "lease": 60.0, "lease_margin": 5.0},
+    }
+    count = arguments.running
+    async with throwaway_pool(directory, cpus=count, memory_mib=128 * count, settings=settings) as pool:
+        empty, known = memory_kib(pool), pids(pool)
+        say(f"{count} jobs to run")
+        busy = (await pool.client.submit(SLEEP.format(count=count))).cluster
+        began = time.perf_counter()
+        await running(pool, count, known)
+        filled = time.perf_counter() - began
+        full = memory_kib(pool)
+        say(f"they run after {filled:.1f} s; {arguments.queued} jobs to wait")
+        waiting = (await pool.client.submit(SLEEP.format(count=arguments.queued))).cluster
+        jobs = await starts(pool, busy)
+        restarted: list[float] = []
+        answered: list[float] = []
+        for _ in range(arguments.rounds):
+            process, answer = await away(pool, waiting)
+            restarted.append(process)
+            answered.append(answer)
+            say(f"  another process after {process:.2f} s, an answer after {answer:.2f} s")
+            await asyncio.sleep(RENEWALS_S)
+            if (now := await starts(pool, busy)) != jobs or set(now.values()) != {1}:
+                raise SystemExit("jobs were started again")
+            await running(pool, count)
+        await pool.client.remove(select(constraint="true"))
+    return {
+        "queued": arguments.queued,
+        "running": count,
+        "all_run_after_s": round(filled, 1),
+        "mib_per_running_job": round((full - empty) / 1024 / count, 2),
+        "answered_s": summary(answered, 2),
+        "of_which_until_the_process_was_there_s": summary(restarted, 2),
+        "started_again": 0,
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--queued", type=int, default=10_000)
+    parser.add_argument("--running", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
+        print(json.dumps(asyncio.run(measure(Path(directory), parser.parse_args())), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
