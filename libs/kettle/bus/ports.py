@@ -13,13 +13,15 @@ Errors:
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from kettle.bus.gather import Gather
 from kettle.wire.endpoint import Endpoint
 from kettle.wire.identity import Identity
+
+if TYPE_CHECKING:
+    from kettle.bus.gather import Gather
 
 
 class BusError(Exception):
@@ -299,7 +301,7 @@ class Bus(Protocol):
         after: int = 0,
         since: float = 0.0,
         ephemeral: bool = False,
-        gather: Gather | None = None,
+        gather: "Gather | None" = None,
     ) -> AsyncGenerator[Batch, None]:
         """
         Read a stream from its position after sequence `after` (a new consumer), then for ever, in order.

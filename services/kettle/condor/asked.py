@@ -82,6 +82,9 @@ class Printing:
     def _lines(self, ads: Sequence[Ad]) -> Iterable[str]:
         """Like HTCondor, which has one list of columns, the formats come first in a line."""
         yield from (columns.heading() for columns in self._columns)
+        if len(self._columns) == 1 and not self._formats:
+            yield from self._columns[0].lines(ads)
+            return
         for ad in ads:
             row = Row(ad)
             yield from (each.printed(row) for each in self._formats)

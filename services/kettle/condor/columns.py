@@ -3,12 +3,16 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kettle.condor.values import Row
+from kettle.condor.values import Row, is_name
+from kettle.wire.ads.types import Ad
 
 ID: Final = ("ClusterId", "ProcId")
+_PLAIN: Final = frozenset({int, str})
+"""Types whose values are printed as Python writes them."""
 
 
 class Columns(NamedTuple):
@@ -26,10 +30,27 @@ class Columns(NamedTuple):
         """
         One ad, with the line breaks that belong to it.
         """
-        cells = [self._cell(row, text) for text in self.texts]
+        style = style_of(self.letters)
+        cells = [style.cell(row, text) for text in self.texts]
         if "j" in self.letters:
-            cells.insert(0, f"{'ID = ' * ('l' in self.letters)}{row.text(ID[0])}.{row.text(ID[1])}")
-        return self._joined(cells)
+            cells.insert(0, f"{'ID = ' * style.labelled}{row.text(ID[0])}.{row.text(ID[1])}")
+        return style.joined(cells)
+
+    def lines(self, ads: Iterable[Ad]) -> Iterator[str]:
+        """
+        All lines. Where values are looked for and nothing else, ads that have plain numbers and strings need no `Row`.
+        """
+        style = style_of(self.letters)
+        if "j" in self.letters or style.quoted or style.labelled or not style.evaluated:
+            names: tuple[str, ...] = ()
+        else:
+            names = self.texts if all(map(is_name, self.texts)) else ()
+        for ad in ads:
+            values = [ad.get(name) for name in names]
+            if values and _PLAIN.issuperset(map(type, values)):
+                yield style.joined(map(str, values))
+            else:
+                yield self.line(Row(ad))
 
     def heading(self) -> str:
         """
@@ -37,25 +58,62 @@ class Columns(NamedTuple):
         """
         if "h" not in self.letters:
             return ""
-        return self._joined([*([" ID"] if "j" in self.letters else []), *self.texts])
+        return style_of(self.letters).joined([*([" ID"] if "j" in self.letters else []), *self.texts])
 
     @property
     def evaluated(self) -> bool:
         """
         Whether values are wanted, and not expressions.
         """
-        return not set("ro") & set(self.letters)
+        return style_of(self.letters).evaluated
 
-    def _cell(self, row: Row, text: str) -> str:
-        label = f"{text} = " if "l" in self.letters else ""
+
+class Style(NamedTuple):
+    """
+    What letters come to, worked out once and not for each of a hundred thousand ads.
+    """
+
+    evaluated: bool
+    quoted: bool
+    labelled: bool
+    lead: str
+    """Before the first cell."""
+    between: str
+    """From one cell to the next."""
+
+    def cell(self, row: Row, text: str) -> str:
+        """
+        One column of one ad.
+        """
         if not self.evaluated:
-            return label + row.raw(text)
-        return label + (row.quoted(text) if "V" in self.letters else row.text(text))
+            value = row.raw(text)
+        elif self.quoted:
+            value = row.quoted(text)
+        else:
+            value = row.text(text)
+        return f"{text} = {value}" if self.labelled else value
 
-    def _joined(self, cells: Sequence[str]) -> str:
-        before = "" if "g" in self.letters else "\t" if "t" in self.letters else " "
-        behind = "\n" if "n" in self.letters else "," if "," in self.letters else ""
-        return "\n" * ("g" in self.letters) + f"{behind}{before}".join(cells) + "\n"
+    def joined(self, cells: Iterable[str]) -> str:
+        """
+        A line of cells.
+        """
+        return f"{self.lead}{self.between.join(cells)}\n"
+
+
+@cache
+def style_of(letters: str) -> Style:
+    """
+    What the letters of `Columns` say of cells and lines.
+    """
+    before = "" if "g" in letters else "\t" if "t" in letters else " "
+    behind = "\n" if "n" in letters else "," if "," in letters else ""
+    return Style(
+        evaluated=not set("ro") & set(letters),
+        quoted="V" in letters,
+        labelled="l" in letters,
+        lead="\n" if "g" in letters else "",
+        between=behind + before,
+    )
 
 
 class Format(NamedTuple):

@@ -6,6 +6,7 @@ Most of what is asked for is a plain value; the language of expressions is loade
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kettle.wire.ads.types import Ad, Expr
@@ -27,13 +28,19 @@ class Row:
 
     def __init__(self, ad: Ad) -> None:
         self.ad = ad
-        self._by_key = {name.lower(): value for name, value in ad.items()}
+        self._by_key: dict[str, Plain | Expr | None] | None = None
         self._parsed: ClassAd | None = None
 
     def stored(self, name: str) -> Plain | Expr | None:
         """
         What stands behind an attribute's name.
         """
+        if (
+            name in self.ad
+        ):  # as it is written nearly always: letters are compared without case only for the rest
+            return self.ad[name]
+        if self._by_key is None:
+            self._by_key = {each.lower(): value for each, value in self.ad.items()}
         return self._by_key.get(name.lower())
 
     def value(self, text: str) -> Any:
@@ -63,6 +70,8 @@ class Row:
         The value as `-autoformat` prints it: strings without quotes.
         """
         value = self.value(text)
+        if type(value) is int:
+            return str(value)
         return value if isinstance(value, str) else written(value)
 
     def quoted(self, text: str) -> str:
@@ -81,6 +90,7 @@ class Row:
         return stored.expr if isinstance(stored, Expr) else written(stored)
 
 
+@lru_cache(maxsize=256)
 def is_name(text: str) -> bool:
     """
     Whether it is the name of an attribute and nothing else.

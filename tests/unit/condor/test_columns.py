@@ -33,11 +33,19 @@ AD: Ad = {
         ("lng", ("Yes", "Nope"), "\nYes = true\nNope = undefined\n"),
         ("n", ("Yes", "Half"), "true\n 0.5\n"),
         ("t,", ("Yes", "Half"), "true,\t0.5\n"),
+        ("", ("ClusterId", "ProcId", "Name", "Back"), '12 3 a "b" c:\\d\n'),
+        ("", ("clusterid", "ProcId"), "12 3\n"),
+        ("t", ("ClusterId", "ProcId"), "12\t3\n"),
+        ("g,n", ("ClusterId", "ProcId"), "\n12\n3\n"),
+        ("j", ("ProcId",), "12.3 3\n"),
         ("", ("Broken", "Half * 2", "true", "Half > 1"), "error 1.0 true false\n"),
     ],
 )
 def test_a_line_is_as_its_letters_say(letters: str, texts: tuple[str, ...], line: str) -> None:
-    assert line == Columns(texts, letters).line(Row(AD))
+    columns = Columns(texts, letters)
+
+    assert line == columns.line(Row(AD))
+    assert [line] == list(columns.lines([AD]))
 
 
 def test_titles_stand_before_all() -> None:
