@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
+from kettle.bus.gather import Gather
 from kettle.bus.ports import (
     Batch,
     Bus,
@@ -304,3 +305,24 @@ async def test_a_full_store_of_objects_refuses(world: World) -> None:
     found = [await bus.newest(stream, piece(name, 0)) for name in "ab"]
 
     assert [b"x" * 3000, None] == found
+
+
+async def test_messages_gather_for_who_has_the_time(world: World) -> None:
+    """
+    One batch instead of three; who is waited for takes what is there, and who is behind does not wait at all.
+    """
+    name, subject = stream(world)
+    bus = await world.connect()
+    await bus.ensure_stream(StreamSpec(name=name, subjects=[subject]))
+    gather = Gather(PATIENCE_S / 10)
+    reading = bus.consume(name, "", subject=subject, ephemeral=True, gather=gather)
+    async with aclosing(reading) as batches:
+        first = asyncio.create_task(anext(batches))
+        for data in (b"1", b"2", b"3"):
+            await bus.append(subject, data)
+        assert [b"1", b"2", b"3"] == [message.data for message in (await first).messages]
+
+        with gather.hurried():
+            for data in (b"4", b"5"):
+                await bus.append(subject, data)
+                assert [data] == [message.data for message in (await anext(batches)).messages]

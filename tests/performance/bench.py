@@ -25,6 +25,7 @@ from kettle.testing.figures import proportional_kib, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parent.parent
 APPEND: Final = HERE / "append.py"
 
 
@@ -182,7 +183,9 @@ async def events(directory: Path, rounds: int) -> dict[str, Any]:
 async def measured(script: Path, *arguments: str) -> dict[str, Any]:
     """What another script measures, in a process of its own: its memory counts, or its speed without our loop."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(script), *arguments, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", f"tests.performance.{script.stem}", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
     )
     out, _ = await process.communicate()
     if process.returncode:

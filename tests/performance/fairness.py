@@ -1,8 +1,8 @@
 """
 Whether usage follows priority factors in a whole pool: real services and protocols, simulated machines and jobs.
 
-    python tests/performance/bench.py --part fairness
-    python tests/performance/fairness.py [--users 50] [--jobs 20000] [--machines 200] [--seconds 3600] [--pace 12]
+    python -m tests.performance.bench --part fairness
+    python -m tests.performance.fairness [--users 50] [--jobs 20000] [--machines 200] [--seconds 3600] [--pace 12]
 
 Servers, collector, negotiator, schedd, shadow and accounting are a pool's own processes. The startds are real too, all in
 this process, each with a connection of its own; their starters run nothing (`kettle.testing.simulated_starters`) and say
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from tests.performance.machines import simulated_machines
 
 from kettle.client import select
 from kettle.testing.embedded import server_directory
@@ -34,7 +35,6 @@ from kettle.testing.figures import processor_seconds, say
 from kettle.testing.lanes import place
 from kettle.testing.places import Place
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.testing.simulated_machines import simulated_machines
 from kettle.testing.simulated_starters import SECONDS
 
 CORES: Final = 8

@@ -1,7 +1,7 @@
 """
 A whole farm through real services and the real bus: how many slots two processors keep busy, and what falls behind first.
 
-    python tests/performance/farm.py [--machines 800] [--cores 63] [--jobs 100000] [--seconds 60] [--period 120]
+    python -m tests.performance.farm [--machines 800] [--cores 63] [--jobs 100000] [--seconds 60] [--period 120]
 
 Servers, collector, negotiator, schedd, shadow, accounting and gateway are a pool's own processes. The startds are real too,
 in this process, each with a connection of its own; their starters run nothing and say after `seconds` that the job is over.
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from tests.performance.machines import simulated_machines
 
 from kettle.client import select
 from kettle.projections import lags
@@ -33,7 +34,6 @@ from kettle.testing.figures import processor_seconds, proportional_kib, say, sum
 from kettle.testing.lanes import place
 from kettle.testing.places import Place
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.testing.simulated_machines import simulated_machines
 from kettle.testing.simulated_starters import SECONDS
 
 CLUSTERS: Final = 10

@@ -1,7 +1,7 @@
 """
 What a short job costs in a whole pool: latency of one, throughput of many, and whose processor time it is.
 
-    python tests/performance/jobs.py [--slots 8 32] [--jobs 2000] [--rounds 5] [--latency 100] [--files]
+    python tests/performance/jobs.py [--slots 8 32] [--jobs 2000] [--users 1] [--rounds 5] [--latency 100] [--files]
 
 All is real: servers with durable commits, services, sandboxes, control groups, usage, logs.  `--files` gives each job an
 input file, an output file and a job event log of its own; without it jobs are `/bin/true`.
@@ -13,14 +13,17 @@ group, is that of the starters and the jobs themselves; where there is no such g
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import tempfile
 import time
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import Client, select
-from kettle.pool import processes
+from kettle.pool.personal import Value
 from kettle.testing.figures import accounted, group_seconds, processor_seconds, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
@@ -66,15 +69,28 @@ def spent(pool: ThrowawayPool, group: Path | None) -> dict[str, float]:
     """Processor seconds so far, by service and server; those of starters and jobs are what is left."""
     names = {each.pid: each.name for each in pool.state.daemons if each.pid}
     found = dict.fromkeys([*names.values(), *SERVERS.values()], 0.0)
-    for each in processes.of_pool(pool.state.pool_id, pool.home / "execute"):
-        name = names.get(each.pid) or server_of(each.pid)
+    for pid in below(os.getpid()):
+        name = names.get(pid) or server_of(pid)
         if name:
             # Sessions of the database come and go: a server's time is that of its children too.
-            found[name] += processor_seconds(each.pid, ended_children=name in SERVERS.values())
+            with suppress(OSError):
+                found[name] += processor_seconds(pid, ended_children=name in SERVERS.values())
     found["client"] = time.process_time()
     if group is not None:
         found[STARTERS] = group_seconds(group) - sum(found.values())
     return found
+
+
+def below(root: int) -> list[int]:
+    """All processes that a process has started, and those that they have."""
+    parents: dict[int, int] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {root}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {root})
 
 
 def server_of(pid: int) -> str:
@@ -94,21 +110,32 @@ def sentence(rate: float, per_job: dict[str, float]) -> str:
 
 
 async def throughput(
-    pool: ThrowawayPool, group: Path | None, directory: Path, *, jobs: int, rounds: int, files: bool
+    pool: ThrowawayPool,
+    group: Path | None,
+    directory: Path,
+    *,
+    jobs: int,
+    users: int,
+    rounds: int,
+    files: bool,
 ) -> dict[str, Any]:
     """Jobs per second from submission to the end of the last, and what each has cost whom."""
     rates: list[float] = []
     costs: list[dict[str, float]] = []
     for number in range(rounds):
-        place = directory / f"round{number}-{jobs}"
+        place = directory / f"round{number}"
         place.mkdir()
         for job in range(jobs if files else 0):
             (place / f"in.{job}").write_text(f"input of job {job}\n")
         before = spent(pool, group)
         began = time.perf_counter()
         text = FILES if files else TRUE
-        submitted = await pool.client.submit(text.format(count=jobs), cwd=place)
-        await finished(pool.client, submitted.cluster)
+        clusters = [
+            (await pool.client.submit(line + text.format(count=jobs // users), cwd=place)).cluster
+            for line in submitters(users)
+        ]
+        for cluster in clusters:
+            await finished(pool.client, cluster)
         rates.append(jobs / (time.perf_counter() - began))
         after = spent(pool, group)
         costs.append({name: 1000 * (after[name] - before.get(name, 0.0)) / jobs for name in after})
@@ -126,6 +153,11 @@ async def throughput(
     }
 
 
+def submitters(users: int) -> list[str]:
+    """What makes each of several submitters: to the negotiator they are different, whoever has submitted."""
+    return [f"accounting_group = user{number}\n" for number in range(users)] if users > 1 else [""]
+
+
 def check(place: Path, jobs: int) -> None:
     """Each job has written what it was given."""
     for job in range(jobs):
@@ -139,17 +171,30 @@ async def measure(arguments: argparse.Namespace, directory: Path, group: Path | 
     for slots in arguments.slots:
         home = directory / f"slots{slots}"
         home.mkdir()
-        async with throwaway_pool(home, cpus=slots, settings={"master": {"throwaway": False}}) as pool:
+        settings: dict[str, dict[str, Value]] = {
+            "master": {"throwaway": False},
+            "schedd": {"accounting_groups": {f"user{n}": ["*"] for n in range(max(arguments.users))}},
+        }
+        async with throwaway_pool(home, cpus=slots, settings=settings) as pool:
             say(f"{slots} slots: warming up")
             await finished(pool.client, (await pool.client.submit(TRUE.format(count=WARM))).cluster)
             figures = report[f"{slots}_slots"] = {}
             if arguments.latency:
                 say("latency of one job")
                 figures["latency"] = await latency(pool.client, arguments.latency)
-            for jobs in arguments.jobs:
-                say(f"throughput, {jobs} jobs{' with files' if arguments.files else ''}")
-                figures[f"{jobs}_jobs"] = await throughput(
-                    pool, group, home, jobs=jobs, rounds=arguments.rounds, files=arguments.files
+            for jobs, users in product(arguments.jobs, arguments.users):
+                name = f"{jobs}_jobs" if users == 1 else f"{jobs}_jobs_of_{users}_users"
+                say(f"throughput, {name.replace('_', ' ')}{' with files' if arguments.files else ''}")
+                place = home / name
+                place.mkdir()
+                figures[name] = await throughput(
+                    pool,
+                    group,
+                    place,
+                    jobs=jobs,
+                    users=users,
+                    rounds=arguments.rounds,
+                    files=arguments.files,
                 )
     return report
 
@@ -161,6 +206,7 @@ def main() -> int:
     )
     parser.add_argument("--slots", type=int, nargs="+", default=[8, 32])
     parser.add_argument("--jobs", type=int, nargs="+", default=[2000], help="of each round; may be several")
+    parser.add_argument("--users", type=int, nargs="+", default=[1], help="who share the jobs of each round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--latency", type=int, default=100, help="single jobs, one after another; 0: do not measure"

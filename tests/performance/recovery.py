@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from kettle.client import ClientError, select
 from kettle.pool import processes
+from kettle.pool.personal import Value
 from kettle.testing.figures import proportional_kib, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
@@ -92,7 +93,7 @@ async def timed(pool: ThrowawayPool, pid: int, began: float) -> float:
 
 async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Fill the pool, kill the schedd again and again, and see that nobody has noticed."""
-    settings = {
+    settings: dict[str, dict[str, Value]] = {
         "master": {"throwaway": False},
         "schedd": {"alive_interval": 0.5, "lease": 60.0, "lease_margin": 5.0},
     }

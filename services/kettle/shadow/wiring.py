@@ -26,7 +26,7 @@ from kettle.wire.subjects import Subjects
 WORK_AGE: Final = 7 * 86400.0
 """Seconds that a worker's report is kept on the bus for a shadow that is away."""
 GATHER_S: Final = 0.05
-"""How long an event may wait for others that are written into a job's log, the access point's or a mail with it."""
+"""How long an event may wait for others that are written into the access point's log, or a mail, with it."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
         redelivered=redelivered,
         failed=_not_written,
     )
-    frames = _frames(bus, subjects, shard, projector.frame)
+    # At once: scripts submit, and in the next line they look into the log.
+    frames = _frames(bus, subjects, shard, projector.frame, gather=None)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 
 
@@ -132,7 +133,7 @@ async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings
     head = await _head(bus, subjects, shard)
     log = await asyncio.to_thread(EventLog, settings, head=head)
     try:
-        frames = _frames(bus, subjects, shard, log.projector.frame)
+        frames = _frames(bus, subjects, shard, log.projector.frame, gather=Gather(GATHER_S))
         await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
     finally:
         log.close()
@@ -157,7 +158,7 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     outbox = Outbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
-    frames = _frames(bus, subjects, shard, projector.frame)
+    frames = _frames(bus, subjects, shard, projector.frame, gather=Gather(GATHER_S))
     async with asyncio.TaskGroup() as both:
         both.create_task(Postman(outbox, settings).run())
         both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
@@ -169,7 +170,9 @@ async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
     return await head_frame(bus, shard) if newest is None else newest
 
 
-def _frames(bus: Bus, subjects: Subjects, shard: str, after: int) -> AsyncGenerator[Batch, None]:
+def _frames(
+    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: Gather | None
+) -> AsyncGenerator[Batch, None]:
     """What was recorded after a frame, for those who write it down for people."""
     return bus.consume(
         subjects.event_stream(shard),
@@ -177,7 +180,7 @@ def _frames(bus: Bus, subjects: Subjects, shard: str, after: int) -> AsyncGenera
         subject=subjects.events(shard),
         after=after,
         ephemeral=True,
-        gather=Gather(GATHER_S),
+        gather=gather,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from kettle.execution.protocol import End, Renew, Run, frame
 from kettle.starter import jobs
+from kettle.starter.keeping import Keeper
 from kettle.starter.line import Line
 
 from .test_signing import spec
@@ -35,7 +36,7 @@ def test_nothing_of_a_job_is_left_for_the_next(
     class Circular:
         """A starter that is its own."""
 
-        def __init__(self, _line: Line, _lifeline_fd: int, order: Run, *, last: bool) -> None:
+        def __init__(self, _keeper: Keeper, order: Run, *, last: bool) -> None:
             alive.append(sum(one() is not None for one in left))
             self._own = self._order = self, order
             left.append(weakref.ref(self))
