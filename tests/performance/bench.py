@@ -78,6 +78,7 @@ SCRIPTS: Final = {
         ("--machines=20", "--cores=10", "--jobs=2000", "--seconds=20", "--period=60"),
     ),
     "transfer": Script("transfer.py", "files: through the object store, with one job, shared by many"),
+    "urls": Script("urls.py", "one large file by each kind of URL", ("--mib=64",)),
     "queued": Script("queued.py", "memory of a schedd by what waits in its queue"),
     "cycle": Script("cycle.py", "negotiation cycles through the real service"),
     "fairness": Script(
@@ -87,7 +88,17 @@ SCRIPTS: Final = {
     ),
 }
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
-OPTIONAL: Final = ("many_jobs", "files", "recovery", "farm", "transfer", "queued", "cycle", "fairness")
+OPTIONAL: Final = (
+    "many_jobs",
+    "files",
+    "recovery",
+    "farm",
+    "transfer",
+    "urls",
+    "queued",
+    "cycle",
+    "fairness",
+)
 """
 Parts that run only when they are asked for: they take their time, write some GiB, fill queues with a million jobs, and pools
 with 100,000 machines.

@@ -94,11 +94,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         web, length = self.web, int(self.headers["Content-Length"])
         web.asked.append(("PUT", ""))
-        data = self.rfile.read(length)
         above = self.path.strip("/").rpartition("/")[0]
         if web.collections is not None and above not in web.collections:
-            self.send_error(409)
+            self.send_error(409)  # like wsgidav and others: without a look at the body
+            self.close_connection = True
             return
+        data = self.rfile.read(length)
         if web.statuses:
             self.send_error(web.statuses.pop(0))
             return

@@ -45,6 +45,19 @@ def test_missing_collections_are_made_from_the_top(web: Web, tmp_path: Path) -> 
     assert ["a/b/c", "a/b", "a", "a/b", "a/b/c"] == made
 
 
+def test_a_server_that_says_no_to_a_large_file_is_heard(web: Web, tmp_path: Path) -> None:
+    """
+    It hangs up while the file is still being sent; what it has said before is what counts.
+    """
+    text = bytes(range(256)) * (128 << 10)
+    (tmp_path / "f").write_bytes(text)
+    web.collections = {""}
+
+    assert len(text) == webdav.send(web.url("a/f").replace("http", "dav", 1), str(tmp_path / "f"))
+    assert text == web.files["a/f"]
+    assert 2 == sum(method == "PUT" for method, _ in web.asked)
+
+
 def test_a_server_that_makes_no_collection_is_told(web: Web, tmp_path: Path) -> None:
     """
     With the path and its answer.

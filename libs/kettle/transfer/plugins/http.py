@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Final
 
 from kettle.transfer.plugin import Move
+from kettle.transfer.plugins.candid import handlers
 from kettle.transfer.plugins.command import VERSION, run
 from kettle.transfer.urlcache import copied
 
@@ -308,7 +309,7 @@ def _server(url: str) -> tuple[str, str | None, int | None]:
 
 @cache
 def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(Redirects)
+    return urllib.request.build_opener(Redirects, *handlers())
 
 
 def opened(request: urllib.request.Request) -> Any:
