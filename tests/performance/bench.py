@@ -110,7 +110,7 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
     "queueing": ("--part=one_cluster",),
     "cycle": ("--slots=10000", "--jobs=10000", "--autoclusters=1000"),
     "farm": (),
-    "queued": ("--case=100000_in_10",),
+    "queued": ("--case=100000_in_10", "--rounds=5"),
     "recovery": (),
     "commands": ("--part=start", "--part=queue", "--queued=100000"),
 }

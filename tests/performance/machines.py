@@ -1,32 +1,51 @@
 """
 Machines by the hundred in one process: real startds with connections of their own, and starters that run nothing.
+
+A running job takes two open files of the process, so that thousands of slots take several processes: `lots`.
 """
 
+import asyncio
+import logging
+import resource
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kettle.bus.nats import NatsBus
 from kettle.startd.settings import StartdSettings
 from kettle.startd.wiring import running
-from kettle.testing.places import Place
+from kettle.testing.places import Addresses, NotHereError, Place
 from kettle.testing.simulated_starters import SimulatedStarters
 from kettle.wire.identity import daemon
 from kettle.wire.subjects import Subjects
 
+_FILES_OF_A_JOB: Final = 2
+_FILES_OF_A_MACHINE: Final = 16
+_OTHER_FILES: Final = 1024
+
 
 @asynccontextmanager
 async def simulated_machines(
-    servers: Place, directory: Path, number: int, *, cores: int, pace: float, settings: Mapping[str, Any]
+    servers: Place,
+    directory: Path,
+    number: int,
+    *,
+    cores: int,
+    pace: float,
+    settings: Mapping[str, Any],
+    first: int = 0,
 ) -> AsyncGenerator[None]:
     """
     So many startds, all advertised, below `directory`; `pace` as for `SimulatedStarters`, `settings` beside the usual.
+
+    They are numbered from `first` on.
     """
     async with AsyncExitStack() as stack:
-        for each in range(number):
+        for each in range(first, first + number):
             name = f"m{each:03}"
             home = directory / name
             home.mkdir(mode=0o700)
@@ -60,3 +79,95 @@ async def simulated_machines(
             )
             await startd.advertised()
         yield
+
+
+class Lot(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    The machines of one process.
+    """
+
+    pool: str
+    addresses: Addresses
+    directory: str
+    first: int
+    number: int
+    cores: int
+
+
+@asynccontextmanager
+async def lots(servers: Place, directory: Path, number: int, *, cores: int) -> AsyncGenerator[list[int]]:
+    """
+    So many startds, all advertised, in as many processes as it takes for the files that one may have open: their ids.
+
+    Raises:
+        NotHereError: one process may not even have the files of one machine.
+        RuntimeError: a process ended before its machines were there; it has said why.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    each = (hard - _OTHER_FILES) // (_FILES_OF_A_MACHINE + _FILES_OF_A_JOB * cores)
+    if each < 1:
+        raise NotHereError(
+            f"{hard} open files are too few for a machine of {cores} cores: raise `ulimit -Hn`."
+        )
+    async with AsyncExitStack() as stack:
+        made: list[asyncio.subprocess.Process] = []
+        for first in range(0, number, each):
+            lot = Lot(
+                pool=servers.pool,
+                addresses=servers.addresses,
+                directory=str(directory),
+                first=first,
+                number=min(each, number - first),
+                cores=cores,
+            )
+            made.append(await stack.enter_async_context(_process(lot)))
+        yield [process.pid for process in made]
+
+
+@asynccontextmanager
+async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """
+    One lot, all advertised; it ends when its standard input does.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "tests.performance.machines",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode(lot) + b"\n")
+        if not await process.stdout.readline():
+            raise RuntimeError(f"simulated machines ended with {await process.wait()}")
+        yield process
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _serve(lot: Lot, reader: asyncio.StreamReader) -> None:
+    place = Place(lot.pool, lot.addresses)
+    async with simulated_machines(
+        place, Path(lot.directory), lot.number, cores=lot.cores, pace=1.0, settings={}, first=lot.first
+    ):
+        sys.stdout.write("all of them advertised\n")
+        sys.stdout.flush()
+        await reader.read()
+
+
+async def _main() -> None:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    await _serve(msgspec.json.decode(await reader.readline(), type=Lot), reader)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    _, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_hard, _hard))
+    asyncio.run(_main())

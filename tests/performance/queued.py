@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kettle.client import select
+from kettle.testing.figures import say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 JOB: Final = (
@@ -31,7 +32,7 @@ def resident_mib(pool: ThrowawayPool) -> dict[str, float]:
     return {"rss_mib": round(found["VmRSS"], 1), "peak_mib": round(found["VmHWM"], 1)}
 
 
-async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[str, Any]:
+async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[str, float]:
     """Submit, see the memory; then have another schedd take over, and see its memory."""
     async with throwaway_pool(directory, cpus=1) as pool:
         empty = resident_mib(pool)["rss_mib"]
@@ -40,7 +41,7 @@ async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[
         for _ in range(clusters):
             newest = (await pool.client.submit(f"{JOB}{pace}queue {jobs // clusters}\n")).cluster
         submitted = time.perf_counter() - began
-        report: dict[str, Any] = {
+        report: dict[str, float] = {
             "empty_mib": empty,
             "submitted_s": round(submitted, 2),
             **resident_mib(pool),
@@ -50,7 +51,7 @@ async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[
         await pool.restarted("schedd", after=pid)
         await pool.client.jobs(select(newest), projection=["ClusterId"], limit=1)
         report["restarted_s"] = round(time.perf_counter() - began, 2)
-        report["restarted"] = resident_mib(pool)
+        report |= {f"restarted_{name}": value for name, value in resident_mib(pool).items()}
         return report
 
 
@@ -58,11 +59,16 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=CASES, help="only this; may be repeated")
-    chosen = parser.parse_args().case or list(CASES)
+    parser.add_argument("--rounds", type=int, default=1, help="pools that each is done with")
+    arguments = parser.parse_args()
     report: dict[str, Any] = {}
-    for name in chosen:
-        with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
-            report[name] = asyncio.run(measure(Path(directory), *CASES[name]))
+    for name in arguments.case or CASES:
+        rounds: list[dict[str, float]] = []
+        for _ in range(arguments.rounds):
+            with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
+                rounds.append(asyncio.run(measure(Path(directory), *CASES[name])))
+            say(f"  {name}: {rounds[-1]}")
+        report[name] = {figure: summary((each[figure] for each in rounds), 2) for figure in rounds[0]}
     print(json.dumps(report, indent=2))
     return 0
 

@@ -142,9 +142,9 @@ async def one_cluster(pool: ThrowawayPool, rounds: int, arguments: argparse.Name
         await pool.client.remove(everything(pool))
     return {
         "jobs": jobs,
-        "request_to_answer": figures(prepared),
-        "description_to_answer": figures(described),
-        "whole_process": figures(whole),
+        "request_to_answer": figures(prepared, per_second=jobs),
+        "description_to_answer": figures(described, per_second=jobs),
+        "whole_process": figures(whole, per_second=jobs),
     }
 
 

@@ -4,8 +4,9 @@ How long a schedd that was killed is away, with a long queue and many running jo
     python tests/performance/recovery.py [--queued 10000] [--running 1000] [--rounds 5]
 
 All is real: 1,000 starters with their jobs.  The schedd is ended with SIGKILL, the master starts another one, and the time is
-taken from the signal to the first answer about a job.  Then all leases are renewed several times, and every job must still be
-in its first run.  Prints JSON, with the memory of all processes per running job.
+taken from the signal to the first answer about a job; what the master leaves between two starts, which settings say, is given
+apart.  Then all leases are renewed several times, and every job must still be in its first run, in the processes that it had.
+Prints JSON, with the memory of all processes per running job.
 """
 
 import argparse
@@ -17,13 +18,15 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from kettle.client import ClientError, select
 from kettle.pool import processes
 from kettle.pool.personal import Value
-from kettle.testing.figures import proportional_kib, say, summary
+from kettle.testing.figures import parent, proportional_kib, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
-SLEEP: Final = "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 128\nqueue {count}\n"
+SLEEP: Final = "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 128\nrequest_disk = 1\nqueue {count}\n"
 WITHIN_S: Final = 300.0
 RENEWALS_S: Final = 3.0
 """Several times the interval at which the schedd of such a pool renews its leases."""
@@ -34,6 +37,12 @@ _AGAIN_S: Final = 0.05
 def pids(pool: ThrowawayPool) -> set[int]:
     """All processes of the pool: servers, services, starters and jobs."""
     return {each.pid for each in processes.of_pool(pool.state.pool_id, pool.home / "execute")}
+
+
+def workers(pool: ThrowawayPool) -> dict[int, int]:
+    """The process of each job, and its starter."""
+    found = processes.of_pool(pool.state.pool_id, pool.home / "execute")
+    return {each.pid: parent(each.pid) for each in found if each.command.startswith("/bin/sleep ")}
 
 
 def memory_kib(pool: ThrowawayPool) -> int:
@@ -50,18 +59,29 @@ async def running(pool: ThrowawayPool, count: int, known: AbstractSet[int] = fro
             await asyncio.sleep(_LOOK_S)
 
 
-async def starts(pool: ThrowawayPool, cluster: int) -> dict[str, int]:
+async def starts(pool: ThrowawayPool, cluster: int | str) -> dict[str, int]:
     """How often each job that runs was started."""
     wanted = ["ClusterId", "ProcId", "NumShadowStarts", "JobStatus"]
     found = await pool.client.jobs(select(cluster), projection=wanted)
     return {f"{ad['ClusterId']}.{ad['ProcId']}": int(str(ad["NumShadowStarts"])) for ad in found}
 
 
-async def away(pool: ThrowawayPool, cluster: int) -> tuple[float, float]:
-    """Kill the schedd: seconds until there is another process, and until it has answered."""
-    began = time.perf_counter()
+class Away(msgspec.Struct, frozen=True):
+    """How long a schedd was away, in seconds since its end."""
+
+    started: float
+    """When the master had started the next process."""
+    serving: float
+    """When that said that it serves."""
+    answered: float
+    """When somebody had an answer about a job."""
+
+
+async def away(pool: ThrowawayPool, cluster: int) -> Away:
+    """Kill the schedd, and ask until there is an answer."""
+    began, at = time.perf_counter(), time.time()
     pid = pool.kill("schedd")
-    restarted = asyncio.create_task(timed(pool, pid, began))
+    restarted = asyncio.create_task(serving(pool, pid, began))
     asking: set[asyncio.Task[bool]] = set()
     async with asyncio.timeout(WITHIN_S):
         while not any(each.done() and each.result() for each in asking):
@@ -69,11 +89,12 @@ async def away(pool: ThrowawayPool, cluster: int) -> tuple[float, float]:
             asking.add(asyncio.create_task(asked(pool, cluster)))
             await asyncio.wait(asking, timeout=_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
             asking = {each for each in asking if not each.done() or each.result()}
-    answer = time.perf_counter() - began
+    answered = time.perf_counter() - began
     for each in asking:
         each.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
-    return await restarted, answer
+    served = await restarted
+    return Away(pool.daemon("schedd").since - at, served, answered)
 
 
 async def asked(pool: ThrowawayPool, cluster: int) -> bool:
@@ -85,16 +106,25 @@ async def asked(pool: ThrowawayPool, cluster: int) -> bool:
     return len(found) == 1
 
 
-async def timed(pool: ThrowawayPool, pid: int, began: float) -> float:
-    """When the next schedd's process was there."""
+async def serving(pool: ThrowawayPool, pid: int, began: float) -> float:
+    """When the next schedd said that it serves."""
     await pool.restarted("schedd", after=pid)
     return time.perf_counter() - began
+
+
+async def untouched(pool: ThrowawayPool, jobs: dict[str, int], before: dict[int, int]) -> None:
+    """Every job is in its first run, and all starters and jobs are the processes that they were."""
+    now = await starts(pool, next(iter(jobs)).partition(".")[0])
+    if now != jobs or set(now.values()) != {1}:
+        raise SystemExit("jobs were started again")
+    if workers(pool) != before:
+        raise SystemExit("starters or jobs are other processes than before")
 
 
 async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Fill the pool, kill the schedd again and again, and see that nobody has noticed."""
     settings: dict[str, dict[str, Value]] = {
-        "master": {"throwaway": False},
+        "master": {"throwaway": False, "backoff_constant": arguments.backoff},
         "schedd": {"alive_interval": 0.5, "lease": 60.0, "lease_margin": 5.0},
     }
     count = arguments.running
@@ -105,20 +135,18 @@ async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, A
         began = time.perf_counter()
         await running(pool, count, known)
         filled = time.perf_counter() - began
-        full = memory_kib(pool)
+        full, before = memory_kib(pool), workers(pool)
+        if len(before) != count:
+            raise SystemExit(f"{len(before)} jobs run, not {count}")
         say(f"they run after {filled:.1f} s; {arguments.queued} jobs to wait")
         waiting = (await pool.client.submit(SLEEP.format(count=arguments.queued))).cluster
         jobs = await starts(pool, busy)
-        restarted: list[float] = []
-        answered: list[float] = []
+        rounds: list[Away] = []
         for _ in range(arguments.rounds):
-            process, answer = await away(pool, waiting)
-            restarted.append(process)
-            answered.append(answer)
-            say(f"  another process after {process:.2f} s, an answer after {answer:.2f} s")
+            rounds.append(await away(pool, waiting))
+            say(f"  {rounds[-1]}")
             await asyncio.sleep(RENEWALS_S)
-            if (now := await starts(pool, busy)) != jobs or set(now.values()) != {1}:
-                raise SystemExit("jobs were started again")
+            await untouched(pool, jobs, before)
             await running(pool, count)
         await pool.client.remove(select(constraint="true"))
     return {
@@ -126,8 +154,10 @@ async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, A
         "running": count,
         "all_run_after_s": round(filled, 1),
         "mib_per_running_job": round((full - empty) / 1024 / count, 2),
-        "answered_s": summary(answered, 2),
-        "of_which_until_the_process_was_there_s": summary(restarted, 2),
+        "answered_s": summary((each.answered for each in rounds), 2),
+        "of_which_until_the_master_started_it_s": summary((each.started for each in rounds), 2),
+        "of_which_until_it_served_s": summary((each.serving for each in rounds), 2),
+        "backoff_s": settings["master"]["backoff_constant"],
         "started_again": 0,
     }
 
@@ -140,6 +170,7 @@ def main() -> int:
     parser.add_argument("--queued", type=int, default=10_000)
     parser.add_argument("--running", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--backoff", type=float, default=0.02, help="MASTER_BACKOFF_CONSTANT, seconds")
     with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
         print(json.dumps(asyncio.run(measure(Path(directory), parser.parse_args())), indent=2))
     return 0

@@ -45,6 +45,33 @@ def processor_seconds(pid: int, *, ended_children: bool = False) -> float:
     return sum(map(int, fields[11 : 15 if ended_children else 13])) / _TICKS
 
 
+def parent(pid: int) -> int:
+    """
+    The process that has started a process; 0: it has ended.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def children(pid: int) -> list[int]:
+    """
+    The processes that a process has started, and that live.
+    """
+    numbers = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
+    return [each for each in numbers if parent(each) == pid]
+
+
+def busy_seconds() -> float:
+    """
+    Processor time of the whole computer so far, whoever has used it.
+    """
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
 def proportional_kib(pid: int) -> int:
     """
     The memory of a process, shared pages divided among those who share them, KiB; 0: it has ended.
