@@ -6,6 +6,7 @@ A running job takes two open files of the process, so that thousands of slots ta
 
 import asyncio
 import logging
+import os
 import resource
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -127,7 +128,7 @@ async def lots(servers: Place, directory: Path, number: int, *, cores: int) -> A
 @asynccontextmanager
 async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
     """
-    One lot, all advertised; it ends when its standard input does.
+    One lot, all advertised; it ends with the context, or with this process.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -145,7 +146,7 @@ async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
             raise RuntimeError(f"simulated machines ended with {await process.wait()}")
         yield process
     finally:
-        process.stdin.close()
+        process.kill()  # to leave in good order takes each startd its time, and nothing of theirs is needed any more
         await process.wait()
 
 
@@ -157,6 +158,7 @@ async def _serve(lot: Lot, reader: asyncio.StreamReader) -> None:
         sys.stdout.write("all of them advertised\n")
         sys.stdout.flush()
         await reader.read()
+        os._exit(0)  # whoever had started it has ended, and with it the pool that the startds would wait for
 
 
 async def _main() -> None:

@@ -113,10 +113,11 @@ async def serving(pool: ThrowawayPool, pid: int, began: float) -> float:
 
 
 async def untouched(pool: ThrowawayPool, jobs: dict[str, int], before: dict[int, int]) -> None:
-    """Every job is in its first run, and all starters and jobs are the processes that they were."""
+    """Every job is in the run in which it was, and all starters and jobs are the processes that they were."""
     now = await starts(pool, next(iter(jobs)).partition(".")[0])
-    if now != jobs or set(now.values()) != {1}:
-        raise SystemExit("jobs were started again")
+    if now != jobs:
+        changed = {job: (jobs.get(job), now.get(job)) for job in jobs | now if jobs.get(job) != now.get(job)}
+        raise SystemExit(f"jobs were started again (starts before and now): {changed}")
     if workers(pool) != before:
         raise SystemExit("starters or jobs are other processes than before")
 
@@ -141,6 +142,8 @@ async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, A
         say(f"they run after {filled:.1f} s; {arguments.queued} jobs to wait")
         waiting = (await pool.client.submit(SLEEP.format(count=arguments.queued))).cluster
         jobs = await starts(pool, busy)
+        if set(jobs.values()) != {1}:
+            raise SystemExit(f"jobs were started more than once before anything was killed: {jobs}")
         rounds: list[Away] = []
         for _ in range(arguments.rounds):
             rounds.append(await away(pool, waiting))
