@@ -150,22 +150,29 @@ async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
         await process.wait()
 
 
-async def _serve(lot: Lot, reader: asyncio.StreamReader) -> None:
+async def _serve(lot: Lot) -> None:
     place = Place(lot.pool, lot.addresses)
     async with simulated_machines(
         place, Path(lot.directory), lot.number, cores=lot.cores, pace=1.0, settings={}, first=lot.first
     ):
         sys.stdout.write("all of them advertised\n")
         sys.stdout.flush()
-        await reader.read()
-        os._exit(0)  # whoever had started it has ended, and with it the pool that the startds would wait for
+        await asyncio.get_running_loop().create_future()
+
+
+async def _end_with(starter: asyncio.StreamReader) -> None:
+    await starter.read()
+    os._exit(0)  # whoever had started us has ended, and with it the pool that the startds would wait for
 
 
 async def _main() -> None:
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-    await _serve(msgspec.json.decode(await reader.readline(), type=Lot), reader)
+    lot = msgspec.json.decode(await reader.readline(), type=Lot)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_end_with(reader))
+        tasks.create_task(_serve(lot))
 
 
 if __name__ == "__main__":
