@@ -1,7 +1,7 @@
 """
 How many events a shard's owner commits per second: durable, numbered, answered after the commit.
 
-    python tests/performance/append.py DSN
+    python -m tests.performance.append DSN
 """
 
 import asyncio

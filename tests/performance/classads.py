@@ -1,7 +1,7 @@
 """
 How fast ClassAds are parsed, evaluated and matched, and slots shared out: JSON on standard output.
 
-    python tests/performance/classads.py
+    python -m tests.performance.classads
 
 All times are processor time of this process.
 Where HTCondor's own library (module `classad2` of the package `htcondor`) can do the same, it does so in the same run.

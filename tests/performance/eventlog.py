@@ -1,7 +1,7 @@
 """
 What the event log carries: appended, published and projected; read back; started and taken over.
 
-    python tests/performance/eventlog.py [--quick]
+    python -m tests.performance.eventlog [--quick]
 
 Real servers, a database that flushes. A projection runs in a process of its own, as it does in a pool.
 """

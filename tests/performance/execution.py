@@ -1,7 +1,7 @@
 """
 What one `/bin/true` costs on the execution side alone: startd, starter and job, without log, schedd and shadow.
 
-    python tests/performance/execution.py [JOBS] [SLOTS]
+    python -m tests.performance.execution [JOBS] [SLOTS]
 
 Prints JSON.  CPU is that of everything under this process, counted by the kernel for a control group of its own, so it
 takes root and a cpuacct hierarchy; elsewhere only the wall time is given.

@@ -37,7 +37,7 @@ from kettle.client import select
 from kettle.projections import lags
 from kettle.storage import PgLog
 from kettle.testing.embedded import servers, temporary
-from kettle.testing.figures import busy_seconds, children, processor_seconds, proportional_kib, say, summary
+from kettle.testing.figures import below, busy_seconds, processor_seconds, proportional_kib, say, summary
 from kettle.testing.places import Addresses, Place
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.simulated_starters import SECONDS
@@ -151,7 +151,7 @@ class Farm:
         found = {each.name: [each.pid] for each in self._pool.state.daemons if each.pid}
         return found | {
             "nats": [self._servers.nats.pid],
-            "postgres": [postgres, *children(postgres)],
+            "postgres": [postgres, *below(postgres)],
             "machines": self.machines,
             "who_looks": [os.getpid()],
         }

@@ -2,7 +2,7 @@
 Draws folded stacks as a flame graph, an SVG without script: widths are shares of the samples, the pointer tells the rest.
 
     py-spy record --pid PID --format raw --output schedd.txt --duration 20
-    python tests/performance/flames.py --title "after" --output after.svg schedd=schedd.txt shadow=shadow.txt
+    python -m tests.performance.flames --title "after" --output after.svg schedd=schedd.txt shadow=shadow.txt
 
 Each file is one column, as wide as its service's part of all samples.  Samples of threads that only wait are left out.
 """

@@ -1,7 +1,7 @@
 """
 What a short job costs in a whole pool: latency of one, throughput of many, and whose processor time it is.
 
-    python tests/performance/jobs.py [--slots 8 32] [--jobs 2000] [--users 1] [--rounds 5] [--latency 100] [--files]
+    python -m tests.performance.jobs [--slots 8 32] [--jobs 2000] [--users 1] [--rounds 5] [--latency 100] [--files]
 
 All is real: servers with durable commits, services, sandboxes, control groups, usage, logs.  `--files` gives each job an
 input file, an output file and a job event log of its own; without it jobs are `/bin/true`.
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from kettle.client import Client, select
 from kettle.pool.personal import Value
-from kettle.testing.figures import accounted, group_seconds, processor_seconds, say, summary
+from kettle.testing.figures import accounted, below, group_seconds, processor_seconds, say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
 TRUE: Final = "executable = /bin/true\nqueue {count}\n"
@@ -79,18 +79,6 @@ def spent(pool: ThrowawayPool, group: Path | None) -> dict[str, float]:
     if group is not None:
         found[STARTERS] = group_seconds(group) - sum(found.values())
     return found
-
-
-def below(root: int) -> list[int]:
-    """All processes that a process has started, and those that they have."""
-    parents: dict[int, int] = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-    found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sorted(found - {root})
 
 
 def server_of(pid: int) -> str:

@@ -132,7 +132,6 @@ async def _process(lot: Lot) -> AsyncGenerator[asyncio.subprocess.Process]:
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-P",
         "-m",
         "tests.performance.machines",
         stdin=asyncio.subprocess.PIPE,

@@ -1,7 +1,7 @@
 """
 Draws curves as an SVG without script: several panels side by side, each with named curves over an axis of powers of two or ten.
 
-    python tests/performance/plots.py --output growth.svg < panels.json
+    python -m tests.performance.plots --output growth.svg < panels.json
 
 The JSON is a list of panels: {"title": ..., "across": "slots", "up": "ms a job", "curves": {"name": [[1, 9.2], ...]}}.
 """

@@ -1,7 +1,7 @@
 """
 How long a schedd that was killed is away, with a long queue and many running jobs, and that nothing is started again.
 
-    python tests/performance/recovery.py [--queued 10000] [--running 1000] [--rounds 5]
+    python -m tests.performance.recovery [--queued 10000] [--running 1000] [--rounds 5]
 
 All is real: 1,000 starters with their jobs.  The schedd is ended with SIGKILL, the master starts another one, and the time is
 taken from the signal to the first answer about a job; what the master leaves between two starts, which settings say, is given

@@ -1,8 +1,8 @@
 """
 How fast files move, and what the processes hold of them meanwhile.
 
-    python tests/performance/bench.py --part transfer
-    python tests/performance/transfer.py [--mib 1024] [--shared-jobs 500] [--shared-mib 100] [--rounds 3]
+    python -m tests.performance.bench --part transfer
+    python -m tests.performance.transfer [--mib 1024] [--shared-jobs 500] [--shared-mib 100] [--rounds 3]
 
 Prints JSON.  `store` is the object store alone: a shadow's part that puts a file, a startd's that gets it, a NATS server.
 `job` is a job with one input and one output of that size, through everything.  `shared` are many jobs with one input.

@@ -55,12 +55,16 @@ def parent(pid: int) -> int:
         return 0
 
 
-def children(pid: int) -> list[int]:
+def below(pid: int) -> list[int]:
     """
-    The processes that a process has started, and that live.
+    The processes that a process has started, those that they have started, and so on, as far as they live.
     """
     numbers = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
-    return [each for each in numbers if parent(each) == pid]
+    parents = {each: parent(each) for each in numbers}
+    found = {pid}
+    while more := {each for each, one in parents.items() if one in found} - found:
+        found |= more
+    return sorted(found - {pid})
 
 
 def busy_seconds() -> float:
