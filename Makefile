@@ -63,7 +63,7 @@ check-pyright: $(stamp)
 	$(bin)/basedpyright
 
 bench: $(stamp)  ## measure latency, throughput and memory (or PART=transfer: files); prints JSON
-	@$(bin)/python tests/performance/bench.py $(foreach part,$(PART),--part $(part))
+	@$(bin)/python -m tests.performance.bench $(foreach part,$(PART),--part $(part))
 
 chaos: $(stamp)  ## break a pool on purpose, from a seed, and prove that it kept its promises (seconds=60 seed=random)
 	@$(bin)/python -m kettle.testing.chaos --seconds $(seconds) --seed $(seed) --jobs $(jobs) \

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-PROGRAM: Final = Path(__file__).parents[1] / "performance" / "fairness.py"
+ROOT: Final = Path(__file__).parents[2]
+PROGRAM: Final = "tests.performance.fairness"
 WITHIN_S: Final = 240.0
 
 
@@ -20,7 +21,8 @@ async def simulated(*arguments: str) -> dict[str, Any]:
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *(str(PROGRAM), *arguments),
+        *("-m", PROGRAM, *arguments),
+        cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
