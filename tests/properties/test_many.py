@@ -115,7 +115,7 @@ def picture(queue: Queue) -> dict[str, Any]:
         "jobs": {job: (entry, queue.ad(job)) for job, entry in queue.jobs.items()},
         "clusters": {number: (each.waiting, list(each.procs())) for number, each in queue.clusters.items()},
         "requests": [
-            (one, queue.requests(one), queue.jobs_of("ann"), queue.attended(one)) for one in submitters
+            (one, queue.requests(one), queue.owned("ann"), queue.attended(one)) for one in submitters
         ],
         "tally": queue.tally,
         "claims": queue.claims,

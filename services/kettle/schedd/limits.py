@@ -26,7 +26,7 @@ class Limits:
 
     def refusal(self, owner: str, jobs: int) -> str:
         """Why so many jobs more of an owner may not be submitted, and what to do; empty: they may."""
-        mine = self._queue.jobs_of(owner)
+        mine = self._queue.owned(owner).total()
         if mine + jobs > (most := self._settings.max_jobs_per_owner):
             return (
                 f"{owner} has {mine} jobs in the queue; {jobs} more would exceed {most} (max_jobs_per_owner): "
@@ -64,7 +64,7 @@ class Limits:
         most = self._settings.max_jobs_submitted
         kept = min(most - 1, max(1, most // _HEAD_ROOM))
         free = most - kept - len(self._queue.jobs) if most else _UNBOUNDED
-        return max(min(self._settings.max_jobs_per_owner - self._queue.jobs_of(owner), free), 0)
+        return max(min(self._settings.max_jobs_per_owner - self._queue.owned(owner).total(), free), 0)
 
     def room_to_run(self, submitter: str, asked: Mapping[tuple[str, int], int]) -> int:
         """

@@ -21,7 +21,7 @@ from kettle.schedd.home_jobs import HomeJobs
 from kettle.schedd.ledger import Ledger
 from kettle.schedd.limits import Limits
 from kettle.schedd.refusals import Refusals
-from kettle.schedd.selecting import LOOK, selected_jobs
+from kettle.schedd.selecting import LOOK, condition, selected_jobs
 from kettle.schedd.turns import Turn
 from kettle.wire.ads import Ad
 from kettle.wire.commands.schedd import (
@@ -32,7 +32,6 @@ from kettle.wire.commands.schedd import (
     QueryEvents,
     QueryJobs,
     RecordedEvent,
-    Select,
 )
 from kettle.wire.events import FactorySubmitted
 from kettle.wire.identity import Identity
@@ -86,14 +85,19 @@ class Questions:
         return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
 
     async def _totals(self, request: QueryJobs) -> JobAds:
-        """How many there are; of everybody's jobs together that is known, and need not be counted."""
+        """How many there are; of all jobs of everybody, or of some owners, that is known, and need not be counted."""
         queue, select = self._queue, request.select
         counts: Counter[str]
-        if select == Select():
+        if not (select.jobs or select.clusters) and condition(select.constraint) is None:
+            owners = set(select.owners)
             counts = Counter()
-            for tally in queue.tally.values():
-                counts.update(tally)
-            attended = (claim.job for claim in queue.claims.values() if claim.job is not None)
+            for owner in owners or set(queue.owners.values()):
+                counts.update(queue.owned(owner))
+            attended = (
+                claim.job
+                for claim in queue.claims.values()
+                if claim.job is not None and (not owners or queue.owner(claim.job) in owners)
+            )
         else:
             jobs = [job for job in await selected_jobs(queue, select) if job in queue.jobs]
             counts = Counter(queue.jobs[job].job.status for job in jobs)

@@ -8,6 +8,7 @@ A shadow that has not asked for three intervals has lost its jobs to the next on
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -89,6 +90,8 @@ class Shadows:
 
         It is not recorded before it has happened: whoever comes after us decides anew.
         """
+        self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
+        """Shadow -> what was handed to it since it last said what it has: it may not have known of it then."""
         self._outboxes: dict[str, Outbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -120,13 +123,12 @@ class Shadows:
 
     def _give(self, assignment: Assignment, shadow: str) -> Assignment:
         job = assignment.job
-        if shadow:
-            self._keeper[job] = shadow
-            return assignment
-        shadow = self.any_alive()
-        if shadow:  # else the first shadow that syncs gets it
-            self._keeper[job] = shadow
-            outbox = self._outbox(shadow)
+        told = shadow or self.any_alive()
+        if told:  # else the first shadow that syncs gets it
+            self._keeper[job] = told
+            self._on_their_way[told].add(Attempt(job, assignment.attempt))
+        if told and not shadow:
+            outbox = self._outbox(told)
             outbox.start.append(assignment)
             outbox.filled.set()
         return assignment
@@ -171,8 +173,16 @@ class Shadows:
         self._vacating.pop(job, None)
 
     def sync(self, request: ShadowSync, live: Iterable[JobId]) -> ShadowOrders:
-        """The difference between what a shadow looks after and what is recorded. `live`: jobs with a live attempt."""
+        """
+        The difference between what a shadow looks after and what is recorded. `live`: jobs with a live attempt.
+
+        What was handed to it since it asked the last time is not sent twice, unless it has just begun; if it is lost, it is
+        missing from its next list, too.
+        """
         self._seen[request.shadow] = time.monotonic()
+        on_their_way = self._on_their_way.pop(request.shadow, set())
+        if not request.attempts:
+            on_their_way.clear()
         listed = {a.job: a.attempt for a in request.attempts}
         start: list[Assignment] = []
         stop: list[Stop] = []
@@ -180,8 +190,8 @@ class Shadows:
         current: set[Attempt] = set()
         for job in live:
             attempt = self._queue.jobs[job].job.attempt
-            current.add(Attempt(job, attempt))
-            has_it = listed.get(job) == attempt
+            current.add(this := Attempt(job, attempt))
+            has_it = listed.get(job) == attempt or this in on_their_way
             if has_it or not self._kept_elsewhere(job, request.shadow):
                 self._keeper[job] = request.shadow
                 if not has_it and not self._pace.holds_back(self._queue.owner(job), job):
@@ -279,3 +289,6 @@ class Shadows:
                 await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop, still=still))
             except BusError as error:
                 _log.warning("shadow not reached; it will ask", extra={"shadow": shadow, "cause": str(error)})
+                self._on_their_way[shadow].difference_update(
+                    Attempt(each.job, each.attempt) for each in start
+                )

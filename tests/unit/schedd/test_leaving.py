@@ -66,7 +66,7 @@ def test_a_job_that_stays_takes_a_place_in_the_queue() -> None:
     )
     assert [JobAssigned, JobKept, JobCompleted] == recorded[2:]
     cluster = queue.clusters[1]
-    assert (2, 2, 1) == (queue.jobs_of("alice"), cluster.present, cluster.waiting)
+    assert (2, 2, 1) == (queue.owned("alice").total(), cluster.present, cluster.waiting)
     assert {"idle": 1, "completed": 1} == {s: n for s, n in queue.tally["alice"].items() if n}
     assert [1] == [count for *_, count in queue.requests("alice")]
 

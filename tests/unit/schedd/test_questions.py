@@ -143,6 +143,10 @@ async def answer(asks: Questions, request: QueryJobs) -> JobAds:
     [
         Select(),
         Select(owners=["bert"]),
+        Select(owners=["anna", "nobody", "anna"]),
+        Select(constraint=" True"),
+        Select(owners=["anna"], constraint="false"),
+        Select(owners=["bert"], jobs=[JobId(1, 3)]),
         Select(clusters=[2], jobs=[JobId(1, 3), JobId(1, 0), JobId(9, 9)]),
         Select(clusters=[1], constraint="JobStatus != 5"),
         Select(jobs=[JobId(9, 9)]),

@@ -108,7 +108,7 @@ class Queue:
         """Submitter -> autocluster -> jobs that may run now, on machines that are matched."""
         self.at_home: dict[str, dict[int, Runnable]] = {}
         """The same of jobs that run on the machine of their schedd."""
-        self._owned: Counter[str] = Counter()
+        self._owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.owners: Final[dict[str, str]] = {}
         """Submitter -> whose jobs are charged to it."""
         self.attendance: Counter[tuple[str, int]] = Counter()
@@ -151,9 +151,9 @@ class Queue:
         charged = cluster.charged
         return charged if isinstance(charged, str) else charged(cluster.submitted.rows[job.proc])
 
-    def jobs_of(self, owner: str) -> int:
-        """How many jobs somebody has in the queue, whoever is charged for them."""
-        return self._owned[owner]
+    def owned(self, owner: str) -> Counter[str]:
+        """Status -> how many jobs somebody has in the queue, whoever is charged for them."""
+        return self._owned.get(owner, Counter())
 
     def limited(self, job: JobId) -> bool:
         """Whether a job says that it uses something of which the pool has only so many."""
@@ -390,7 +390,7 @@ class Queue:
     def _enter(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
         """Count jobs of a cluster that are in the same state now, and offer them if they may run."""
         owner = cluster.submitted.owner
-        self._owned[owner] += len(jobs)
+        self._owned[owner][state.status] += len(jobs)
         if state.status in _WAITING:
             cluster.waiting += len(jobs)
         if state.kept and state.ended:
@@ -415,7 +415,7 @@ class Queue:
     def _leave(self, cluster: Cluster, jobs: list[JobId], state: Job) -> None:
         """Inverse of `_enter`."""
         self._attend(jobs, state, -1)
-        self._owned[cluster.submitted.owner] -= len(jobs)
+        self._owned[cluster.submitted.owner][state.status] -= len(jobs)
         if state.status in _WAITING:
             cluster.waiting -= len(jobs)
         self.staying.kept.difference_update(jobs if state.kept else ())
