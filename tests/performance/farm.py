@@ -7,12 +7,12 @@ Servers, collector, negotiator, schedd, shadow, accounting and gateway are a poo
 it commits. The startds are real too, hundreds in a process, each with a connection of its own; their starters run nothing and say
 after `seconds`, give or take half of it so that jobs do not end together, that the job is over.
 
-`jobs` are in the queue from before the first machine until the end: for those that have ended others are submitted.
+The farm is filled as farms are, some hundred jobs a second; then `jobs` are in the queue until the end: for those that have ended
+others are submitted.
 
-Looks every ten seconds, at the queues of everything: jobs that wait while a slot is free, jobs whose time is over and whose end
-nobody has recorded, frames that are not on the bus yet, frames that the history has still to take, reports that the shadow
-has still to read.  It is a steady state if in the last half of the period nearly all slots are in use and none of these
-grows.  Prints JSON, with processors and memory of each service and server.
+Looks every ten seconds, at the queues of everything: jobs that wait while a slot is free, frames that are not on the bus yet,
+frames that the history has still to take, reports that the shadow has still to read.  It is a steady state if in the last half
+of the period nearly all slots are in use and none of these grows.  Prints JSON, with processors and memory of each service and server.
 """
 
 import argparse
@@ -46,7 +46,10 @@ CLUSTERS: Final = 10
 DAEMONS: Final = ["collector", "negotiator", "schedd", "shadow", "accounting", "gateway"]
 POOL: Final = "farm"
 SCHEDD: Final = "schedd"
-LATE_S: Final = 5.0
+FILLED_PER_S: Final = 250
+"""Jobs with which the empty farm is filled: all slots at once would be another measurement, that of the start."""
+_STEP_S: Final = 4.0
+"""Between two submissions of them."""
 IN_USE: Final = 0.95
 """Of all slots, in a steady state; the others are between two jobs."""
 WAITING_S: Final = 2.0
@@ -74,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """How things are at one moment; `at` in seconds since all machines were there."""
+    """How things are at one moment; `at` in seconds since there were jobs for all slots."""
 
     at: float
     running: int
@@ -82,8 +85,6 @@ class Look(msgspec.Struct, frozen=True):
     ended: int
     unfilled: int
     """Jobs that wait, and have a free slot."""
-    late: int
-    """Jobs whose time was over some seconds ago and whose end is not recorded: they wait between startd and schedd."""
     unpublished: int
     """Frames of the schedd that are not on the bus yet."""
     unprojected: int
@@ -92,7 +93,7 @@ class Look(msgspec.Struct, frozen=True):
     """Reports of startds that the shadow has not acknowledged."""
 
 
-QUEUES: Final = ("unfilled", "late", "unpublished", "unprojected", "unread")
+QUEUES: Final = ("unfilled", "unpublished", "unprojected", "unread")
 
 
 class Farm:
@@ -119,12 +120,21 @@ class Farm:
         await self._pool.client.submit(_JOBS.format(rows=rows), cwd=self._pool.home.parent)
         self._submitted += count
 
+    async def fill(self) -> None:
+        """A job for each slot, little by little, and then all others."""
+        step = int(FILLED_PER_S * _STEP_S)
+        began = time.perf_counter()
+        for number, first in enumerate(range(0, self._plan.slots, step), 1):
+            await self.submit(min(step, self._plan.slots - first))
+            await asyncio.sleep(max(0.0, began + number * _STEP_S - time.perf_counter()))
+        rest = max(0, self._plan.jobs - self._plan.slots)
+        for _ in range(CLUSTERS):
+            await self.submit(rest // CLUSTERS)
+
     async def look(self, began: float) -> Look:
         """One look."""
         at = time.perf_counter() - began
         totals = (await self._pool.client.totals(select(constraint="true"))).statuses
-        over = f"JobStatus == 2 && time() - EnteredCurrentStatus > {SECONDS} + {LATE_S}"
-        late = (await self._pool.client.totals(select(constraint=over))).statuses
         [history] = [
             each for each in await lags(self._log.database, [self._log]) if each.projection == "jobs"
         ]
@@ -138,7 +148,6 @@ class Farm:
             idle=idle,
             ended=self._submitted - sum(totals.values()),
             unfilled=min(idle, max(0, self._plan.slots - running)),
-            late=sum(late.values()),
             unpublished=max(0, history.head - published.state.last_seq),
             unprojected=history.frames,
             unread=(reports.num_pending or 0) + (reports.num_ack_pending or 0),
@@ -174,15 +183,15 @@ class Farm:
 
 async def measure(farm: Farm, servers: Place, directory: Path, plan: Plan) -> dict[str, Any]:
     """From the first machine to the end of the period."""
-    say(f"{plan.jobs} jobs in {CLUSTERS} clusters")
-    for _ in range(CLUSTERS):
-        await farm.submit(plan.jobs // CLUSTERS)
     say(f"{plan.machines} machines of {plan.cores} cores")
     looks: list[Look] = []
     made = time.perf_counter()
     async with lots(servers, directory, plan.machines, cores=plan.cores) as farm.machines:
+        advertised = time.perf_counter()
+        say(f"all of them advertised after {advertised - made:.0f} s; {plan.jobs} jobs")
+        await farm.fill()
         began = time.perf_counter()
-        say(f"all of them advertised after {began - made:.0f} s")
+        say(f"as many jobs as slots after {began - advertised:.0f} s")
         half, half_at = farm.spent(), 0.0
         while (now := time.perf_counter() - began) < plan.period:
             await asyncio.sleep(_LOOK_S)
@@ -200,7 +209,8 @@ async def measure(farm: Farm, servers: Place, directory: Path, plan: Plan) -> di
         "machines": plan.machines,
         "jobs_in_the_queue": plan.jobs,
         "seconds_per_job": plan.seconds,
-        "machines_made_s": round(began - made, 1),
+        "machines_made_s": round(advertised - made, 1),
+        "filled_s": round(began - advertised, 1),
         **last_half(late, plan),
         "processors_in_use": {name: round((used[name] - half[name]) / (took - half_at), 3) for name in used},
         "memory_mib": sizes,
@@ -268,7 +278,9 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=63, help="of each machine")
     parser.add_argument("--jobs", type=int, default=100_000, help="always in the queue")
     parser.add_argument("--seconds", type=float, default=60.0, help="that a job takes, on average")
-    parser.add_argument("--period", type=float, default=240.0, help="seconds, once all machines are there")
+    parser.add_argument(
+        "--period", type=float, default=240.0, help="seconds, once there were jobs for all slots"
+    )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     report = asyncio.run(run(msgspec.convert(vars(arguments), Plan)))

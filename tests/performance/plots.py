@@ -9,6 +9,8 @@ The JSON is a list of panels: {"title": ..., "across": "slots", "up": "ms a job"
 import argparse
 import html
 import sys
+from collections.abc import Mapping
+from itertools import cycle
 from math import ceil, log2
 from pathlib import Path
 from typing import Final
@@ -21,7 +23,10 @@ LEFT: Final = 46
 BOTTOM: Final = 44
 TOP: Final = 34
 RIGHT: Final = 118
-COLOURS: Final = ("#1b6ca8", "#d1495b", "#2f9e44", "#e8890c", "#7b4fb5", "#555555")
+COLOURS: Final = (
+    *("#1b6ca8", "#d1495b", "#2f9e44", "#e8890c", "#7b4fb5", "#555555"),
+    *("#00897b", "#c2185b", "#8d6e63", "#afb42b", "#0097a7", "#3949ab"),
+)
 
 
 class Panel(msgspec.Struct, frozen=True):
@@ -39,8 +44,8 @@ def nice(most: float) -> float:
     return min(step * size / 10 for step in (1, 2, 5, 10) if step * size / 10 >= most)
 
 
-def drawn(panel: Panel, left: float) -> list[str]:
-    """One panel, `left` pixels from the edge."""
+def drawn(panel: Panel, left: float, colours: Mapping[str, str]) -> list[str]:
+    """One panel, `left` pixels from the edge; `colours` of the curves by their names."""
     points = [point for curve in panel.curves.values() for point in curve]
     first, last = (log2(end(each[0] for each in points)) for end in (min, max))
     top = nice(max(each[1] for each in points))
@@ -66,7 +71,7 @@ def drawn(panel: Panel, left: float) -> list[str]:
     )
     found.append(f'<text x="{left + 4}" y="{TOP - 2}" font-size="10">{html.escape(panel.up)}</text>')
     for number, (name, curve) in enumerate(panel.curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = colours[name]
         places = [place(*point) for point in curve]
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         found.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
@@ -81,10 +86,12 @@ def drawn(panel: Panel, left: float) -> list[str]:
 def picture(panels: list[Panel]) -> str:
     """All of them, two in a row."""
     rows = ceil(len(panels) / 2)
+    names = dict.fromkeys(name for panel in panels for name in panel.curves)
+    colours = dict(zip(names, cycle(COLOURS), strict=False))  # the same service looks the same everywhere
     parts: list[str] = []
     for number, panel in enumerate(panels):
-        shift = HEIGHT * (number // 2)
-        parts.append(f'<g transform="translate(0,{shift})">{"".join(drawn(panel, WIDTH * (number % 2)))}</g>')
+        left, shift = WIDTH * (number % 2), HEIGHT * (number // 2)
+        parts.append(f'<g transform="translate(0,{shift})">{"".join(drawn(panel, left, colours))}</g>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {rows * HEIGHT}" font-family="sans-serif" '
         f'font-size="11">\n<rect width="{2 * WIDTH}" height="{rows * HEIGHT}" fill="white"/>\n'
