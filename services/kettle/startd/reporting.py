@@ -1,5 +1,5 @@
 """
-Telling schedds what happened to their attempts: at once, in batches while a message is under way, and until confirmed.
+Telling schedds what happened to their attempts: at once, together when much happens, and until confirmed.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from kettle.execution import reports
 from kettle.execution.attempt import AttemptId, StoredReport
 from kettle.execution.sandbox import remove_tree
 from kettle.startd.batches import cut, encoded, shortened
+from kettle.startd.domain.rush import Rush
 from kettle.wire.jobs import JobId
 from kettle.wire.subjects import Subjects
 from kettle.wire.work import Exited, Failed, Report, ReportKey
@@ -73,6 +74,7 @@ class Reporter:
         self._unconfirmed: dict[ReportKey, _Waiting] = {}
         self._boxes: dict[str, list[Report]] = {}
         self._filled: dict[str, asyncio.Event] = {}
+        self._rushes: dict[str, Rush] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
@@ -91,10 +93,11 @@ class Reporter:
         Send a report once; it is lost if this process dies before the bus has it.
         """
         if schedd not in self._boxes:
-            self._boxes[schedd], self._filled[schedd] = [], asyncio.Event()
+            self._boxes[schedd], self._filled[schedd], self._rushes[schedd] = [], asyncio.Event(), Rush()
             sender = self._tasks.create_task(self._send(schedd), name=f"reports to {schedd}")
             self._senders[schedd] = sender
         self._boxes[schedd].append(report)
+        self._rushes[schedd].came(self._loop.time())
         self._filled[schedd].set()
         self._quiet.clear()
 
@@ -246,10 +249,12 @@ class Reporter:
         """
         Send what is told to one schedd, in order, until it has been told nothing for a while.
         """
-        box, filled = self._boxes[schedd], self._filled[schedd]
+        box, filled, rush = self._boxes[schedd], self._filled[schedd], self._rushes[schedd]
         subject = self._subjects.work(schedd, self._startd)
         pause, joined, alone = _RETRY_S, False, False
         while await self._wanted(filled):
+            if gathering := rush.wait:
+                await asyncio.sleep(gathering)
             limit = self._bus.payload_limit
             room = limit - min(_ENVELOPE_BYTES, limit // 4)
             batch = cut(box, 1 if alone else min(_BATCH_BYTES, room))
@@ -276,7 +281,7 @@ class Reporter:
             self._said(box[: len(batch)])
             del box[: len(batch)]
             self._emptied(schedd)
-        del self._boxes[schedd], self._filled[schedd], self._senders[schedd]
+        del self._boxes[schedd], self._filled[schedd], self._rushes[schedd], self._senders[schedd]
 
     async def _wanted(self, filled: asyncio.Event) -> bool:
         """

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempt import StoredReport
 from kettle.execution.reports import load_all, store
+from kettle.startd.domain import rush
 from kettle.startd.reporting import Reporter
 from kettle.testing.submit_side import POOL
 from kettle.wire.identity import daemon
@@ -34,6 +36,18 @@ class Deceived(MemoryBus):
     @property
     def payload_limit(self) -> int:
         return 1 << 30
+
+
+class Counting(MemoryBus):
+    """
+    A bus that remembers how many reports each message had.
+    """
+
+    sizes: list[int]
+
+    async def append(self, subject: str, data: bytes, *args: Any, **kwargs: Any) -> int:
+        self.sizes.append(len(msgspec.msgpack.decode(data, type=Reports).reports))
+        return await super().append(subject, data, *args, **kwargs)
 
 
 def stored(proc: int, *, names: int = 0, sandbox: bool = False) -> StoredReport:
@@ -166,3 +180,34 @@ async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_
         assert not reporter.knows("c", JobId(1, 1), 1, "wrong")
         assert not reporter.knows("c", JobId(1, 1), 2, "s")
         assert not reporter.knows("d", JobId(1, 1), 1, "s")
+
+
+async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The first one waits for the others; what comes alone is on its way at once.
+    """
+    monkeypatch.setattr(rush, "GATHER_S", 0.09)
+    (tmp_path / "reports").mkdir()
+    bus = Counting(MemoryServer(payload_limit=LIMIT), subjects=Subjects(POOL), identity=daemon("startd"))
+    bus.sizes = []
+    async with asyncio.TaskGroup() as tasks:
+        reporter = Reporter(
+            bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
+        )
+
+        async def one_by_one(*numbers: int) -> None:
+            for number in numbers:
+                reporter.tell("schedd", stored(number).report)
+                for _ in range(50):
+                    await asyncio.sleep(0)
+
+        await one_by_one(1)
+        assert [1] == bus.sizes
+        for number in range(2, 100):
+            reporter.tell("schedd", stored(number).report)
+        await asyncio.wait_for(reporter.sent(), 5)
+        await one_by_one(100, 101, 102)
+        await asyncio.wait_for(reporter.sent(), 5)
+        assert [1, 98, 3] == bus.sizes
+        reporter.close()
+        bus.close()

@@ -1,0 +1,36 @@
+"""
+Whether reports come so thick that to wait a few milliseconds makes one message of several.
+
+What is told together costs the bus, the shadow, the schedd and the database little more than one report alone; and what they
+answer, the next jobs, comes together too.  A machine on which something happens now and then waits for nothing.
+"""
+
+from typing import Final
+
+GATHER_S: Final = 0.006
+"""How long the first report of a message waits for others in a rush."""
+_WORTH: Final = 2.0
+"""So many more have to be expected in that time."""
+_LONGEST_S: Final = 0.05
+"""No gap counts for more: the first report after a rest ends the rush at once."""
+_WEIGHT: Final = 0.1
+"""Of the newest gap in the average."""
+
+
+class Rush:
+    """The pace of the reports to one schedd: a moving average of the seconds from one to the next."""
+
+    def __init__(self) -> None:
+        self._newest = float("-inf")
+        self._gap = _LONGEST_S
+
+    def came(self, now: float) -> None:
+        """There is a report; `now` in seconds on a clock that only goes forward."""
+        gap = min(now - self._newest, _LONGEST_S)
+        self._newest = now
+        self._gap += _WEIGHT * (gap - self._gap)
+
+    @property
+    def wait(self) -> float:
+        """Seconds to wait for more before what there is is sent."""
+        return GATHER_S if self._gap * _WORTH <= GATHER_S else 0.0
