@@ -142,8 +142,8 @@ async def measure(directory: Path, arguments: argparse.Namespace) -> dict[str, A
         say(f"they run after {filled:.1f} s; {arguments.queued} jobs to wait")
         waiting = (await pool.client.submit(SLEEP.format(count=arguments.queued))).cluster
         jobs = await starts(pool, busy)
-        if set(jobs.values()) != {1}:
-            raise SystemExit(f"jobs were started more than once before anything was killed: {jobs}")
+        if again := {job: times for job, times in jobs.items() if times != 1}:
+            raise SystemExit(f"jobs were started more than once before anything was killed: {again}")
         rounds: list[Away] = []
         for _ in range(arguments.rounds):
             rounds.append(await away(pool, waiting))

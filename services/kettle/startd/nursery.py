@@ -33,7 +33,7 @@ class Starters(Protocol):
 
     def starter(self) -> socket.socket | None:
         """
-        A starter that waits for its job, as our end of the line to it; None if none can be had now.
+        A starter that waits for its job, or will be made, as our end of the line to it; None if none can be had now.
         """
         ...
 
@@ -76,6 +76,8 @@ class Nursery:
         self._again: asyncio.TimerHandle | None = None
         self._zygote: Zygote | None = None
         self._died = asyncio.Event()
+        self._unborn: deque[socket.socket] = deque()
+        """Ends of lines for starters that the zygote has no time to fork yet."""
         self._resting: deque[tuple[socket.socket, float]] = deque()
         """Starters that wait for a job, and until when; who came last is taken first."""
         self._dismissal: asyncio.TimerHandle | None = None
@@ -117,16 +119,35 @@ class Nursery:
         self._dismissal = self._loop.call_at(self._resting[0][1], self._dismiss) if self._resting else None
 
     def _fork(self) -> socket.socket | None:
+        """
+        A line whose other end the zygote gets in its turn.  If it dies before, the line breaks.
+        """
         if self._zygote is None:
             return None
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            try:
-                self._zygote.request(theirs)
-            except OSError:
-                ours.close()
-                return None
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as error:
+            _log.warning("no line to a starter could be made", extra={"cause": str(error)})
+            return None
+        self._unborn.append(theirs)
+        if len(self._unborn) == 1:  # else it is asked when it can take more
+            self._ask(self._zygote)
         return ours
+
+    def _ask(self, zygote: Zygote) -> None:
+        """
+        Have as many starters forked as the zygote takes now; a thousand jobs that start at once fill its socket.
+        """
+        while self._unborn:
+            try:
+                zygote.request(self._unborn[0])
+            except BlockingIOError:
+                self._loop.add_writer(zygote.socket, self._ask, zygote)
+                return
+            except OSError as error:
+                _log.warning("no starter could be asked for", extra={"cause": str(error)})
+            self._unborn.popleft().close()
+        self._loop.remove_writer(zygote.socket)
 
     def listen(self, arrived: Callable[[socket.socket], None]) -> None:
         """
@@ -211,8 +232,11 @@ class Nursery:
     def _drop(self) -> None:
         if self._zygote is not None:
             self._loop.remove_reader(self._zygote.socket)
+            self._loop.remove_writer(self._zygote.socket)
             self._zygote.close()
             self._zygote = None
+        while self._unborn:
+            self._unborn.popleft().close()
 
 
 def _is_quiet(sock: socket.socket) -> bool:

@@ -1,0 +1,65 @@
+"""
+Where starters come from, when a thousand jobs start at once.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kettle.execution.linux import children_of
+from kettle.startd.nursery import Nursery
+
+MANY = 400
+"""More than the zygote's socket holds, which is about 280 requests."""
+
+
+@pytest.fixture
+async def nursery(directory: Path) -> AsyncGenerator[Nursery]:
+    (directory / "execute").mkdir()
+    with closing(Nursery(directory, directory / "execute", lifeline_fd=None)) as nursery:
+        yield nursery
+
+
+def asked(nursery: Nursery) -> list[socket.socket]:
+    lines = [nursery.starter() for _ in range(MANY)]
+    return [line for line in lines if line is not None]
+
+
+async def test_a_busy_zygote_forks_all_starters_in_their_turn(nursery: Nursery) -> None:
+    os.kill(nursery.pid, signal.SIGSTOP)
+    lines = asked(nursery)
+    assert MANY == len(lines)
+    os.kill(nursery.pid, signal.SIGCONT)
+
+    async with asyncio.timeout(60):
+        while len(children_of(nursery.pid)) < MANY:
+            await asyncio.sleep(0.01)
+
+    for line in lines:
+        line.close()
+    async with asyncio.timeout(60):
+        while children_of(nursery.pid):
+            await asyncio.sleep(0.01)
+
+
+async def test_who_waits_for_a_zygote_that_dies_hears_it(nursery: Nursery) -> None:
+    os.kill(nursery.pid, signal.SIGSTOP)
+    lines = asked(nursery)
+    keeping = asyncio.create_task(nursery.keep())
+    os.kill(nursery.pid, signal.SIGKILL)
+
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(60):
+        for line in lines:
+            line.setblocking(False)
+            with line:
+                assert b"" == await loop.sock_recv(line, 1)
+
+    keeping.cancel()
+    await asyncio.wait([keeping])
