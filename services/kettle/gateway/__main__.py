@@ -2,11 +2,12 @@
 
 from kettle.gateway.settings import GatewaySettings
 from kettle.gateway.wiring import serve
-from kettle.runtime import run
+from kettle.runtime import open_files, run
 
 
 def main() -> int:
     """Be a gateway."""
+    open_files.allow_many()
     return run("gateway", GatewaySettings, serve)
 
 

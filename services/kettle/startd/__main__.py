@@ -1,6 +1,6 @@
 """`kettle run startd`."""
 
-from kettle.runtime import run
+from kettle.runtime import open_files, run
 from kettle.startd.settings import StartdSettings
 from kettle.startd.wiring import serve
 
@@ -9,6 +9,7 @@ DRAIN_S = 30.0
 
 def main() -> int:
     """Be a startd."""
+    open_files.allow_many()
     return run("startd", StartdSettings, serve, drain=DRAIN_S)
 
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from kettle.execution.protocol import SOCKET
 from kettle.execution.zygote_process import Zygote
+from kettle.runtime import open_files
 
 _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
@@ -220,6 +221,7 @@ class Nursery:
 
     def _spawn(self) -> None:
         self._zygote = Zygote(str(self._execute), lifeline_fd=self._lifeline_fd)
+        open_files.restore(self._zygote.pid)  # starters and their jobs need no more than we were given
         self._loop.add_reader(self._zygote.socket, self._ended)
 
     def _ended(self) -> None:

@@ -1,9 +1,10 @@
 """
-Where starters come from, when a thousand jobs start at once.
+Where starters come from, also when a thousand jobs start at once.
 """
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncGenerator
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.linux import children_of
+from kettle.runtime import open_files
 from kettle.startd.nursery import Nursery
 
 MANY = 400
@@ -63,3 +65,12 @@ async def test_who_waits_for_a_zygote_that_dies_hears_it(nursery: Nursery) -> No
 
     keeping.cancel()
     await asyncio.wait([keeping])
+
+
+async def test_jobs_may_open_as_many_files_as_the_service_was_meant_to(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    monkeypatch.setattr(open_files, "INHERITED", (200, most))
+    with closing(Nursery(directory, directory / "execute", lifeline_fd=None)) as nursery:
+        assert (200, most) == resource.prlimit(nursery.pid, resource.RLIMIT_NOFILE)
