@@ -18,10 +18,10 @@ from typing import Final
 import msgspec
 
 WIDTH: Final = 420
-HEIGHT: Final = 300
+HEIGHT: Final = 314
 LEFT: Final = 46
 BOTTOM: Final = 44
-TOP: Final = 34
+TOP: Final = 48
 RIGHT: Final = 118
 COLOURS: Final = (
     *("#1b6ca8", "#d1495b", "#2f9e44", "#e8890c", "#7b4fb5", "#555555"),
@@ -55,7 +55,7 @@ def drawn(panel: Panel, left: float, colours: Mapping[str, str]) -> list[str]:
         share = (log2(x) - first) / (last - first or 1.0)
         return left + LEFT + share * wide, TOP + high * (1 - y / top)
 
-    found = [f'<text x="{left + LEFT}" y="20" font-size="13">{html.escape(panel.title)}</text>']
+    found = [f'<text x="{left + LEFT}" y="18" font-size="13">{html.escape(panel.title)}</text>']
     for step in range(5):
         _, y = place(2**first, top * step / 4)
         found.append(
@@ -69,7 +69,7 @@ def drawn(panel: Panel, left: float, colours: Mapping[str, str]) -> list[str]:
     found.append(
         f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{html.escape(panel.across)}</text>'
     )
-    found.append(f'<text x="{left + 4}" y="{TOP - 2}" font-size="10">{html.escape(panel.up)}</text>')
+    found.append(f'<text x="{left + 4}" y="{TOP - 12}" font-size="10">{html.escape(panel.up)}</text>')
     for number, (name, curve) in enumerate(panel.curves.items()):
         colour = colours[name]
         places = [place(*point) for point in curve]
