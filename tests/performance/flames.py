@@ -9,6 +9,7 @@ Each file is one column, as wide as its service's part of all samples.  Samples 
 
 import argparse
 import html
+import re
 import zlib
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,10 @@ WAITING: Final = ("(runtime/lifeline.py", "_worker (concurrent/futures/thread.py
 """Where a thread stands that has nothing to do."""
 BORING: Final = ("<module>", "_run_module_as_main", "_run_code", "_bootstrap", "main (", "<lambda> (starter")
 """What every stack begins with."""
+
+
+PROCESS: Final = re.compile(r'process \d+:"(?P<command>.*)"')
+"""The frame with which py-spy begins the stacks of a child."""
 
 
 class Frame(msgspec.Struct):
@@ -46,6 +51,19 @@ class Frame(msgspec.Struct):
         return 1 + max((each.depth for each in self.inner.values()), default=0)
 
 
+def called(frame: str) -> str:
+    """
+    A frame as it is told: a process by its module or script, so that all starters are one and nobody's paths are shown.
+    """
+    process = PROCESS.fullmatch(frame)
+    if process is None:
+        return frame
+    words = process["command"].split()
+    if "-m" in words[:-1]:
+        return words[words.index("-m") + 1]
+    return next((Path(word).name for word in words[1:] if not word.startswith("-")), Path(words[0]).name)
+
+
 def read(name: str, path: Path) -> Frame:
     """One service."""
     root = Frame(name)
@@ -54,7 +72,7 @@ def read(name: str, path: Path) -> Frame:
         frames = stack.split(";")
         if any(mark in frames[-1] for mark in WAITING):
             continue
-        root.add([each for each in frames if not any(mark in each for mark in BORING)], int(count))
+        root.add([called(each) for each in frames if not any(mark in each for mark in BORING)], int(count))
     return root
 
 
