@@ -23,8 +23,6 @@ from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin
 
 import msgspec
 
-from kettle.cli.commands import GROUPS, module_of
-from kettle.condor.start import COMMANDS as CONDOR
 from kettle.pool.personal import PERSONAL
 from kettle.runtime import Settings
 from kettle.runtime.settings import RESERVED, RESERVED_PREFIXES
@@ -32,9 +30,11 @@ from kettle.schemas import Document, asyncapi, documents, incompatible, text
 from kettle.schemas.generation import structs
 from kettle.schemas.meanings import meanings
 from kettle.submit.commands import NAMES as SUBMIT
-from kettle.wire.ads import Scalar
-from kettle.wire.events import Event
-from kettle.wire.events.codec import CODEC, Codec, successor_of
+from kettle_services.cli.commands import GROUPS, module_of
+from kettle_services.condor.start import COMMANDS as CONDOR
+from kettle_wire.ads import Scalar
+from kettle_wire.events import Event
+from kettle_wire.events.codec import CODEC, Codec, successor_of
 
 TOP: Final = Path(__file__).parents[1]
 PAGES: Final = TOP / "docs" / "reference"
@@ -140,9 +140,9 @@ def settings_kinds() -> dict[str, type[Settings]]:
     Role -> its settings, for every service that has a module for them.
     """
     found: dict[str, type[Settings]] = {}
-    for path in sorted((TOP / "services" / "kettle").glob("*/settings.py")):
+    for path in sorted((TOP / "services" / "kettle_services").glob("*/settings.py")):
         role = path.parent.name
-        module = importlib.import_module(f"kettle.{role}.settings")
+        module = importlib.import_module(f"kettle_services.{role}.settings")
         found[role] = _settings_of(module)
     return found
 
@@ -310,7 +310,7 @@ def condor_page() -> str:
         _table(("command", "what it is for"), [(f"`{name}`", says) for name, (_, says) in CONDOR.items()])
     )
     for name, (module, _) in CONDOR.items():
-        said = importlib.import_module(f"kettle.condor.commands.{module}").HELP[name]
+        said = importlib.import_module(f"kettle_services.condor.commands.{module}").HELP[name]
         parts.append(f"## `{name}`\n\n```text\n{said.rstrip()}\n```\n")
     return "\n".join(parts)
 

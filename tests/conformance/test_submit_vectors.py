@@ -10,9 +10,9 @@ import pytest
 
 from kettle.classad import parse as parse_expression
 from kettle.classad import unparse
-from kettle.schedd.domain.charging import completed
 from kettle.submit import CLUSTER, Site, SubmitError, expand, parse
-from kettle.wire.ads.types import Ad, Expr
+from kettle_services.schedd.domain.charging import completed
+from kettle_wire.ads.types import Ad, Expr
 
 DATA = Path(__file__).parent / "data/submit-vectors.jsonl"
 HEAD = "universe = vanilla\nexecutable = /bin/sleep\n"

@@ -33,7 +33,7 @@ from kettle.userlog import (
     parse,
     render,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 SAMPLE = (Path(__file__).parent / "data" / "eventlog-sample.log").read_text()
 """62 events, one or more of every kind, each of which HTCondor's own reader accepts."""

@@ -40,8 +40,8 @@ from kettle.userlog import (
     parse,
     render,
 )
-from kettle.wire.ads.types import Ad
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.jobs import JobId
 
 htcondor2 = pytest.importorskip("htcondor2", reason="HTCondor's bindings, from the package htcondor")
 

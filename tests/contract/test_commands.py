@@ -18,8 +18,8 @@ from kettle.bus.ports import (
 )
 from kettle.testing.services import eventually
 from kettle.testing.worlds import World
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, user
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, user
 
 
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

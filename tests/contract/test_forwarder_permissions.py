@@ -16,10 +16,10 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, Served, StreamSpec, WrongSequenceError
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.commands import collector, schedd, startd
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, visitor
-from kettle.wire.subjects import Subjects, ad_key, forwarded_key, visitors_key
+from kettle_wire.commands import collector, schedd, startd
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, visitor
+from kettle_wire.subjects import Subjects, ad_key, forwarded_key, visitors_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "view@home.example", "view@other.example"

@@ -19,9 +19,9 @@ from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.embedded import EmbeddedNats
 from kettle.embedded import Limits as ServerLimits
 from kettle.testing.embedded import EVERYTHING, server_directory
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.subjects import Subjects
 
 MESSAGE = 64 * 1024
 PATIENCE_S = 20.0

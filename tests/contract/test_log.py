@@ -13,9 +13,9 @@ from kettle.eventsourcing.log import Answered, FencedError, Log
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.storage import PgLog
 from kettle.testing.places import Place
-from kettle.wire.events import JobHeld, JobReleased, JobsChanged, Procs
-from kettle.wire.events import encode as encode_event
-from kettle.wire.frames import Entry, Frame, encode
+from kettle_wire.events import JobHeld, JobReleased, JobsChanged, Procs
+from kettle_wire.events import encode as encode_event
+from kettle_wire.frames import Entry, Frame, encode
 
 
 @pytest_asyncio.fixture(params=["memory", "postgres"])

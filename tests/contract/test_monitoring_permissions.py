@@ -12,11 +12,11 @@ from kettle.auth.permissions import MONITOR, permissions
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
 from kettle.embedded import EmbeddedNats, Permissions
-from kettle.gateway.fanout import stream_spec
-from kettle.gateway.settings import GatewaySettings
 from kettle.testing.embedded import server_directory
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.subjects import Subjects
+from kettle_services.gateway.fanout import stream_spec
+from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("pool")
 SPEC = stream_spec(SUBJECTS, GatewaySettings())

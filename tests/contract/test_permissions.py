@@ -17,11 +17,11 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, NoResponderError, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects, ad_key
+from kettle_wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects, ad_key
 
 SUBJECTS = Subjects("pool")
 ROLES = ("schedd", "shadow", "startd", "collector", "negotiator", "accounting", "master")

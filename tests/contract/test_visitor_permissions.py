@@ -16,11 +16,11 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, RefusedError, ReplyTimeoutError, Served, StreamSpec
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.commands import accounting, collector, negotiator, schedd, shadow, startd
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, visitor
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects, ad_key, visitors_key
+from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, visitor
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects, ad_key, visitors_key
 
 SUBJECTS = Subjects("pool")
 US, OTHERS = "ap@home.example", "ap@other.example"

@@ -17,19 +17,27 @@ def top() -> Path:
 
 
 @pytest.fixture(scope="session")
-def roots() -> list[Path]:
+def packages() -> list[Path]:
     """
-    The directories that each hold a part of the namespace: found, not listed.
+    The import packages, one per root: found, not listed.
     """
-    return sorted(path.parent for path in _TOP.glob("*/kettle") if path.is_dir())
+    return sorted(path.parent for path in _TOP.glob("*/kettle*/__init__.py"))
 
 
 @pytest.fixture(scope="session")
-def components(roots: list[Path]) -> list[Path]:
+def roots(packages: list[Path]) -> list[Path]:
+    """
+    The directories of those packages.
+    """
+    return [package.parent for package in packages]
+
+
+@pytest.fixture(scope="session")
+def components(packages: list[Path]) -> list[Path]:
     return sorted(
         path
-        for root in roots
-        for path in (root / "kettle").iterdir()
+        for package in packages
+        for path in package.iterdir()
         if path.is_dir() and path.name != "__pycache__"
     )
 

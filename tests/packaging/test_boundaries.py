@@ -19,13 +19,13 @@ sys.exit(lint_imports(config_filename=f"{copy}/pyproject.toml", cache_dir=None))
 
 # What the planted imports name.
 _NAMED = {
-    "schemas/kettle/wire",
+    "schemas/kettle_wire/commands",
     "libs/kettle/classad",
     "libs/kettle/matchmaking",
     "libs/kettle/storage",
-    "services/kettle/cli",
-    "services/kettle/negotiator",
-    "services/kettle/schedd",
+    "services/kettle_services/cli",
+    "services/kettle_services/negotiator",
+    "services/kettle_services/schedd",
 }
 
 _HEAVY = {"asyncpg", "aiohttp", "nats", "numpy", "opentelemetry"}
@@ -33,7 +33,7 @@ _NO_DATABASE = {"asyncpg", "kettle.storage"}
 _NO_EXPRESSIONS = {"kettle.classad", "kettle.matchmaking", "re2"}
 _NOWHERE = {
     "aiohttp", "authlib", "cryptography", "multiprocessing", "nats.js", "opentelemetry", "pyarrow", "rich",
-    "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle.cli",
+    "kettle.audit", "kettle.client", "kettle.submit", "kettle.testing", "kettle_services.cli",
 }  # fmt: skip
 """What no service loads before somebody asks for what it is for."""
 _BUT = {"schedd": {"kettle.submit"}}
@@ -69,9 +69,7 @@ def skeleton(top: Path, components: list[Path], tmp_path: Path) -> Path:
     """
     (tmp_path / "pyproject.toml").write_text((top / "pyproject.toml").read_text())
     for component in {str(path.relative_to(top)) for path in components} | _NAMED:
-        empty = tmp_path / component
-        empty.mkdir(parents=True)
-        (empty / "__init__.py").touch()
+        plant(tmp_path, f"{component}/__init__.py", "")
     return tmp_path
 
 
@@ -88,9 +86,9 @@ def lint(tree: Path, roots: list[Path]) -> subprocess.CompletedProcess[str]:
 
 def plant(tree: Path, module: str, text: str) -> None:
     file = tree / module
-    for missing in reversed([p for p in file.parents if p.is_relative_to(tree) and not p.exists()]):
-        missing.mkdir()
-        (missing / "__init__.py").touch()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for package in list(file.relative_to(tree).parents)[:-2]:  # neither the root nor the tree
+        (tree / package / "__init__.py").touch()
     file.write_text(text)
 
 
@@ -105,16 +103,29 @@ def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) ->
 @pytest.mark.parametrize(
     ("module", "text", "contract"),
     [
-        ("services/kettle/negotiator/cycle.py", "import kettle.schedd", "services over libraries"),
-        ("services/kettle/cli/submit.py", "import kettle.schedd", "services over libraries"),
-        ("libs/kettle/classad/values.py", "import kettle.schedd", "services over libraries"),
-        ("libs/kettle/classad/evaluating.py", "import kettle.storage", "services over libraries"),
-        ("schemas/kettle/wire/events.py", "import kettle.classad", "services over libraries"),
-        ("services/kettle/astrologer/__init__.py", "", "services over libraries"),
-        ("services/kettle/schedd/domain/job.py", "import time", "domains are pure"),
-        ("services/kettle/schedd/domain/job.py", "from datetime import datetime", "domains are pure"),
+        (
+            "services/kettle_services/negotiator/cycle.py",
+            "import kettle_services.schedd",
+            "services know each other",
+        ),
+        (
+            "services/kettle_services/cli/submit.py",
+            "import kettle_services.schedd",
+            "services know each other",
+        ),
+        ("libs/kettle/classad/values.py", "import kettle_services.schedd", "services over libraries"),
+        ("libs/kettle/classad/evaluating.py", "import kettle.storage", "libraries stand"),
+        ("schemas/kettle_wire/events.py", "import kettle.classad", "services over libraries"),
+        ("services/kettle_services/astrologer/__init__.py", "", "services know each other"),
+        ("libs/kettle/astrology/__init__.py", "", "libraries stand"),
+        ("services/kettle_services/schedd/domain/job.py", "import time", "domains are pure"),
+        (
+            "services/kettle_services/schedd/domain/job.py",
+            "from datetime import datetime",
+            "domains are pure",
+        ),
         ("libs/kettle/classad/functions.py", "import asyncio", "expressions and matching are pure"),
-        ("schemas/kettle/wire/commands.py", "import nats", "the wire contract is only a contract"),
+        ("schemas/kettle_wire/commands.py", "import nats", "the wire contract is only a contract"),
     ],
 )
 def test_a_planted_violation_is_found(
@@ -133,15 +144,15 @@ def test_a_planted_violation_is_found(
 @pytest.mark.parametrize(
     ("component", "unwanted"),
     [
-        ("wire", _HEAVY),
-        ("client", _HEAVY - {"nats", "opentelemetry"}),  # the client speaks on the bus, and traces
+        ("kettle_wire", _HEAVY),
+        ("kettle.client", _HEAVY - {"nats", "opentelemetry"}),  # the client speaks on the bus, and traces
     ],
 )
 def test_light_components_stay_light(component: str, unwanted: set[str], tmp_path: Path) -> None:
     """
     What a submitter imports brings no driver of a database and no web server along.
     """
-    assert set() == unwanted & loaded(f"kettle.{component}", tmp_path)
+    assert set() == unwanted & loaded(component, tmp_path)
 
 
 @pytest.mark.parametrize("role", sorted(_ROLES))
@@ -150,14 +161,16 @@ def test_a_service_loads_only_what_its_role_needs(role: str, tmp_path: Path) -> 
     Each pool starts eight processes: what one loads in vain, a person waits for, and each machine has no memory for.
     """
     unwanted = (_NOWHERE | _ROLES[role]) - _BUT.get(role, set())
-    assert set() == unwanted & loaded(f"kettle.{role}.__main__", tmp_path)
+    assert set() == unwanted & loaded(f"kettle_services.{role}.__main__", tmp_path)
 
 
 def test_every_service_is_looked_at(top: Path) -> None:
     """
     No service is left out above; `cli` is none.
     """
-    assert set(_ROLES) == {path.parent.name for path in top.glob("services/kettle/*/__main__.py")} - {"cli"}
+    assert set(_ROLES) == {
+        path.parent.name for path in top.glob("services/kettle_services/*/__main__.py")
+    } - {"cli"}
 
 
 def loaded(module: str, directory: Path) -> set[str]:

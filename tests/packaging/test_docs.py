@@ -13,8 +13,8 @@ import pytest
 
 from kettle.jobs.ad import KEPT, LATER
 from kettle.submit.commands import NAMES, NODES, NOT_YET
-from kettle.wire.events import Event, Superseded
-from kettle.wire.events.codec import Codec
+from kettle_wire.events import Event, Superseded
+from kettle_wire.events.codec import Codec
 
 KINDS = {"added", "changed", "deprecated", "removed", "fixed", "security"}
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)[^)]*\)")
@@ -151,7 +151,7 @@ def test_every_service_has_a_page(top: Path) -> None:
     """
     Who is woken at night finds what a service owns, how it fails and how it is stopped beside its code.
     """
-    services = [path.parent for path in (top / "services/kettle").glob("*/__init__.py")]
+    services = [path.parent for path in (top / "services/kettle_services").glob("*/__init__.py")]
     assert services
     assert [] == sorted(path.name for path in services if not (path / "README.md").is_file())
 

@@ -28,7 +28,7 @@ def test_compose_runs_only_roles_that_exist(top: Path) -> None:
     roles = services.keys() - SERVERS
     assert services.keys() > SERVERS
     for role in sorted(roles):
-        assert (top / "services/kettle" / role / "__main__.py").exists(), role
+        assert (top / "services/kettle_services" / role / "__main__.py").exists(), role
         assert f'command: ["{role}"]' in services[role]
 
 

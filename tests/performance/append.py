@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
-from kettle.wire.events import JobAssigned
+from kettle_wire.events import JobAssigned
 
 CALLERS = (1, 16, 128, 1024)
 SECONDS = 2.0

@@ -22,7 +22,7 @@ from kettle.classad.columnar import Evaluator, Table
 from kettle.matchmaking import Demand, Explainer, Offer, allocate
 from kettle.testing.figures import summary
 from kettle.testing.pool_ads import START, jobs, long_form, machines, new_syntax
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 ROUNDS = 7
 

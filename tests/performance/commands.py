@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kettle.condor import launchers
 from kettle.testing.figures import say, summary
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle_services.condor import launchers
 
 JOB: Final = "executable = /bin/true\ntransfer_executable = false\nrequirements = false\n"
 THREE: Final = ("-af", "ClusterId", "ProcId", "JobStatus")

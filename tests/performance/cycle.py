@@ -22,17 +22,17 @@ import msgspec
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, Served
-from kettle.negotiator.settings import NegotiatorSettings
 from kettle.testing.figures import processor_seconds, say, summary
 from kettle.testing.pool_ads import jobs, machines
 from kettle.testing.services import Backend, backend
-from kettle.wire import events
-from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
-from kettle.wire.commands.schedd import MATCHED, Matched
-from kettle.wire.commands.startd import Done
-from kettle.wire.events import CycleNegotiated
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import ad_key, key
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_wire import events
+from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle_wire.commands.schedd import MATCHED, Matched
+from kettle_wire.commands.startd import Done
+from kettle_wire.events import CycleNegotiated
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import ad_key, key
 
 SCHEDD: Final = "bench"
 JOBS: Final = 100_000
@@ -88,7 +88,7 @@ async def negotiator(place: Backend) -> AsyncGenerator[asyncio.subprocess.Proces
     settings = place.settings(NegotiatorSettings, trust=TRUST_S)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KETTLE_")}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "kettle.negotiator"),
+        *(sys.executable, "-m", "kettle_services.negotiator"),
         env=clean | settings.environ("negotiator"),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -32,18 +32,18 @@ from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import prepare
-from kettle.schedd.domain.queue import Change, Queue
-from kettle.schedd.domain.replay import Replay
-from kettle.schedd.domain.restoring import restore
-from kettle.schedd.ledger import mark
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
 from kettle.testing.embedded import Servers, servers
-from kettle.wire.ads import Ad
-from kettle.wire.commands.schedd import QUERY_JOBS, QueryJobs, Select
-from kettle.wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobStarted, Usage
-from kettle.wire.frames import Frame
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_services.schedd.domain.queue import Change, Queue
+from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.ledger import mark
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import QUERY_JOBS, QueryJobs, Select
+from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobStarted, Usage
+from kettle_wire.frames import Frame
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 T = TypeVar("T")
 
@@ -351,7 +351,7 @@ class Schedd:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "kettle.schedd",
+            "kettle_services.schedd",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env={

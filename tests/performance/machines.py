@@ -17,12 +17,12 @@ from typing import Any, Final
 import msgspec
 
 from kettle.bus.nats import NatsBus
-from kettle.startd.settings import StartdSettings
-from kettle.startd.wiring import running
 from kettle.testing.places import Addresses, NotHereError, Place
 from kettle.testing.simulated_starters import SimulatedStarters
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.wiring import running
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 _FILES_OF_A_JOB: Final = 2
 _FILES_OF_A_MACHINE: Final = 16

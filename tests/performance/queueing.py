@@ -98,7 +98,7 @@ async def command(pool: ThrowawayPool, *words: str) -> None:
             sys.executable,
             "-P",
             "-m",
-            "kettle.cli",
+            "kettle_services.cli",
             *words,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,

@@ -23,18 +23,18 @@ from kettle.bus.ports import Served
 from kettle.client import select
 from kettle.embedded import EmbeddedNats
 from kettle.pool.personal import Tables
-from kettle.shadow.objects import Objects
-from kettle.shadow.places import Places
-from kettle.shadow.settings import ShadowSettings
-from kettle.startd.fetching import Fetcher
 from kettle.testing.embedded import EVERYTHING
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.shadow import OFFER_INPUT, Offered, OfferInput
-from kettle.wire.commands.startd import Activation, ClaimKey, InputFile
-from kettle.wire.events import JobAssigned, JobCompleted, JobStarted
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
+from kettle_services.shadow.objects import Objects
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.startd.fetching import Fetcher
+from kettle_wire.commands.shadow import OFFER_INPUT, Offered, OfferInput
+from kettle_wire.commands.startd import Activation, ClaimKey, InputFile
+from kettle_wire.events import JobAssigned, JobCompleted, JobStarted
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 MIB: Final = 1 << 20
 SUBJECTS: Final = Subjects("bench")

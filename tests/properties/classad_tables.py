@@ -14,7 +14,7 @@ import numpy as np
 
 from kettle.classad import ClassAdParseError, parse
 from kettle.classad.columnar import Table
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .classad_texts import Texts
 

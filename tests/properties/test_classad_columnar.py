@@ -31,7 +31,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.classad.columnar import Evaluator, Table
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .classad_tables import ATTRIBUTES, OTHERS, Tables
 

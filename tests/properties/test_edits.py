@@ -5,17 +5,17 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain import editing
-from kettle.schedd.domain.editing import Edit
-from kettle.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide
-from kettle.schedd.domain.many import as_few
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.replay import Replay
-from kettle.schedd.domain.restoring import restore
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import ClusterSubmitted, Event, JobEvent, encode, tag_of
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain import editing
+from kettle_services.schedd.domain.editing import Edit
+from kettle_services.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide
+from kettle_services.schedd.domain.many import as_few
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.restoring import restore
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import ClusterSubmitted, Event, JobEvent, encode, tag_of
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 JOBS: Final = 12
 AT: Final = 5_000_000

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from kettle.audit.attempts import Attempts
 from kettle.audit.report import AuditReport
 from kettle.jobs.past import Past
-from kettle.schedd.domain.job import (
+from kettle.userlog import Aborted, Terminated, parse
+from kettle.userlog.project import UserLogProjector
+from kettle_services.schedd.domain.job import (
     Assign,
     Begin,
     Command,
@@ -25,16 +27,14 @@ from kettle.schedd.domain.job import (
     RemoveX,
     decide,
 )
-from kettle.schedd.domain.leaving import release, settled
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.replay import Replay
-from kettle.schedd.domain.restoring import restore
-from kettle.userlog import Aborted, Terminated, parse
-from kettle.userlog.project import UserLogProjector
-from kettle.wire.ads import Expr, Scalar
-from kettle.wire.events import ClusterSubmitted, Event, JobEdited, JobRemoved, Usage, encode, tag_of
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.leaving import release, settled
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.restoring import restore
+from kettle_wire.ads import Expr, Scalar
+from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobRemoved, Usage, encode, tag_of
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 WORDS = ("assign", "begin", "finish", "end", "hold", "release", "remove", "force", "look")
 

@@ -12,18 +12,28 @@ from kettle.audit.report import AuditReport
 from kettle.audit.walk import Recorded, Walk
 from kettle.eventsourcing.projection import decoded_events
 from kettle.jobs.past import Past
-from kettle.schedd.domain.job import Assign, Command, End, Hold, Job, Refused, Release, Remove, decide
-from kettle.schedd.domain.many import as_few
-from kettle.schedd.domain.queue import Change, Queue, job_stream
-from kettle.schedd.domain.replay import Replay
-from kettle.schedd.domain.restoring import restore
-from kettle.shadow.mails import MailProjector
-from kettle.simulator.domain.recording import Recording
 from kettle.userlog import UserLogProjector
-from kettle.wire.events import ClusterSubmitted, Event, JobEvent, decode, encode, tag_of
-from kettle.wire.expansion import expanded
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.job import (
+    Assign,
+    Command,
+    End,
+    Hold,
+    Job,
+    Refused,
+    Release,
+    Remove,
+    decide,
+)
+from kettle_services.schedd.domain.many import as_few
+from kettle_services.schedd.domain.queue import Change, Queue, job_stream
+from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.restoring import restore
+from kettle_services.shadow.mails import MailProjector
+from kettle_services.simulator.domain.recording import Recording
+from kettle_wire.events import ClusterSubmitted, Event, JobEvent, decode, encode, tag_of
+from kettle_wire.expansion import expanded
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 JOBS = 6
 AT = 1_700_000_000_000_000

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain.factory import Factory
-from kettle.schedd.domain.job import (
+from kettle_services.schedd.domain.factory import Factory
+from kettle_services.schedd.domain.job import (
     Assign,
     Begin,
     Checkpoint,
@@ -23,11 +23,11 @@ from kettle.schedd.domain.job import (
     decide,
     evolve,
 )
-from kettle.schedd.domain.queue import Change, Queue, job_stream
-from kettle.schedd.domain.replay import Replay
-from kettle.schedd.domain.restoring import restore
-from kettle.wire.ads import Scalar
-from kettle.wire.events import (
+from kettle_services.schedd.domain.queue import Change, Queue, job_stream
+from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.restoring import restore
+from kettle_wire.ads import Scalar
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
@@ -46,8 +46,8 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 attempts = st.integers(min_value=1, max_value=4)
 claims = st.sampled_from(["a", "b", "c"])

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kettle.startd.domain import attempts, claims, draining, looking, preempting
-from kettle.startd.domain.ads import slot_ads
-from kettle.startd.domain.changes import Change, Gone, Met
-from kettle.startd.domain.claim import Drain, Now, Speed
-from kettle.startd.domain.layout import SlotType
-from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.slots import Slot
-from kettle.startd.domain.states import state_of
-from kettle.wire.ads import Expr
-from kettle.wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Exited, Report
+from kettle_services.startd.domain import attempts, claims, draining, looking, preempting
+from kettle_services.startd.domain.ads import slot_ads
+from kettle_services.startd.domain.changes import Change, Gone, Met
+from kettle_services.startd.domain.claim import Drain, Now, Speed
+from kettle_services.startd.domain.layout import SlotType
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots import Slot
+from kettle_services.startd.domain.states import state_of
+from kettle_wire.ads import Expr
+from kettle_wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Exited, Report
 
 from .slot_machines import IDS, TOTALS, TYPES, WISHES, facts, left_of, sums
 

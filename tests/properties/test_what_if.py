@@ -5,18 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kettle.classad import ClassAd, matches
-from kettle.negotiator.settings import NegotiatorSettings
-from kettle.simulator.change import rules
-from kettle.simulator.comparing import compare
-from kettle.simulator.domain.fleet import with_machines
-from kettle.simulator.domain.period import Period
-from kettle.simulator.domain.recording import Recording
-from kettle.simulator.domain.rules import Rules
-from kettle.simulator.domain.simulation import Simulation
-from kettle.simulator.domain.tally import Tally
 from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
-from kettle.wire.ads import Expr
-from kettle.wire.events import JobHeld, JobReleased, JobRemoved
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.change import rules
+from kettle_services.simulator.comparing import compare
+from kettle_services.simulator.domain.fleet import with_machines
+from kettle_services.simulator.domain.period import Period
+from kettle_services.simulator.domain.recording import Recording
+from kettle_services.simulator.domain.rules import Rules
+from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.tally import Tally
+from kettle_wire.ads import Expr
+from kettle_wire.events import JobHeld, JobReleased, JobRemoved
 
 UNTIL = 600.0
 TIMES = st.integers(0, 500)

@@ -9,11 +9,11 @@ from tests.unit.matchmaking.slowly import JOBS, POOLS, Slot, refusals
 
 from kettle.classad import ClassAd
 from kettle.matchmaking import Analyst, Explainer
-from kettle.negotiator.domain.cycle import negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.reasons import Reasons
-from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 
 MANY = 100_000
 """More jobs than any of these pools has room for."""

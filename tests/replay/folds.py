@@ -9,18 +9,18 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kettle.collector.domain.machines import fold
 from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.past import Past
-from kettle.negotiator.accounts import fold_frame
-from kettle.negotiator.domain.principals import Principal
-from kettle.negotiator.record import Record
-from kettle.schedd.domain.clusters import Cluster
-from kettle.schedd.domain.queue import Queue
 from kettle.userlog.project import UserLogProjector
-from kettle.wire.events import CycleNegotiated, decode
-from kettle.wire.frames import Frame
+from kettle_services.collector.domain.machines import fold
+from kettle_services.negotiator.accounts import fold_frame
+from kettle_services.negotiator.domain.principals import Principal
+from kettle_services.negotiator.record import Record
+from kettle_services.schedd.domain.clusters import Cluster
+from kettle_services.schedd.domain.queue import Queue
+from kettle_wire.events import CycleNegotiated, decode
+from kettle_wire.frames import Frame
 
 Folded = dict[str, Any]
 

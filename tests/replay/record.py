@@ -24,10 +24,10 @@ from kettle.client.status import Status
 from kettle.eventsourcing.log import Log
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobDisconnected, JobReconnected, JobVacated
-from kettle.wire.events.codec import CODEC
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobDisconnected, JobReconnected, JobVacated
+from kettle_wire.events.codec import CODEC
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 from .folds import expected
 from .recording import HERE, read, versions, write

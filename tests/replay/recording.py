@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.wire.frames import Frame
+from kettle_wire.frames import Frame
 
 HERE: Final = Path(__file__).parent
 _decode: Final = msgspec.json.Decoder(Frame).decode

@@ -4,7 +4,7 @@ The tool that makes recordings works on the day on which a new version needs one
 
 from pathlib import Path
 
-from kettle.wire.events import CODEC
+from kettle_wire.events import CODEC
 
 from .folds import expected
 from .record import record, types

@@ -11,17 +11,17 @@ import jsonschema
 import msgspec
 import pytest
 
-from kettle.gateway.domain import publication
-from kettle.gateway.domain.publication import Publisher
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.restoring import restore
 from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
 from kettle.userlog.project import UserLogProjector
-from kettle.wire import frames
-from kettle.wire.events import CODEC
-from kettle.wire.frames import Entry
-from kettle.wire.subjects import Subjects
+from kettle_services.gateway.domain import publication
+from kettle_services.gateway.domain.publication import Publisher
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.domain.restoring import restore
+from kettle_wire import frames
+from kettle_wire.events import CODEC
+from kettle_wire.frames import Entry
+from kettle_wire.subjects import Subjects
 
 from .folds import expected, queue, shown, working_set
 from .recording import read, versions

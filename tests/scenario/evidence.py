@@ -13,8 +13,8 @@ import msgspec
 
 from kettle.client.watching import JobEvent
 from kettle.testing.pool import ThrowawayPool
-from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobRemoved, JobVacated
+from kettle_wire.jobs import JobId
 
 FACTOR = 7
 

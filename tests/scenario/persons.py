@@ -21,8 +21,8 @@ from kettle.embedded.keys import new_seed, public_key
 from kettle.embedded.nats_config import _user  # pyright: ignore[reportPrivateUsage]  # how the server is told of a person
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
 
 WITHIN_S: Final = 60.0
 

@@ -18,10 +18,10 @@ import pytest_asyncio
 from kettle.client import Client, CommandRefusedError, select
 from kettle.client.visiting import STDERR, Visit
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.access import Exchange, Exchanged, Terminal
-from kettle.wire.commands.schedd import AccessGiven
-from kettle.wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.access import Exchange, Exchanged, Terminal
+from kettle_wire.commands.schedd import AccessGiven
+from kettle_wire.events import JobAssigned, JobCompleted, JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
 SCRIPT = """\
@@ -304,7 +304,7 @@ async def test_a_shell_on_a_terminal(pool: ThrowawayPool, visit: Visit) -> None:
     """
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "kettle.cli", "ssh", str(visit.job),
+        sys.executable, "-P", "-m", "kettle_services.cli", "ssh", str(visit.job),
         stdin=theirs, stdout=theirs, stderr=theirs,
         env={**pool.environ, "KETTLE_HOME": str(pool.home)}, start_new_session=True,
     )  # fmt: skip

@@ -14,8 +14,8 @@ from kettle.client import CommandRefusedError, select
 from kettle.client.visiting import Visit
 from kettle.testing.images import busybox_root, missing, tar_of
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.access import Terminal
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.access import Terminal
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
 PROGRAMS = {"runc": "runc", "bubblewrap": "bwrap"}

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad, Expr
+from kettle_wire.ads import Ad, Expr
 
 WITHIN_S = 60.0
 TYPES: dict[str, tuple[type, ...]] = {

@@ -325,7 +325,7 @@ async def test_an_interrupt_ends_a_command_and_nothing_else(
     job = await submitted(pool, "executable = /bin/sleep\narguments = 600\nqueue\n", tmp_path)
     process = await asyncio.create_subprocess_exec(
         # Whoever runs the tests in the background may have had them ignore interrupts, and the command would too.
-        "env", "--default-signal=INT", sys.executable, "-P", "-m", "kettle.cli", *words, job,
+        "env", "--default-signal=INT", sys.executable, "-P", "-m", "kettle_services.cli", *words, job,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -15,9 +15,9 @@ from kettle.client import Client, job_id, select
 from kettle.client.status import Status
 from kettle.client.watching import JobEvent
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobAssigned, JobCompleted, JobHeld
-from kettle.wire.events.cycle import Rejection
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobAssigned, JobCompleted, JobHeld
+from kettle_wire.events.cycle import Rejection
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
 

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 
-MODULES: Final = Path(__file__).parents[2] / "services" / "kettle" / "condor" / "python"
+MODULES: Final = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
 WITHIN_S: Final = 120.0
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -13,8 +13,8 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Checkpointed, Terminated
-from kettle.wire.ads import Ad
-from kettle.wire.events import (
+from kettle_wire.ads import Ad
+from kettle_wire.events import (
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -22,7 +22,7 @@ from kettle.wire.events import (
     JobStarted,
     JobVacated,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .job_log import logged

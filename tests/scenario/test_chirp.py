@@ -15,8 +15,8 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobCompleted, JobTold
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobCompleted, JobTold
+from kettle_wire.jobs import JobId
 
 from .job_log import written
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.condor import launchers
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobRemoved, JobStarted, JobSuspended
+from kettle_services.condor import launchers
+from kettle_wire.events import JobRemoved, JobStarted, JobSuspended
 
 from .condor import WAITS, Condor, Said, emptied, run
 from .waiting import happened

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kettle.condor import launchers
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
+from kettle_services.condor import launchers
 
 from .condor import WAITS, Condor, Said, emptied
 

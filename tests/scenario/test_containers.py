@@ -14,8 +14,8 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.testing.images import busybox_root, missing, tar_of
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobCheckpointed, JobCompleted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobCheckpointed, JobCompleted, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .test_checkpoints import COUNTER

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import Event, JobAssigned, JobDeferred, JobHeld, JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import Event, JobAssigned, JobDeferred, JobHeld, JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 150.0
 

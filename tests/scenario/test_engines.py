@@ -17,7 +17,7 @@ from kettle.testing.container_engines import engine
 from kettle.testing.images import busybox_root, missing, tar_of
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.registry import ACCOUNT, PROGRAM, Registry, registry
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 WITHIN_S = 120.0
 ENGINES = {"podman": ("podman", "podman"), "docker": ("dockerd", "docker.io")}

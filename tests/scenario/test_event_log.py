@@ -26,7 +26,7 @@ from kettle.userlog import (
     Terminated,
     parse,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 from .job_log import logged, written
 

@@ -5,7 +5,7 @@ The witnesses can be believed: what they are to detect, they detect.
 import asyncio
 
 from kettle.client.watching import JobEvent
-from kettle.wire.events import Event, JobAssigned, JobCompleted, JobVacated
+from kettle_wire.events import Event, JobAssigned, JobCompleted, JobVacated
 
 from .evidence import FACTOR, Evidence, flaws
 

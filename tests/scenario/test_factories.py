@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from kettle.client import CommandRefusedError, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.schedd import FactoryOutcome
+from kettle_wire.commands.schedd import FactoryOutcome
 
 from .job_log import written
 

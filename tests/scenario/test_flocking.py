@@ -15,7 +15,7 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.pool.personal import Tables
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 from .job_log import written
 

@@ -14,8 +14,8 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.pool.personal import Tables
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad
-from kettle.wire.jobs import JobId
+from kettle_wire.ads import Ad
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 60.0
 HUNG_S = 20.0

@@ -15,8 +15,8 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.chaos import disk
 from kettle.testing.embedded import EVERYTHING
 from kettle.testing.pool import throwaway_pool
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 WITHIN_S = 30.0
 

@@ -15,8 +15,8 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import Event, JobCompleted, JobHeld, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import Event, JobCompleted, JobHeld, JobVacated
+from kettle_wire.jobs import JobId
 
 WITHIN_S = 90.0
 HOOKS = {

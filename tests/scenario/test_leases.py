@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence, flaws
 

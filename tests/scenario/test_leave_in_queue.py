@@ -15,8 +15,8 @@ import pytest_asyncio
 from kettle.client import job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Aborted, Terminated
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import JobStarted
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import JobStarted
 
 from .job_log import logged
 from .waiting import happened

@@ -17,8 +17,8 @@ from kettle.client import Client, job_id, select
 from kettle.client.errors import CommandRefusedError
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Aborted, Evicted, Held, Suspended, Terminated, Unsuspended
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
@@ -105,7 +105,7 @@ async def kettle(pool: ThrowawayPool, *words: str) -> tuple[int, str, str]:
     """
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kettle.cli", *words, env=environ, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "kettle_services.cli", *words, env=environ, stdout=PIPE, stderr=PIPE
     )
     out, err = await process.communicate()
     return process.returncode or 0, out.decode(), err.decode()

@@ -25,19 +25,10 @@ from kettle.storage import PgLog
 from kettle.testing import lanes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.services import eventually
-from kettle.wire.commands import (
-    accounting,
-    collector,
-    log,
-    negotiator,
-    schedd,
-    shadow,
-    spooling,
-    startd,
-)
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.subjects import Subjects
+from kettle_wire.commands import accounting, collector, log, negotiator, schedd, shadow, spooling, startd
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.subjects import Subjects
 
 ENDPOINTS: Final[list[Endpoint[Any, Any]]] = [
     *schedd.ENDPOINTS,

@@ -19,11 +19,11 @@ from kettle.client.status import Status
 from kettle.storage import PgLog
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog.events import Aborted, Held, Released
-from kettle.wire.commands.schedd import Acted
-from kettle.wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
-from kettle.wire.expansion import size, stands_for_many
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.schedd import Acted
+from kettle_wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
+from kettle_wire.expansion import size, stands_for_many
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 from .job_log import logged
 from .persons import somebody

@@ -14,7 +14,7 @@ import pytest_asyncio
 from kettle.client import Client, select
 from kettle.pool import processes
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .test_basic import ended, happened, until

@@ -17,9 +17,9 @@ from kettle.client import select
 from kettle.pool.home import Home
 from kettle.testing.lanes import servers_are_ours
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.ads import Ad
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 WITHIN_S = 180.0
 MIB = 1 << 20

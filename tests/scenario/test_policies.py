@@ -13,8 +13,8 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Evicted, Held, Terminated
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved, JobVacated
 
 from .job_log import logged
 from .waiting import happened

@@ -15,14 +15,14 @@ import pytest_asyncio
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, RefusedError
 from kettle.client import select
-from kettle.condor import launchers
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands import schedd
-from kettle.wire.commands.schedd import JobCommand, QueryJobs
-from kettle.wire.events import JobCompleted, JobStarted
-from kettle.wire.identity import daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
+from kettle_services.condor import launchers
+from kettle_wire.commands import schedd
+from kettle_wire.commands.schedd import JobCommand, QueryJobs
+from kettle_wire.events import JobCompleted, JobStarted
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 from .waiting import happened
 

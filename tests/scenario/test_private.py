@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad
-from kettle.wire.jobs import JobId
+from kettle_wire.ads import Ad
+from kettle_wire.jobs import JobId
 
 from .persons import somebody
 

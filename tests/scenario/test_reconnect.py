@@ -10,8 +10,8 @@ from pathlib import Path
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Terminated
-from kettle.wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import Event, JobAssigned, JobDisconnected, JobReconnected, JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence, flaws
 from .job_log import logged

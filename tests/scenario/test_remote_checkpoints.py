@@ -15,9 +15,9 @@ from aiohttp import web
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.ads import Ad
-from kettle.wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.ads import Ad
+from kettle_wire.events import JobCheckpointed, JobCompleted, JobHeld, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .waiting import happened

@@ -22,7 +22,7 @@ from kettle.testing.containers import docker_is_missing
 from kettle.testing.embedded import EVERYTHING, server_directory
 from kettle.testing.nats_cluster import NODES, NatsCluster
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.subjects import Subjects
+from kettle_wire.subjects import Subjects
 
 from .evidence import Evidence
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kettle.client import select
 from kettle.testing.pool import throwaway_pool
-from kettle.wire.events import JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 

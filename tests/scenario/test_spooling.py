@@ -18,15 +18,15 @@ import pytest_asyncio
 
 from kettle.bus.ports import RefusedError
 from kettle.client import CommandRefusedError, select
-from kettle.condor import launchers
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands import spooling
-from kettle.wire.jobs import JobId
+from kettle_services.condor import launchers
+from kettle_wire.commands import spooling
+from kettle_wire.jobs import JobId
 
 from .condor import WITHIN_S, Condor, emptied, run
 from .persons import somebody
 
-MODULES = Path(__file__).parents[2] / "services" / "kettle" / "condor" / "python"
+MODULES = Path(__file__).parents[2] / "services" / "kettle_services" / "condor" / "python"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobCompleted, JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobCompleted, JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .waiting import WITHIN_S, happened

@@ -16,8 +16,8 @@ import pytest_asyncio
 from kettle.client import Client, job_id, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Held, Submitted, Terminated
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     JobAssigned,
     JobCompleted,
     JobEdited,

@@ -14,8 +14,8 @@ import pytest_asyncio
 from kettle.client import select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Suspended, Unsuspended
-from kettle.wire.commands.schedd import Action
-from kettle.wire.events import (
+from kettle_wire.commands.schedd import Action
+from kettle_wire.events import (
     JobAssigned,
     JobCompleted,
     JobContinued,

@@ -12,7 +12,7 @@ from kettle.client import select
 from kettle.jobs import traceparent
 from kettle.storage import PgLog
 from kettle.testing.pool import throwaway_pool
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 
 async def test_one_job_is_one_trace(tmp_path: Path, template: Path) -> None:

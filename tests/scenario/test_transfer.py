@@ -17,7 +17,7 @@ from kettle.client import select
 from kettle.pool.personal import Tables
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.transfer_plugin import install
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 WITHIN_S = 60.0
 

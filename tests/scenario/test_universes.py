@@ -16,7 +16,7 @@ from kettle.client.status import Status
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Executing, ImageSize, Submitted, Terminated
 from kettle.userlog.events import LogEvent
-from kettle.wire.events import JobAssigned
+from kettle_wire.events import JobAssigned
 
 from .job_log import logged
 

@@ -16,7 +16,7 @@ from kettle.client import select
 from kettle.testing.file_servers import FileServer, cutter, no_xrootd, s3, webdav, xrootd
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Executing, FileTransfer, Terminated
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 from .job_log import logged, written
 

@@ -19,8 +19,8 @@ import pytest_asyncio
 
 from kettle.client import Client, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobAssigned, JobCompleted, JobHeld, JobStarted, JobVacated
+from kettle_wire.jobs import JobId
 
 from .evidence import Evidence
 from .persons import somebody

@@ -14,8 +14,8 @@ import pytest_asyncio
 from kettle.client import Client, select
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.userlog import Evicted
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import JobAssigned, JobCompleted, JobOrdered, JobStarted, JobVacated
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import JobAssigned, JobCompleted, JobOrdered, JobStarted, JobVacated
 
 from .evidence import Evidence
 from .job_log import logged

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from typing import Final, TypeVar
 
 from kettle.client import Client, job_id
-from kettle.wire.events import Event
-from kettle.wire.jobs import JobId
+from kettle_wire.events import Event
+from kettle_wire.jobs import JobId
 
 WITHIN_S: Final = 60.0
 

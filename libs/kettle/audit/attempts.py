@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kettle.audit.report import AuditReport
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     Event,
@@ -21,7 +21,7 @@ from kettle.wire.events import (
     JobStarted,
     JobVacated,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 _PREFIX: Final = "job/"
 

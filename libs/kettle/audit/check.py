@@ -20,7 +20,7 @@ from kettle.audit.working_set import WorkingSetFold
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import LogError, Tenure
 from kettle.storage.database import Database
-from kettle.wire.subjects import Subjects
+from kettle_wire.subjects import Subjects
 
 _USAGE: str = "jobs"
 """The projection that has the table of usage."""

@@ -15,8 +15,8 @@ from kettle.eventsourcing.log import Row, Tenure
 from kettle.projections import PROJECTIONS, StoredProjection, follows
 from kettle.storage.pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
 from kettle.storage.queries import QUERIES
-from kettle.wire.expansion import of_job, stream_of_many
-from kettle.wire.frames import Entry
+from kettle_wire.expansion import of_job, stream_of_many
+from kettle_wire.frames import Entry
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 

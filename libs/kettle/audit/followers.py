@@ -5,8 +5,8 @@ What goes along on the walk over one shard: folds of its events, compared at the
 from collections.abc import Sequence
 from typing import Protocol
 
-from kettle.wire.events import Event
-from kettle.wire.frames import Frame
+from kettle_wire.events import Event
+from kettle_wire.frames import Frame
 
 
 class Follower(Protocol):

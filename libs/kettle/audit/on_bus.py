@@ -10,8 +10,8 @@ from typing import Final
 
 from kettle.audit.report import AuditReport
 from kettle.bus.ports import Bus, Message
-from kettle.wire.frames import Frame, encode, hollow
-from kettle.wire.subjects import Subjects
+from kettle_wire.frames import Frame, encode, hollow
+from kettle_wire.subjects import Subjects
 
 _PATIENCE_S: Final = 10.0
 

@@ -14,8 +14,8 @@ from kettle.audit.sampling import Sample
 from kettle.audit.whereabouts import Whereabouts
 from kettle.eventsourcing.projection import Decoded
 from kettle.projections import Refold, StoredProjection
-from kettle.wire.events import Event
-from kettle.wire.frames import Frame
+from kettle_wire.events import Event
+from kettle_wire.frames import Frame
 
 EVENTS: Final = 10_000
 """About so many are folded at once."""

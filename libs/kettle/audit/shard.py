@@ -13,10 +13,10 @@ from kettle.audit.report import AuditReport, ShardAudit
 from kettle.audit.walk import Walk
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.log import Tenure
-from kettle.wire.events import Event
-from kettle.wire.expansion import events_of, expanded
-from kettle.wire.frames import Frame
-from kettle.wire.subjects import Subjects
+from kettle_wire.events import Event
+from kettle_wire.expansion import events_of, expanded
+from kettle_wire.frames import Frame
+from kettle_wire.subjects import Subjects
 
 Told: TypeAlias = Callable[[str, int, int], None]
 """`(shard, frames read, frames there are)`."""

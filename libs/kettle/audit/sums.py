@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kettle.wire.ads.types import Scalar
-from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobVacated, Usage
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Scalar
+from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobVacated, Usage
+from kettle_wire.jobs import JobId
 
 _PREFIX: Final = "job/"
 _US: Final = 1_000_000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from kettle.audit.database import Tables
 from kettle.audit.report import AuditReport
 from kettle.audit.sums import Sum, Sums
-from kettle.wire.events import Event
-from kettle.wire.frames import Frame
+from kettle_wire.events import Event
+from kettle_wire.frames import Frame
 
 
 class UsageSums:

@@ -7,9 +7,9 @@ import msgspec
 from kettle.audit.attempts import Attempts, Claims
 from kettle.audit.report import AuditReport
 from kettle.eventsourcing.shard import BACKWARDS_US
-from kettle.wire.events import Event, JobsChanged, UnknownEventError, decode, recorded_tag
-from kettle.wire.expansion import each, stands_for_many
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.events import Event, JobsChanged, UnknownEventError, decode, recorded_tag
+from kettle_wire.expansion import each, stands_for_many
+from kettle_wire.frames import Entry, Frame
 
 
 class Recorded(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kettle.audit.database import Snapshot
-from kettle.wire.events import ClusterSubmitted, Event, FactoryMaterialized
-from kettle.wire.frames import Frame
+from kettle_wire.events import ClusterSubmitted, Event, FactoryMaterialized
+from kettle_wire.frames import Frame
 
 
 class Whereabouts:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kettle.audit.report import AuditReport
 from kettle.audit.sampling import Sample
 from kettle.eventsourcing.log import Row
-from kettle.wire.events import Event
-from kettle.wire.expansion import each
-from kettle.wire.frames import Frame
+from kettle_wire.events import Event
+from kettle_wire.expansion import each
+from kettle_wire.frames import Frame
 
 Fold = Callable[[str, Event, int], Iterable[tuple[str, bytes | None]]]
 """`(stream, event, at_us)` to the rows that the event changes: stream and state, None for a row that goes."""

@@ -7,7 +7,7 @@ attempt, so it is worth nothing to another person, and nothing after the attempt
 
 import hmac
 
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 
 def proof(secret: str, *, claim: str, job: JobId, attempt: int, person: str) -> str:

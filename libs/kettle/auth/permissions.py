@@ -9,7 +9,7 @@ JetStream's interface is opened call by call, for the streams and buckets that t
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kettle.wire.commands import (
+from kettle_wire.commands import (
     access,
     accounting,
     collector,
@@ -20,8 +20,8 @@ from kettle.wire.commands import (
     spooling,
     startd,
 )
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects, forwarded_key, visitors_key
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects, forwarded_key, visitors_key
 
 SHARDS: Final[Mapping[str, Sequence[str]]] = {
     "schedd": ("schedd.schedd",),

@@ -12,6 +12,6 @@ HTCondor's Python modules on Kettle: what stands behind the names `htcondor2`, `
     collector, daemons, loose           the other daemons, and the functions of no class
     first_schedd                        what was different in version 1
 
-The modules with HTCondor's names are in services/kettle/condor/python and hold names only
+The modules with HTCondor's names are in services/kettle_services/condor/python and hold names only
 (docs/decisions/0058-python-bindings.md).
 """

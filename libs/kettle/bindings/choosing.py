@@ -11,7 +11,7 @@ from kettle.bindings.ads import ClassAd
 from kettle.bindings.errors import ClassAdParseError, HTCondorValueError
 from kettle.bindings.expressions import ExprTree
 from kettle.client import Select
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 JobSpec: TypeAlias = "list[str] | list[int] | str | ExprTree | int | bool"
 Constraint: TypeAlias = "str | ExprTree | bool | None"

@@ -12,8 +12,8 @@ from kettle.bindings.errors import HTCondorValueError, NotCarriedOutError
 from kettle.bindings.places import pool_of
 from kettle.client import PoolFile
 from kettle.client.hosts import Speed
-from kettle.wire.commands.negotiator import Priority
-from kettle.wire.events.principal import Setting
+from kettle_wire.commands.negotiator import Priority
+from kettle_wire.events.principal import Setting
 
 _SPEEDS: Final[dict[DrainType, Speed]] = {
     DrainType.Graceful: "graceful",

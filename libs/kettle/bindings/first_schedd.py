@@ -18,7 +18,7 @@ from kettle.bindings.expressions import ExprTree
 from kettle.bindings.first_classad import ClassAd
 from kettle.bindings.submitted import SubmitResult
 from kettle.client import Submission, select
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from kettle.bindings.errors import HTCondorValueError
 from kettle.bindings.expressions import ExprTree
 from kettle.bindings.values import CONTEXT
 from kettle.client import PoolFile, Select
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _JOB: Final = re.compile(r"\s*(\d+)(?:\.(\d+))?\s*")
 _A_TIME: Final = 1_000_000_000

@@ -29,8 +29,8 @@ from kettle.bindings.places import pool_of
 from kettle.bindings.submitted import SubmitResult
 from kettle.classad.nodes import held
 from kettle.client import PoolFile, Submission
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import Acted, Action, Outcome
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.schedd import Acted, Action, Outcome
 
 _ACTIONS: Final[Mapping[JobAction, Action]] = {
     JobAction.Hold: "hold",

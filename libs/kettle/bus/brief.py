@@ -19,9 +19,9 @@ import msgspec
 
 from kettle.bus.parts import HEADERS, Parcel, exchange
 from kettle.bus.ports import FROM_JOB, BusError, Rep, Req
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator

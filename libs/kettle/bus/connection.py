@@ -23,7 +23,7 @@ from kettle.bus.ports import (
     RefusedError,
     ReplyTimeoutError,
 )
-from kettle.wire.identity import Identity
+from kettle_wire.identity import Identity
 
 PENDING_BYTES: Final = 32 * 1024 * 1024
 """What may wait for the connection to come back; beyond it, unconfirmed messages are dropped."""

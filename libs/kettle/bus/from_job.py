@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import FROM_JOB, BusUnavailableError, RefusedError, Rep, ReplyTimeoutError, Req
-from kettle.wire.commands.chirp import Trouble
-from kettle.wire.commands.questions import COMMAND, Commanded
-from kettle.wire.endpoint import Endpoint
+from kettle_wire.commands.chirp import Trouble
+from kettle_wire.commands.questions import COMMAND, Commanded
+from kettle_wire.endpoint import Endpoint
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Commanded).decode

@@ -31,9 +31,9 @@ from kettle.bus.ports import (
     StreamSpec,
 )
 from kettle.bus.together import check_count
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -43,9 +43,9 @@ from kettle.bus.ports import (
 from kettle.bus.reader import Delivery, Reader, Source
 from kettle.bus.service import Around, Service, refusal_of
 from kettle.bus.together import NOTE, Together
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 
 Inject = Callable[[MutableMapping[str, str]], None]
 """Adds the headers of the current trace to an outgoing command."""

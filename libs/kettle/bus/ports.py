@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity
 
 if TYPE_CHECKING:
     from kettle.bus.gather import Gather

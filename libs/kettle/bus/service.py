@@ -21,9 +21,9 @@ from kettle.bus.connection import Connection
 from kettle.bus.driver import ERROR_CODE_HEADER, ERROR_HEADER, Msg, Request, errors, micro
 from kettle.bus.parts import PLACE, Parcel
 from kettle.bus.ports import BusError, BusUnavailableError, RefusedError, Served
-from kettle.wire.endpoint import Refusal
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Refusal
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import Subjects
 
 CONCURRENT: Final = 4096
 """Requests in hand at once; more are refused with code `busy`."""

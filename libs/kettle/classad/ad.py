@@ -16,7 +16,7 @@ from kettle.classad.nodes import AdLiteral, ListLiteral, Literal, Node, RelTimeL
 from kettle.classad.parser import parse
 from kettle.classad.printing import unparse, unparse_exact
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 Assignable: TypeAlias = "Value | Node | Expr"
 

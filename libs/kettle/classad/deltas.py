@@ -14,7 +14,7 @@ from kettle.classad.ad import ClassAd
 from kettle.classad.errors import ClassAdParseError
 from kettle.classad.nodes import Literal, Node
 from kettle.classad.parser import parse
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 if TYPE_CHECKING:
     from kettle.classad.values import Stored

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kettle.classad.nodes import Node
     from kettle.classad.plain import Attribute
     from kettle.classad.values import Stored
-    from kettle.wire.ads.types import Expr
+    from kettle_wire.ads.types import Expr
 
 _BLANKS: Final = " \t\r\v\f"
 _UNSAFE_NAME: Final = re.compile(r"[=\n\r\0]")

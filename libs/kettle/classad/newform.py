@@ -20,7 +20,7 @@ from kettle.classad.plain import plain_attribute
 if TYPE_CHECKING:
     from kettle.classad.plain import Attribute
     from kettle.classad.values import Stored
-    from kettle.wire.ads.types import Expr
+    from kettle_wire.ads.types import Expr
 
 _BLANKS: Final = " \t\n\v\f\r"
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'

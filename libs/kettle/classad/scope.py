@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kettle.classad.evaluation import Evaluation
-    from kettle.wire.ads.types import Expr
+    from kettle_wire.ads.types import Expr
 
 MAGIC: Final = OWN | {"parent", "root", "toplevel", "currenttime"}
 

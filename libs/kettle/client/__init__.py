@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kettle.client.sync import SyncClient
     from kettle.client.watching import JobEvent
     from kettle.submit import Submission, SubmitError
-    from kettle.wire.commands.queue import Select
-    from kettle.wire.jobs import JobId
+    from kettle_wire.commands.queue import Select
+    from kettle_wire.jobs import JobId
 
 __all__ = [
     "Client",
@@ -57,14 +57,14 @@ _AT: Final = {
     "ClientError": "kettle.client.errors",
     "CommandRefusedError": "kettle.client.errors",
     "JobEvent": "kettle.client.watching",
-    "JobId": "kettle.wire.jobs",
+    "JobId": "kettle_wire.jobs",
     "JobState": "kettle.client.progress",
     "PoolFile": "kettle.client.pool_file",
     "PoolNotFoundError": "kettle.client.errors",
     "PoolUnreachableError": "kettle.client.errors",
     "Progress": "kettle.client.progress",
     "Published": "kettle.client.published",
-    "Select": "kettle.wire.commands.queue",
+    "Select": "kettle_wire.commands.queue",
     "Submission": "kettle.submit",
     "SubmitError": "kettle.submit",
     "SyncClient": "kettle.client.sync",

@@ -9,9 +9,9 @@ from typing import Final
 from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, Waiting, ask
 from kettle.client.pool_file import PoolFile
-from kettle.wire.commands import accounting, negotiator
-from kettle.wire.commands.accounting import ReportUsage, UsageRow
-from kettle.wire.commands.negotiator import (
+from kettle_wire.commands import accounting, negotiator
+from kettle_wire.commands.accounting import ReportUsage, UsageRow
+from kettle_wire.commands.negotiator import (
     Administered,
     DeletePrincipal,
     Priorities,
@@ -19,8 +19,8 @@ from kettle.wire.commands.negotiator import (
     ResetUsage,
     SetPrincipal,
 )
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.events.principal import Setting
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.events.principal import Setting
 
 REPORT_S: Final = 90.0
 """Some more than accounting takes for a report before it refuses (its setting `report_time`)."""

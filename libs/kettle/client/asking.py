@@ -14,7 +14,7 @@ import msgspec
 
 from kettle.bus.ports import Asks, BusUnavailableError, NoResponderError, RefusedError, ReplyTimeoutError
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
-from kettle.wire.endpoint import Endpoint
+from kettle_wire.endpoint import Endpoint
 
 PATIENCE_S: Final = 30.0
 """How long a command is repeated before we give up."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from kettle.client.errors import CommandRefusedError
 from kettle.client.visiting import NOT_RUNNING, Session, Visit
-from kettle.wire.commands.access import Terminal
+from kettle_wire.commands.access import Terminal
 
 _READ_BYTES: Final = 64 * 1024
 _STDIN: Final = 0

@@ -11,9 +11,9 @@ from typing import Final
 
 from kettle.bus.brief import UnusualError, ask_once
 from kettle.client.pool_file import PoolFile, locate
-from kettle.wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
+from kettle_wire.commands.queue import QUERY_JOBS, JobAds, QueryJobs
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
 
 LONGEST_S: Final = 5.0
 """How long an answer is waited for in this way."""

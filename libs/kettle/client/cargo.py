@@ -19,9 +19,9 @@ from kettle.transfer.manifest import ManifestError, is_inside
 from kettle.transfer.placing import Wanted, excluded, inputs
 from kettle.transfer.spooled import as_submitted
 from kettle.transfer.walk import walk
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.spooling import Part
-from kettle.wire.spooling import PIECE, Manifest, Procs, Share, SpooledFile
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.spooling import Part
+from kettle_wire.spooling import PIECE, Manifest, Procs, Share, SpooledFile
 
 SMALL: Final = PIECE // 4
 """Bytes up to which a file travels with others."""

@@ -29,12 +29,12 @@ from kettle.client.progress import Progress
 from kettle.client.published import Published, Wanted
 from kettle.client.visiting import Visit
 from kettle.client.watching import JobEvent, decoded
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands import accounting, collector, negotiator, schedd
-from kettle.wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
-from kettle.wire.commands.collector import QueryAds
-from kettle.wire.commands.negotiator import Why
-from kettle.wire.commands.schedd import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands import accounting, collector, negotiator, schedd
+from kettle_wire.commands.accounting import OwnerUsage, QueryHistory, QueryUsage
+from kettle_wire.commands.collector import QueryAds
+from kettle_wire.commands.negotiator import Why
+from kettle_wire.commands.schedd import (
     Act,
     Acted,
     Action,
@@ -51,9 +51,9 @@ from kettle.wire.commands.schedd import (
     Submitted,
     Unmade,
 )
-from kettle.wire.endpoint import Endpoint, Position
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.client.spooling import Spools

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from kettle.bus.ports import FROM_JOB, Asks, Bus, BusUnavailableError
 from kettle.client.errors import PoolUnreachableError
 from kettle.client.pool_file import PoolFile
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
 
 
 @asynccontextmanager

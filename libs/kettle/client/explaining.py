@@ -5,9 +5,9 @@ What can be known about why a job is where it is.
 import msgspec
 
 from kettle.client.watching import JobEvent
-from kettle.wire.commands.negotiator import Verdict
-from kettle.wire.commands.schedd import Explanation
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.negotiator import Verdict
+from kettle_wire.commands.schedd import Explanation
+from kettle_wire.jobs import JobId
 
 
 class WhyReport(msgspec.Struct, frozen=True, kw_only=True):

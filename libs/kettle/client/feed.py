@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from kettle.wire import frames
-from kettle.wire.frames import Frame, Hollow
+from kettle_wire import frames
+from kettle_wire.frames import Frame, Hollow
 
 _WAITING: Final = 2048
 """Frames that wait for one reader."""

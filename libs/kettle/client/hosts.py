@@ -10,10 +10,10 @@ from typing import Literal
 from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, Waiting, ask
 from kettle.client.pool_file import PoolFile
-from kettle.wire.commands import master, startd
-from kettle.wire.commands.master import Control, Controlled, Daemons, QueryDaemons
-from kettle.wire.commands.startd import CancelDrain, Drain
-from kettle.wire.endpoint import Endpoint
+from kettle_wire.commands import master, startd
+from kettle_wire.commands.master import Control, Controlled, Daemons, QueryDaemons
+from kettle_wire.commands.startd import CancelDrain, Drain
+from kettle_wire.endpoint import Endpoint
 
 Speed = Literal["graceful", "quick", "fast"]
 """How much time the jobs of a machine have that is emptied."""

@@ -9,9 +9,9 @@ import msgspec
 
 from kettle.client.errors import CommandRefusedError
 from kettle.client.status import id_of
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.queue import JobAds, QueryJobs, Select
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.queue import JobAds, QueryJobs, Select
+from kettle_wire.jobs import JobId
 
 TOO_LARGE: Final = "too_large"
 """The code of a refusal because an answer is larger than the bus carries at once."""

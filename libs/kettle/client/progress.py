@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from kettle.client.status import Status, status_of
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     Event,
     JobAssigned,
     JobCompleted,
@@ -21,7 +21,7 @@ from kettle.wire.events import (
     JobSuspended,
     JobVacated,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 _ENDED: Final = frozenset({"removed", "completed"})
 

@@ -13,10 +13,10 @@ import msgspec
 
 from kettle.bus.ports import Bus, Message, RefusedError
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.wire import monitoring
-from kettle.wire.jobs import JobId
-from kettle.wire.monitoring import CloudEvent
-from kettle.wire.subjects import Subjects
+from kettle_wire import monitoring
+from kettle_wire.jobs import JobId
+from kettle_wire.monitoring import CloudEvent
+from kettle_wire.subjects import Subjects
 
 _EVERYTHING: Final = ">"
 

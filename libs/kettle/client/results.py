@@ -13,8 +13,8 @@ from kettle.client.cargo import SpoolingError
 from kettle.transfer.manifest import ManifestError, is_url
 from kettle.transfer.placing import destination
 from kettle.transfer.spooled import PLACES, as_submitted
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.jobs import JobId
 
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _END: Final = "...\n"

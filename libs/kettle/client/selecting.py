@@ -5,8 +5,8 @@ Which jobs are meant, as people write it.
 from collections.abc import Iterable
 
 from kettle.client.errors import ClientError
-from kettle.wire.commands.queue import Select
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.queue import Select
+from kettle_wire.jobs import JobId
 
 
 def select(*ids: str | int | JobId, owners: Iterable[str] = (), constraint: str = "") -> Select:

@@ -23,10 +23,10 @@ from kettle.client.results import here, news, one_of_each_log, replaced, target
 from kettle.client.status import id_of
 from kettle.transfer.placing import text
 from kettle.transfer.spooled import PLACES, PREFIX
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands import schedd, spooling
-from kettle.wire.commands.schedd import EditJobs, FindSpool, QueryJobs, Select
-from kettle.wire.commands.spooling import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands import schedd, spooling
+from kettle_wire.commands.schedd import EditJobs, FindSpool, QueryJobs, Select
+from kettle_wire.commands.spooling import (
     FetchSpooled,
     ListSpooled,
     Part,
@@ -34,9 +34,9 @@ from kettle.wire.commands.spooling import (
     SpoolJobs,
     SpoolParts,
 )
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.jobs import JobId
-from kettle.wire.spooling import PIECE
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.jobs import JobId
+from kettle_wire.spooling import PIECE
 
 _AT_ONCE: Final = 4
 """Messages that are on their way at once."""

@@ -5,8 +5,8 @@ What the ad of a job says first of all: which job it is, and where it stands.
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from kettle.wire.ads.types import Ad
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.jobs import JobId
 
 Status = Literal["idle", "running", "suspended", "removed", "completed", "held"]
 

@@ -18,10 +18,10 @@ from kettle.client.hosts import Speed
 from kettle.client.pool_file import PoolFile
 from kettle.client.progress import Progress
 from kettle.client.watching import JobEvent
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.accounting import OwnerUsage
-from kettle.wire.commands.schedd import Acted, Edited, RunningNow, Select, Submitted
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.accounting import OwnerUsage
+from kettle_wire.commands.schedd import Acted, Edited, RunningNow, Select, Submitted
+from kettle_wire.jobs import JobId
 
 if TYPE_CHECKING:
     from kettle.submit import Submission

@@ -13,7 +13,7 @@ import msgspec
 from kettle.bus.ports import Asks
 from kettle.client.asking import Rep, Req, ask
 from kettle.client.errors import ClientError, CommandRefusedError
-from kettle.wire.commands.access import (
+from kettle_wire.commands.access import (
     CLOSE_SESSION,
     EXCHANGE,
     LONGEST_INPUT,
@@ -31,9 +31,9 @@ from kettle.wire.commands.access import (
     Peek,
     Terminal,
 )
-from kettle.wire.commands.schedd import AccessGiven
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.schedd import AccessGiven
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.jobs import JobId
 
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"

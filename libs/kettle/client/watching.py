@@ -12,13 +12,13 @@ from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.client.feed import Feed, Tail
 from kettle.client.progress import JobState, Progress, after, folded, state_of
 from kettle.client.status import id_of
-from kettle.wire import events
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
-from kettle.wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
-from kettle.wire.expansion import expanded
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire import events
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.schedd import JobEvents, RecordedEvent, Select, Unmade
+from kettle_wire.events import ClusterSubmitted, Event, FactoryClosed, JobCompleted, JobRemoved
+from kettle_wire.expansion import expanded
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 _QUIET_S: Final = 30.0
 """

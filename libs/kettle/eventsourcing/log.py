@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from kettle.wire.frames import Frame
+from kettle_wire.frames import Frame
 
 
 class LogError(Exception):

@@ -26,11 +26,11 @@ from kettle.bus.gather import Gather
 from kettle.bus.ports import Batch, Bus
 from kettle.eventsourcing.log import Log, LogError, LogUnavailableError
 from kettle.faults import fault_point
-from kettle.wire.events import Event, UnknownEventError, decode
-from kettle.wire.expansion import each, events_of, expanded, size
-from kettle.wire.frames import Frame, Hollow
-from kettle.wire.frames import decode as decode_frame
-from kettle.wire.subjects import Subjects
+from kettle_wire.events import Event, UnknownEventError, decode
+from kettle_wire.expansion import each, events_of, expanded, size
+from kettle_wire.frames import Frame, Hollow
+from kettle_wire.frames import decode as decode_frame
+from kettle_wire.subjects import Subjects
 
 LOOK_S: Final = 1.0
 """If the bus was silent for so long, the log is asked whether there is something."""

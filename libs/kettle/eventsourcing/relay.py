@@ -25,8 +25,8 @@ from kettle.bus.ports import (
 from kettle.eventsourcing.log import Log, LogError
 from kettle.eventsourcing.shard import Shard
 from kettle.faults import fault_point
-from kettle.wire.frames import Frame, encode, hollow
-from kettle.wire.subjects import Subjects
+from kettle_wire.frames import Frame, encode, hollow
+from kettle_wire.subjects import Subjects
 
 IN_FLIGHT: Final = 64
 """Frames published and not yet confirmed, or read from the log at once."""

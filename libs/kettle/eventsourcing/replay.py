@@ -21,9 +21,9 @@ from kettle.bus.ports import (
     Served,
 )
 from kettle.eventsourcing.log import Log, LogUnavailableError
-from kettle.wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
-from kettle.wire.frames import Frame, encode, recorded
-from kettle.wire.identity import Identity
+from kettle_wire.commands.log import LARGEST_NUMBER, READ_FRAMES, Frames, ReadFrames
+from kettle_wire.frames import Frame, encode, recorded
+from kettle_wire.identity import Identity
 
 ROLE: Final = "log"
 """Under which an owner answers for its shard, by the shard's name."""

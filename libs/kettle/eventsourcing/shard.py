@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 
 from kettle.eventsourcing.log import Answered, FencedError, Log, LogError, Tenure
 from kettle.faults import fault_point
-from kettle.wire.events import Event, JobsChanged, encode, tag_of
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.events import Event, JobsChanged, encode, tag_of
+from kettle_wire.frames import Entry, Frame
 
 BATCH_EVENTS: Final = 1_024
 """More would not make a commit cheaper; so many are prepared and answered while others are written."""

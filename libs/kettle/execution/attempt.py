@@ -9,12 +9,12 @@ import msgspec
 from kettle.execution.cgroup_layout import CgroupLayout
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.transfer.plugin import Plugin
-from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.events.job import Transfer
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import key as safe
-from kettle.wire.work import Report, ReportKey
+from kettle_wire.ads import Ad
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.events.job import Transfer
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import key as safe
+from kettle_wire.work import Report, ReportKey
 
 _NAME_BYTES: Final = 120
 """Longest claim id that is used as part of a file name; longer ones are hashed."""

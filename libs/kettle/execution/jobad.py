@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Final
 
 from kettle.transfer.manifest import Remaps, is_url, items, remaps
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 if TYPE_CHECKING:
     from kettle.transfer.exclude import Exclusions

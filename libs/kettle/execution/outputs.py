@@ -23,7 +23,7 @@ from kettle.execution.sandbox import Mark, Sandbox, acting_as
 from kettle.transfer.checkpoints import url as url_of
 from kettle.transfer.manifest import leaves, placed
 from kettle.transfer.plugin import Move
-from kettle.wire.work import OutputFile
+from kettle_wire.work import OutputFile
 
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"

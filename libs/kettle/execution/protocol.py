@@ -13,8 +13,8 @@ from typing import Final, Literal
 import msgspec
 
 from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
-from kettle.wire.commands import questions
-from kettle.wire.work import Report
+from kettle_wire.commands import questions
+from kettle_wire.work import Report
 
 SOCKET: Final = "startd.sock"
 """Name of the startd's socket in its state directory."""
@@ -73,7 +73,7 @@ class Saved(msgspec.Struct, frozen=True, tag="saved"):
 
 class Asked(msgspec.Struct, frozen=True, tag="asked"):
     """
-    Somebody who may look into the job asks: the request of an endpoint of `kettle.wire.commands.access`, as it travels.
+    Somebody who may look into the job asks: the request of an endpoint of `kettle_wire.commands.access`, as it travels.
     """
 
     number: int

@@ -22,7 +22,7 @@ class Zygote:
         of the lifeline, and `execute`, where the sandboxes are.
         """
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = command or (sys.executable, "-P", "-m", "kettle.starter")
+        command = command or (sys.executable, "-P", "-m", "kettle_services.starter")
         lifeline = NO_LIFELINE if lifeline_fd is None else lifeline_fd
         passed = (theirs.fileno(),) if lifeline_fd is None else (theirs.fileno(), lifeline_fd)
         with theirs:

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle.wire.flocking import POOL, VISITOR
+from kettle_wire.flocking import POOL, VISITOR
 
 _NAME: Final = re.compile(POOL)
 

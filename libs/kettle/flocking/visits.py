@@ -17,11 +17,11 @@ from kettle.bus.backoff import Backoff
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, NoResponderError, Rep, Req
 from kettle.flocking.passes import PassError, Passes
-from kettle.wire.commands.startd import Activate, Alive, RequestClaims
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.flocking import guest, name_there, pool_of
-from kettle.wire.identity import visitor
-from kettle.wire.subjects import Subjects
+from kettle_wire.commands.startd import Activate, Alive, RequestClaims
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.flocking import guest, name_there, pool_of
+from kettle_wire.identity import visitor
+from kettle_wire.subjects import Subjects
 
 _log: Final = logging.getLogger(__name__)
 _CONNECT_S: Final = 5.0

@@ -12,8 +12,8 @@ from typing import Final, assert_never, cast, get_args
 
 from kettle.jobs.codes import counted
 from kettle.jobs.measures import measures
-from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events.job import (
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events.job import (
     JobAssigned,
     JobCheckpointed,
     JobCompleted,
@@ -35,7 +35,7 @@ from kettle.wire.events.job import (
     JobVacated,
     Usage,
 )
-from kettle.wire.flocking import pool_of
+from kettle_wire.flocking import pool_of
 
 
 class Status(IntEnum):

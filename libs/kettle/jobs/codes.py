@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from kettle.wire.ads.types import Expr, Scalar
+from kettle_wire.ads.types import Expr, Scalar
 
 _HOLDS: Final = """
     0 Unspecified 1 UserRequest 2 GlobusGramError 3 JobPolicy 4 CorruptedCredential 5 JobPolicyUndefined

@@ -2,8 +2,8 @@
 What an attempt used, as attributes of its job.
 """
 
-from kettle.wire.ads.types import Ad
-from kettle.wire.events.job import Usage
+from kettle_wire.ads.types import Ad
+from kettle_wire.events.job import Usage
 
 
 def in_use(usage: Usage) -> Ad:

@@ -5,7 +5,7 @@ Jobs that are submitted on hold: what their submitters say, and what is recorded
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 SUBMITTED_HELD: Final = 15
 """HoldReasonCode."""

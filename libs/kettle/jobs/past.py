@@ -17,8 +17,8 @@ import msgspec
 from kettle.jobs.ad import Status, apply, ended, over
 from kettle.jobs.runs import US, Attempt, Run, attempt_of, noted
 from kettle.jobs.submitted import job_ads
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     FactoryClosed,
@@ -28,8 +28,8 @@ from kettle.wire.events import (
     JobVacated,
     decode,
 )
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 MINUTE: Final = 60 * US
 

@@ -6,7 +6,7 @@ Queries leave it out for others. It is no secret of cryptography: the record of 
 
 from typing import Final
 
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 PRIVATE: Final = frozenset({"environment", "env"})
 """Names of attributes, in lower case."""

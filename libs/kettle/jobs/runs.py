@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from kettle.jobs.ad import Status
-from kettle.wire.ads.types import Ad
-from kettle.wire.events.job import JobAssigned, JobCheckpointed, JobCompleted, JobEvent, JobVacated
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.events.job import JobAssigned, JobCheckpointed, JobCompleted, JobEvent, JobVacated
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 US: Final = 1_000_000
 

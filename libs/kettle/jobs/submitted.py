@@ -8,8 +8,8 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from kettle.jobs.ad import ALWAYS, DEFERRAL, KEPT, MEASURED, UNLESS_SAID, Status
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.events.cluster import ClusterSubmitted
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.events.cluster import ClusterSubmitted
 
 CLUSTER_MACRO: Final = "$(ClusterId)"
 """A submitter does not know the cluster's number yet; the schedd's answer stands in its place."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from kettle.jobs.acted_on import ACTED_ON
 from kettle.jobs.ad import KEPT
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 MOST_ATTRIBUTES: Final = 100
 """In one message, and of those that one run of a job adds to its ad."""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 
 def traceparent(schedd: str, job: JobId) -> str:

@@ -15,8 +15,8 @@ from kettle.classad import ClassAd, NotRepresentable, unparse
 from kettle.classad.referencing import external_references, references
 from kettle.matchmaking.explain import Condition, Explainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
-from kettle.wire.ads import Expr
-from kettle.wire.commands.negotiator import Analysis, Present, Remedy, Tried
+from kettle_wire.ads import Expr
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from kettle.wire.ads import Scalar
+    from kettle_wire.ads import Scalar
 
     Booleans: TypeAlias = npt.NDArray[np.bool_]
     Integers: TypeAlias = npt.NDArray[np.int64]

@@ -129,7 +129,7 @@ def _start(
     progress("starting the master")
     with log.open("ab") as output:
         master = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kettle.master"],
+            [sys.executable, "-P", "-m", "kettle_services.master"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

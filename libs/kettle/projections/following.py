@@ -13,7 +13,7 @@ from kettle.eventsourcing.projection import Progress, StoppedError, UnreadableEr
 from kettle.projections.rebuilding import RebuildError, prepare
 from kettle.projections.stored import StoredProjection
 from kettle.storage import Database, PgCursors, PgLog
-from kettle.wire.subjects import Subjects
+from kettle_wire.subjects import Subjects
 
 REPAIRED_S: Final = 2.0
 """A projection that stopped is looked at so often: whether it was rebuilt, or its error taken away."""

@@ -22,7 +22,7 @@ from kettle.storage import Database, PgLog
 from kettle.storage.cursors import move
 from kettle.storage.database import ERRORS, Connection, is_away
 from kettle.storage.queries import load
-from kettle.wire.frames import Frame
+from kettle_wire.frames import Frame
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kettle.jobs.runs import US, Attempt
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 Value: TypeAlias = str | int | float | bool
 

@@ -17,8 +17,8 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec
 from kettle.runtime.presence import gone, presence
 from kettle.runtime.settings import OwnerSettings
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects, key
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects, key
 
 STALLED: Final = 30.0
 """Seconds without a turn of the service's event loop after which it does not ask to be elected any more."""

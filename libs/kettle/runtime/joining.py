@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kettle.bus.nats import NatsBus
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import Settings
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from kettle.storage import PgLog

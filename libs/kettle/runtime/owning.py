@@ -21,7 +21,7 @@ from kettle.faults import fault_point
 from kettle.runtime.candidacy import Candidacy
 from kettle.runtime.service import Runtime
 from kettle.runtime.settings import OwnerSettings
-from kettle.wire.subjects import Subjects
+from kettle_wire.subjects import Subjects
 
 GUARD: Final = 1.0
 """Seconds between looks whether the shard is still ours."""

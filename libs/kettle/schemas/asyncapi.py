@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from kettle.schemas.catalogue import endpoints
 from kettle.schemas.generation import Document, definitions, is_array, is_object
-from kettle.wire import monitoring
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.endpoint import Endpoint, Refusal
-from kettle.wire.events.codec import CODEC
-from kettle.wire.frames import Frame, Hollow
-from kettle.wire.work import Reports
+from kettle_wire import monitoring
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.endpoint import Endpoint, Refusal
+from kettle_wire.events.codec import CODEC
+from kettle_wire.frames import Frame, Hollow
+from kettle_wire.work import Reports
 
 VERSION: Final = "1"
 """Of the document: raised when a channel changes its meaning. Types of events have versions of their own."""
@@ -73,7 +73,7 @@ _CHANNELS: Final[Mapping[str, tuple[str, str]]] = {
         "A startd has just started; its name in UTF-8. It may be lost: it only saves waiting.",
     ),
 }
-"""Channel -> address and meaning. `tests/unit/schemas` holds the addresses to `kettle.wire.subjects`."""
+"""Channel -> address and meaning. `tests/unit/schemas` holds the addresses to `kettle_wire.subjects`."""
 
 _TYPED: Final = {"tail": True, "tailPool": False, "monitor": True}
 """Channels with single events -> whether of jobs."""

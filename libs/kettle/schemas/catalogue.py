@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any, Final
 
 from kettle.schemas.generation import Document, schema
-from kettle.wire import commands, monitoring
-from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
-from kettle.wire.endpoint import Endpoint, Refusal
-from kettle.wire.events.codec import CODEC, Codec
-from kettle.wire.frames import Frame, Hollow
-from kettle.wire.work import Reports
+from kettle_wire import commands, monitoring
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle_wire.endpoint import Endpoint, Refusal
+from kettle_wire.events.codec import CODEC, Codec
+from kettle_wire.frames import Frame, Hollow
+from kettle_wire.work import Reports
 
 _OTHERS: Final[dict[str, tuple[str, Any]]] = {
     "ads/ad.json": ("ad", Ad),

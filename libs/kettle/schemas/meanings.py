@@ -13,7 +13,7 @@ def meanings(kind: type[Struct]) -> dict[str, str]:
     """Field -> its docstring, of a struct of ours and of those it inherits from."""
     found: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
-        if cls.__module__.startswith("kettle."):
+        if cls.__module__.startswith(("kettle.", "kettle_services.", "kettle_wire.")):
             found |= _classes(cls.__module__).get(cls.__qualname__, {})
     return found
 

@@ -15,8 +15,8 @@ from kettle.storage.migrate import migrate
 from kettle.storage.pieces import Archives, EventRow, NoArchives, Stretch
 from kettle.storage.queries import QUERIES
 from kettle.storage.reading import PAGE_ROWS, ShardKey, events, stream_of
-from kettle.wire.expansion import stream_of_many, with_those_of_many
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.expansion import stream_of_many, with_those_of_many
+from kettle_wire.frames import Entry, Frame
 
 PIECE: Final = 1 << 24
 """Positions in a piece of a new shard's events."""

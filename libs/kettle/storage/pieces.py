@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from kettle.eventsourcing.log import LogError
-from kettle.wire.frames import Entry
+from kettle_wire.frames import Entry
 
 EventRow: TypeAlias = "asyncpg.Record | tuple[Any, ...]"
 """One event as the query `read` gives it: frame, pos, epoch, ver, at, stream, type, data, meta."""

@@ -16,7 +16,7 @@ from kettle.eventsourcing.log import LogError
 from kettle.storage.database import Database
 from kettle.storage.pieces import FRAME, POSITION, VERSION, Archives, EventRow, Piece, Stretch, piece_of
 from kettle.storage.queries import QUERIES
-from kettle.wire.frames import Entry
+from kettle_wire.frames import Entry
 
 PAGE_ROWS: Final = 4_000
 PAGE_BYTES: Final = 8 * 1024 * 1024

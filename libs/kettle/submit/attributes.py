@@ -26,7 +26,7 @@ from kettle.submit.plain import on_hold, plain
 from kettle.submit.policies import policies
 from kettle.submit.proxies import proxy
 from kettle.submit.signals import signals
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 NULL_FILE: Final = "/dev/null"
 

@@ -9,7 +9,7 @@ from kettle.jobs.concurrency import LimitsError, limits_of, text_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar, unquoted
 from kettle.submit.lookup import Lookup, flag, placed
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 NICE: Final = "nice-user"
 """The accounting group of jobs that are only to use what nobody else wants."""

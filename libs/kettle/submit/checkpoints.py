@@ -9,7 +9,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, unquoted
 from kettle.submit.lookup import Lookup, is_settled, placed
 from kettle.transfer.manifest import items, leaves
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _LARGEST_CODE: Final = 255
 

@@ -12,7 +12,7 @@ from kettle.submit.commands import PORT
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 CONTAINERS: Final = ("container", "docker")
 """Universes that are the vanilla one with an image."""

@@ -11,7 +11,7 @@ from kettle.jobs.crontab import FIELDS, crontab, next_run, numbers_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, unquoted, wire
 from kettle.submit.lookup import Lookup, Setting, placed
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 CRON: Final[Mapping[str, str]] = {
     "cron_minute": "CronMinute",

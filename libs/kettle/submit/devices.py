@@ -12,7 +12,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import expression, scalar
 from kettle.submit.lookup import Lookup, Setting, placed
 from kettle.submit.units import amount
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 CHOICES: Final[Mapping[str, tuple[str, str]]] = {
     "gpus_minimum_capability": ("GPUsMinCapability", "Capability >= GPUsMinCapability"),

@@ -16,7 +16,7 @@ from kettle.submit.macros import CLUSTER
 from kettle.submit.resources import needs
 from kettle.submit.site import Disk, Site
 from kettle.submit.source import Description, Queue
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 _ABSENT = Expr("undefined")
 _OF_THE_CLUSTER: Final = {"executable": "", "universe": "vanilla"}

@@ -20,10 +20,10 @@ from kettle.classad import (
 from kettle.classad.nodes import Literal
 from kettle.submit.errors import PlacelessError
 from kettle.submit.macros import CLUSTER
-from kettle.wire.ads.types import Expr
+from kettle_wire.ads.types import Expr
 
 if TYPE_CHECKING:
-    from kettle.wire.ads.types import Scalar
+    from kettle_wire.ads.types import Scalar
 
 _LITERAL: Final = re.compile(r'("(?:[^"\\]|\\.)*")')
 _BOOLEANS: Final = {

@@ -17,7 +17,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import expression, scalar
 from kettle.submit.lookup import Lookup, Setting, placed
 from kettle.submit.units import amount
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 _GROWS: Final = (("memory", "RequestMemory", "M"), ("disk", "RequestDisk", "K"))
 

@@ -7,7 +7,7 @@ from typing import Final
 from kettle.submit.expressions import unquoted
 from kettle.submit.lookup import Lookup, readable
 from kettle.transfer.signing import ACCESS_KEY, ENDPOINT, REGION, SECRET_KEY, place
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _FILES: Final = {"aws_access_key_id_file": ACCESS_KEY, "aws_secret_access_key_file": SECRET_KEY}
 

@@ -7,7 +7,7 @@ from typing import Final
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer, unquoted
 from kettle.submit.lookup import Lookup, flag, is_settled, placed
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _FILES: Final = (("log", "UserLog"), ("dagman_log", "DAGManNodesLog"))
 _TEXTS: Final = (

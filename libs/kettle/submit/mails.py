@@ -8,7 +8,7 @@ from kettle.jobs.recipients import RecipientError, recipients
 from kettle.submit.expressions import unquoted
 from kettle.submit.lookup import Lookup, is_settled
 from kettle.transfer.manifest import items
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _NOTIFICATIONS: Final = {"never": 0, "always": 1, "complete": 2, "error": 3, "start": 4}
 

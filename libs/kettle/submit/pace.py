@@ -8,7 +8,7 @@ from typing import Final
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import integer
 from kettle.submit.lookup import Lookup, Setting, placed
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 COMMANDS: Final[Mapping[str, str]] = {
     "max_materialize": "JobMaterializeLimit",

@@ -15,7 +15,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import boolean, integer, scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, flag, is_settled, placed
 from kettle.transfer.manifest import leaves
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 Kind = Literal["text", "number", "truth", "expression"]
 

@@ -10,7 +10,7 @@ from kettle.classad.nodes import Binary, Logical, Node
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant, expression, integer, wire
 from kettle.submit.lookup import Lookup, Setting, placed
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 EXPRESSIONS: Final[Mapping[str, str]] = {
     "allowed_execute_duration": "AllowedExecuteDuration",

@@ -10,7 +10,7 @@ from typing import Final
 
 from kettle.submit.expressions import unquoted
 from kettle.submit.lookup import Lookup, flag, is_settled
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _MAKE: Final = "make one (voms-proxy-init), or say where it is: x509userproxy = FILE"
 

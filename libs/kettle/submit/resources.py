@@ -21,7 +21,7 @@ from kettle.submit.growth import first_of, growth
 from kettle.submit.lookup import Lookup, Setting, flag, placed
 from kettle.submit.transfers import Transfer, reachable, transfer_attributes, transfer_of
 from kettle.submit.units import amount
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 _TOO_LONG: Final = re.compile(r"[0-9]{20,}")
 """Integers have 64 bits, and larger ones turn up negative."""

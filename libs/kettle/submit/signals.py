@@ -8,7 +8,7 @@ from typing import Final
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import scalar, unquoted
 from kettle.submit.lookup import Lookup, Setting, placed
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _SIGNALS: Final = {"kill_sig": "KillSig", "hold_kill_sig": "HoldKillSig", "remove_kill_sig": "RemoveKillSig"}
 _OTHERS: Final = {"kill_sig_timeout": "KillSigTimeout", "want_graceful_removal": "WantGracefulRemoval"}

@@ -28,7 +28,7 @@ from kettle.transfer.manifest import (
     scheme_of,
 )
 from kettle.transfer.signing import METHODS
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 _MODES: Final = {"YES": "YES", "NO": "NO", "IF_NEEDED": "IF_NEEDED", "TRUE": "YES", "FALSE": "NO"}
 _WHEN: Final = frozenset({"ON_EXIT", "ON_EXIT_OR_EVICT", "ON_SUCCESS"})

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from kettle.bus.nats import NatsBus
 from kettle.storage.database import Database
 from kettle.testing.places import Addresses, NotHereError
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

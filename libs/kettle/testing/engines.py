@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from kettle.classad import ClassAd, Context, EvaluationFailed, Node, Value, evaluate, interpret
 from kettle.classad.columnar import Evaluator, Table
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 Engine: TypeAlias = Callable[[Node, ClassAd | None, ClassAd | None, Context], Value]
 

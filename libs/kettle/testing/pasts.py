@@ -6,8 +6,8 @@ Times are seconds after `BEGIN`; frames come shard by shard, in the order of tim
 
 from typing import Final
 
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import (
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
@@ -20,8 +20,8 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.events.principal import Setting
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.events.principal import Setting
+from kettle_wire.frames import Entry, Frame
 
 BEGIN: Final = 1_700_000_000
 """Seconds since the epoch."""

@@ -14,7 +14,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from kettle.testing.embedded import Servers
-from kettle.wire.subjects import Subjects
+from kettle_wire.subjects import Subjects
 
 _WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.02

@@ -165,7 +165,7 @@ class ThrowawayPool:
             sys.executable,
             "-P",
             "-m",
-            "kettle.cli",
+            "kettle_services.cli",
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 REQUIREMENTS: Final = (
     '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Memory >= RequestMemory)'

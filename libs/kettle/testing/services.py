@@ -21,9 +21,9 @@ from kettle.storage import PgLog
 from kettle.testing.embedded import Servers
 from kettle.testing.lanes import place as a_place
 from kettle.testing.places import Place
-from kettle.wire.events import Event
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.events import Event
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.subjects import Subjects
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from kettle.execution import protocol
 from kettle.execution.attempt import JobSpec, StoredReport
 from kettle.execution.jobad import JobAd
 from kettle.execution.reports import store
-from kettle.wire.events.job import Usage
-from kettle.wire.work import Body, Exited, Failed, Report, Started
+from kettle_wire.events.job import Usage
+from kettle_wire.work import Body, Exited, Failed, Report, Started
 
 SECONDS: Final = "SimulatedSeconds"
 """The attribute of a job that says for how many simulated seconds it runs; without it, it is over at once."""

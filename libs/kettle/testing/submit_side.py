@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, RefusedError, Served, StreamSpec
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.ads.daemon import SlotSecret
-from kettle.wire.commands.shadow import FETCH_INPUT, FetchInput
-from kettle.wire.commands.startd import (
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.ads.daemon import SlotSecret
+from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
+from kettle_wire.commands.startd import (
     ACTIVATE,
     REQUEST_CLAIMS,
     Activate,
@@ -26,10 +26,10 @@ from kettle.wire.commands.startd import (
     Piece,
     RequestClaims,
 )
-from kettle.wire.identity import Identity
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects, key
-from kettle.wire.work import Exited, Failed, Report, ReportKey, Reports
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects, key
+from kettle_wire.work import Exited, Failed, Report, ReportKey, Reports
 
 POOL: Final = "test"
 STARTD: Final = "worker"

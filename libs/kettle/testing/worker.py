@@ -16,8 +16,8 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import Bus
 from kettle.execution.programs import directory
 from kettle.testing.submit_side import POOL, SubmitSide
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 
 class Worker(Protocol):

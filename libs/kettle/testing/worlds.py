@@ -14,8 +14,8 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus
 from kettle.testing.places import Place, everywhere, forget
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.subjects import Subjects
 
 
 class World(Protocol):

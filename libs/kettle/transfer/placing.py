@@ -9,7 +9,7 @@ import msgspec
 
 from kettle.transfer.exclude import ATTRIBUTE, Exclusions, exclusions
 from kettle.transfer.manifest import is_url, items, job_plugins, placed, remaps
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 NULL: Final = "/dev/null"
 STDOUT: Final = "_condor_stdout"

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from kettle.transfer.manifest import is_url, items, remaps, scheme_of, shown
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 METHODS: Final = ("s3", "gs")
 """The URL schemes whose objects are reached so."""

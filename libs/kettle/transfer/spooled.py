@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 PREFIX: Final = "SUBMIT_"
 PLACES: Final = ("Iwd", "OutputDirectory", "Out", "Err", "UserLog", "TransferOutputRemaps")

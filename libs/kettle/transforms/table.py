@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kettle.classad import conceals, parse, references
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 

@@ -26,7 +26,7 @@ from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import wire
 from kettle.submit.macros import Expander, substitute_self
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 PATTERNED: Final[Mapping[str, str]] = {"copy": "copy/", "rename": "rename/", "delete": "delete/"}
 """The statement on one attribute -> that on all whose names a pattern matches."""

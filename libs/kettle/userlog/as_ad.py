@@ -36,7 +36,7 @@ from kettle.userlog.events import (
     Unsuspended,
 )
 from kettle.userlog.formats import CLASSIC, Format
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 HEAD: Final = frozenset(
     {"MyType", "TargetType", "EventTypeNumber", "EventTime", "Cluster", "Proc", "Subproc", "CurrentTime"}

@@ -7,7 +7,7 @@ What no form can carry is left out: a log does not end for what somebody has wri
 from collections.abc import Iterator
 
 from kettle.userlog.formats import Form
-from kettle.wire.ads.types import Ad
+from kettle_wire.ads.types import Ad
 
 
 def one_line(text: str) -> str:

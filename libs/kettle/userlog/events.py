@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import msgspec
 
-from kettle.wire.ads.types import Ad
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad
+from kettle_wire.jobs import JobId
 
 OF_CLUSTER = -1
 """The number of the job in events of a whole cluster."""

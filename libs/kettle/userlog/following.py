@@ -17,8 +17,8 @@ from typing import Protocol, TypeVar
 from kettle.userlog.appender import Appender, UserLogError
 from kettle.userlog.project import Line
 from kettle.userlog.tail import Tail
-from kettle.wire import frames
-from kettle.wire.frames import Frame, Hollow
+from kettle_wire import frames
+from kettle_wire.frames import Frame, Hollow
 
 _SAVE_EVERY = 64
 """Deliveries between two checkpoints: saving costs a file's flush, coming again costs a comparison."""

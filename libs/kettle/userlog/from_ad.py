@@ -37,8 +37,8 @@ from kettle.userlog.events import (
     Termination,
     Unsuspended,
 )
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.jobs import JobId
 
 _TIMES: Final = re.compile(r"Usr (\d+) (\d+):(\d+):(\d+), Sys (\d+) (\d+):(\d+):(\d+)")
 _UNITS: Final = {

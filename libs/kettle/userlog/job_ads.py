@@ -10,9 +10,9 @@ from typing import cast
 import msgspec
 
 from kettle.jobs import apply, job_ads
-from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events import ClusterSubmitted, JobEvent, decode, encode
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events import ClusterSubmitted, JobEvent, decode, encode
+from kettle_wire.jobs import JobId
 
 
 class Told(msgspec.Struct):

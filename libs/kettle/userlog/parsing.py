@@ -43,7 +43,7 @@ from kettle.userlog.framing import Block, UserLogFormatError, blocks
 from kettle.userlog.from_ad import from_ad
 from kettle.userlog.rendering import COMPLETIONS, FILE_TRANSFERS
 from kettle.userlog.table import is_heading, parse_table
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 _HEAD: Final = re.compile(
     r"(?P<kind>\d{3}) \((?P<ids>(?P<cluster>-?\d+)\.(?P<proc>-?\d+)\.-?\d+)\) "

@@ -46,8 +46,8 @@ from kettle.userlog.rendering import render
 from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
 from kettle.userlog.state import Cluster, Job, State
 from kettle.userlog.usage import Allocation, cpu_times, plus, table, termination
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
@@ -74,9 +74,9 @@ from kettle.wire.events import (
     Transfer,
     decode,
 )
-from kettle.wire.expansion import expanded
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.expansion import expanded
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
 """The kinds of event 040 that say that files wait for their turn."""

@@ -24,7 +24,7 @@ from kettle.userlog.framing import Blocks, UserLogFormatError
 from kettle.userlog.parsing import event_of
 from kettle.userlog.project import Line
 from kettle.userlog.rendering import render
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 _MODE: Final = 0o644
 _HEADING: Final = re.compile(

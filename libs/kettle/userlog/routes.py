@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
 from kettle.userlog.formats import CLASSIC, Form, Format, format_of
-from kettle.wire.ads.types import Scalar
+from kettle_wire.ads.types import Scalar
 
 OWN: Final = ("UserLog", "DAGManNodesLog")
 """The attributes that name a job's files."""

@@ -7,8 +7,8 @@ import msgspec
 
 from kettle.userlog.job_ads import Told
 from kettle.userlog.usage import Allocation
-from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events import ClusterSubmitted, Event, Usage, decode, encode
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events import ClusterSubmitted, Event, Usage, decode, encode
 
 _KEPT: Final = {
     name.lower(): name

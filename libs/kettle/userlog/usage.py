@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from kettle.userlog.events import CpuTimes, Resource, Termination
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.events.job import JobCompleted, JobVacated, Usage
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.events.job import JobCompleted, JobVacated, Usage
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(dict[str, Scalar])

@@ -3,12 +3,12 @@ import signal
 
 import pytest
 
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import NoResponderError, RefusedError
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
-from kettle.wire.commands.accounting import (
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.commands.accounting import (
     QUERY_HISTORY,
     QUERY_USAGE,
     OwnerUsage,
@@ -16,8 +16,8 @@ from kettle.wire.commands.accounting import (
     QueryUsage,
     UsageReport,
 )
-from kettle.wire.endpoint import Position
-from kettle.wire.events import (
+from kettle_wire.endpoint import Position
+from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
     JobCompleted,
@@ -26,7 +26,7 @@ from kettle.wire.events import (
     JobVacated,
     Usage,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 USAGE = Usage(wall=2.0, user_cpu=0.5, system_cpu=0.25)
 AT = 1_790_000_000_000_000

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from kettle.accounting.searching import search, statement
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, Context, evaluate, is_true, parse
 from kettle.projections import Jobs, prepare
 from kettle.storage.database import Connection
 from kettle.testing.services import Backend, hosted, owned
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.commands.accounting import QUERY_HISTORY, History, QueryHistory
-from kettle.wire.endpoint import Position
-from kettle.wire.events import (
+from kettle_services.accounting.searching import search, statement
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.commands.accounting import QUERY_HISTORY, History, QueryHistory
+from kettle_wire.endpoint import Position
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -27,7 +27,7 @@ from kettle.wire.events import (
     JobStarted,
     Usage,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000_000_000
 SHARD = "schedd.ap"

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kettle.accounting.reporting import report
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.jobs import rows
 from kettle.projections.stored import instant
 from kettle.testing.services import Backend, hosted, owned
-from kettle.wire.commands.accounting import REPORT_USAGE, Axis, ReportUsage, UsageRow
-from kettle.wire.endpoint import Position
-from kettle.wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobVacated, Usage
+from kettle_services.accounting.reporting import report
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.commands.accounting import REPORT_USAGE, Axis, ReportUsage, UsageRow
+from kettle_wire.endpoint import Position
+from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobVacated, Usage
 
 AT = 1_790_000_000_000_000
 H = 3_600_000_000

@@ -11,14 +11,14 @@ import nats
 import pytest
 from aiohttp import web
 
-from kettle.accounting.bulk import BulkStore, NotNowError
-from kettle.accounting.feeding import CONSUMER
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.projections.records import Record
 from kettle.runtime import Settings
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
-from kettle.wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
+from kettle_services.accounting.bulk import BulkStore, NotNowError
+from kettle_services.accounting.feeding import CONSUMER
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage
 
 from .bulk_store import BulkServer, bulk_server, certificate
 

@@ -11,7 +11,7 @@ from kettle.archive import FileArchives
 from kettle.storage import PgLog
 from kettle.testing.embedded import fresh_database, server_directory
 from kettle.testing.lanes import database_server
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.frames import Entry, Frame
 
 PATIENCE_S = 30.0
 SMALL = 64

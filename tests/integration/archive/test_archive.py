@@ -17,7 +17,7 @@ from kettle.archive.parquet import arrow
 from kettle.eventsourcing.log import LogError
 from kettle.storage import PgLog
 from kettle.testing.embedded import fresh_database
-from kettle.wire.frames import encode
+from kettle_wire.frames import encode
 
 from .conftest import LATER, NOON_US, SMALL, frames, put, see, tables
 

@@ -10,7 +10,7 @@ import pytest
 
 from kettle.archive import ArchiverBusyError, FileArchives, archive, keep_archived, verify
 from kettle.storage import Database, PgLog
-from kettle.wire.frames import encode
+from kettle_wire.frames import encode
 
 from .conftest import LATER, PATIENCE_S, SMALL, frames, put, tables
 

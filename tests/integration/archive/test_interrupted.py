@@ -12,7 +12,7 @@ import pytest
 
 from kettle.archive import ArchiveError, archive, verify
 from kettle.storage import PgLog
-from kettle.wire.frames import encode
+from kettle_wire.frames import encode
 
 from .conftest import LATER, archiver, frames, put, tables
 

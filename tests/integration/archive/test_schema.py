@@ -8,7 +8,7 @@ from kettle.storage import Database, PgLog
 from kettle.storage.migrate import migrate
 from kettle.storage.pg_log import PIECE
 from kettle.testing.embedded import fresh_database
-from kettle.wire.frames import encode
+from kettle_wire.frames import encode
 
 from .conftest import PATIENCE_S, frames, put
 

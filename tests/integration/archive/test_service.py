@@ -4,14 +4,14 @@ Services keep the log short by themselves, and read the archive that their setti
 
 from pathlib import Path
 
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_log
 from kettle.storage import PgLog
 from kettle.testing.embedded import server_directory
 from kettle.testing.services import backend, eventually, hosted
-from kettle.wire.frames import encode
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.frames import encode
 
 from .conftest import PATIENCE_S, SMALL, frames, put, tables
 

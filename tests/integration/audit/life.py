@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from kettle.audit import AuditReport, Fold, Wanted, check
 from kettle.bus.nats import NatsBus
-from kettle.cli.log.folds import WORKING_SETS, collector_fold, schedd_fold
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import Backend, Owner, eventually, owned
-from kettle.wire.events import (
+from kettle_services.cli.log.folds import WORKING_SETS, collector_fold, schedd_fold
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,

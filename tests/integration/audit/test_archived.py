@@ -10,13 +10,13 @@ import pytest
 
 from kettle.archive import archive
 from kettle.audit import AuditReport, Wanted, check
-from kettle.cli.log.folds import WORKING_SETS
-from kettle.cli.log.places import Place
-from kettle.cli.log.reading import Narrow, read
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
 from kettle.testing.services import Backend
-from kettle.wire.events import ClusterSubmitted, JobRemoved
+from kettle_services.cli.log.folds import WORKING_SETS
+from kettle_services.cli.log.places import Place
+from kettle_services.cli.log.reading import Narrow, read
+from kettle_wire.events import ClusterSubmitted, JobRemoved
 
 SHARD = "schedd.old"
 AT = 1_700_000_000_000_000

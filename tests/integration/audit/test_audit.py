@@ -10,17 +10,17 @@ import pytest
 from kettle.audit import AuditError, Wanted, check
 from kettle.audit.sampling import Sample
 from kettle.bus.ports import StreamSpec
-from kettle.cli.log.folds import WORKING_SETS
-from kettle.collector.domain.machines import THERE
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgLog
 from kettle.testing.embedded import fresh_database
 from kettle.testing.services import Backend, eventually, owned
-from kettle.wire.events import (
+from kettle_services.cli.log.folds import WORKING_SETS
+from kettle_services.collector.domain.machines import THERE
+from kettle_wire.events import (
     CycleNegotiated,
 )
-from kettle.wire.frames import encode as encode_frame
-from kettle.wire.frames import hollow
+from kettle_wire.frames import encode as encode_frame
+from kettle_wire.frames import hollow
 
 from .life import AT, SHARD, SUBMITTED, audit, damage, firsts, live_through, reached
 

@@ -5,7 +5,7 @@ Each kind of damage, and the checks that find it.
 import pytest
 
 from kettle.testing.services import Backend
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClaimEnded,
     Event,
     JobStarted,

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kettle.cli.__main__ import main
-from kettle.cli.log.folds import schedd_fold
-from kettle.cli.log.places import places
-from kettle.cli.log.reading import PAGE_ROWS, Narrow, read
-from kettle.cli.log.searching import frame_at
-from kettle.cli.log.times import micros, precise
 from kettle.client import PoolFile
 from kettle.eventsourcing.log import FencedError, Row
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import PROJECTIONS, prepare
 from kettle.storage import PgWorkingSet
 from kettle.testing.services import Backend, Owner, owned
-from kettle.wire.events import (
+from kettle_services.cli.__main__ import main
+from kettle_services.cli.log.folds import schedd_fold
+from kettle_services.cli.log.places import places
+from kettle_services.cli.log.reading import PAGE_ROWS, Narrow, read
+from kettle_services.cli.log.searching import frame_at
+from kettle_services.cli.log.times import micros, precise
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from kettle.cli.log.at import fold
-from kettle.cli.log.folds import QueueThen
-from kettle.cli.log.places import Places, places
 from kettle.client import select
 from kettle.testing.pool import throwaway_pool
-from kettle.wire.ads.types import Ad
+from kettle_services.cli.log.at import fold
+from kettle_services.cli.log.folds import QueueThen
+from kettle_services.cli.log.places import Places, places
+from kettle_wire.ads.types import Ad
 
 SHARD = "schedd.schedd"
 SWEEP = """

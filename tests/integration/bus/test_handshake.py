@@ -8,8 +8,8 @@ import gc
 import pytest
 
 from kettle.bus.nats import NatsBus
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 _INFO = b'INFO {"server_id":"x","version":"2.12.0","max_payload":1048576,"headers":true}\r\n'
 

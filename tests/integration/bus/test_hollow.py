@@ -23,13 +23,13 @@ from kettle.eventsourcing.replay import ROLE, VERSION, head_frame, missing_frame
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.embedded import EVERYTHING
 from kettle.userlog import Appender, Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle.wire import frames
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.log import READ_FRAMES, ReadFrames
-from kettle.wire.events import ClusterSubmitted, JobRemoved
-from kettle.wire.frames import Hollow
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire import frames
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.log import READ_FRAMES, ReadFrames
+from kettle_wire.events import ClusterSubmitted, JobRemoved
+from kettle_wire.frames import Hollow
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
 SHARD = "schedd.a"

@@ -14,8 +14,8 @@ from kettle.bus.ports import StreamSpec
 from kettle.bus.reader import Reader, Source
 from kettle.embedded import EmbeddedNats
 from kettle.testing.embedded import EVERYTHING
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
 STREAM, EVENTS = SUBJECTS.event_stream("schedd.a"), SUBJECTS.events("schedd.a")

@@ -31,11 +31,11 @@ from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.relay import BusAheadError, not_ahead, relay
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.embedded import EVERYTHING
-from kettle.wire import frames
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.events import JobRemoved
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire import frames
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.events import JobRemoved
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
 PATIENCE_S = 20.0

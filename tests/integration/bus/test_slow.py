@@ -21,8 +21,8 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BucketSpec, StreamSpec
 from kettle.embedded import EmbeddedNats
 from kettle.testing.embedded import EVERYTHING
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
 SHARD = "schedd.a"

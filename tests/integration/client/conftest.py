@@ -12,8 +12,8 @@ from kettle.bus.nats import NatsBus
 from kettle.client import Client, PoolFile
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle.wire.identity import daemon, user
-from kettle.wire.subjects import Subjects
+from kettle_wire.identity import daemon, user
+from kettle_wire.subjects import Subjects
 
 from .fakes import FakePool
 
@@ -52,7 +52,7 @@ class World:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "kettle.cli",
+            "kettle_services.cli",
             *words,
             cwd=self.place,
             env={**self.environ, **environ},

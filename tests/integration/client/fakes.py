@@ -12,13 +12,13 @@ import msgspec
 from kettle.bus.ports import Bus, RefusedError, Served
 from kettle.classad import ClassAd, evaluate, is_true, parse
 from kettle.jobs import apply, ended, job_ad
-from kettle.wire import events, frames
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands import accounting, collector, negotiator, schedd
-from kettle.wire.commands.accounting import History, OwnerUsage, QueryHistory, QueryUsage, UsageReport
-from kettle.wire.commands.collector import Ads, QueryAds
-from kettle.wire.commands.negotiator import Verdict, Why
-from kettle.wire.commands.schedd import (
+from kettle_wire import events, frames
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands import accounting, collector, negotiator, schedd
+from kettle_wire.commands.accounting import History, OwnerUsage, QueryHistory, QueryUsage, UsageReport
+from kettle_wire.commands.collector import Ads, QueryAds
+from kettle_wire.commands.negotiator import Verdict, Why
+from kettle_wire.commands.schedd import (
     Act,
     Acted,
     Explain,
@@ -33,12 +33,12 @@ from kettle.wire.commands.schedd import (
     Submit,
     Submitted,
 )
-from kettle.wire.endpoint import Position
-from kettle.wire.events import ClusterSubmitted, Event, JobHeld, JobLeft, JobOrdered, JobReleased, JobRemoved
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.identity import Identity
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Position
+from kettle_wire.events import ClusterSubmitted, Event, JobHeld, JobLeft, JobOrdered, JobReleased, JobRemoved
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 SHARD = "schedd.schedd"
 STATUS = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held"}

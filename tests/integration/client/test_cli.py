@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.negotiator import Verdict
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.negotiator import Verdict
+from kettle_wire.events import (
     Clause,
     JobAssigned,
     JobCompleted,

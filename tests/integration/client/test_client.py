@@ -20,8 +20,8 @@ from kettle.client import (
     job_id,
     select,
 )
-from kettle.wire.commands.negotiator import Verdict
-from kettle.wire.events import (
+from kettle_wire.commands.negotiator import Verdict
+from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
     JobCompleted,

@@ -10,15 +10,15 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import RefusedError
 from kettle.client import asking
 from kettle.client.asking import ask as ask_again
-from kettle.collector.settings import CollectorSettings
-from kettle.collector.wiring import serve
 from kettle.runtime import SettingsError
 from kettle.testing.services import Backend, eventually, hosted
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.collector import QUERY_ADS, Ads, QueryAds
-from kettle.wire.events import MachineJoined, MachineLeft, decode
-from kettle.wire.subjects import ad_key
+from kettle_services.collector.settings import CollectorSettings
+from kettle_services.collector.wiring import serve
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.collector import QUERY_ADS, Ads, QueryAds
+from kettle_wire.events import MachineJoined, MachineLeft, decode
+from kettle_wire.subjects import ad_key
 
 encode = msgspec.msgpack.encode
 

@@ -14,12 +14,12 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.pool.personal import slot_uid_base
-from kettle.startd.settings import StartdSettings
-from kettle.startd.wiring import running
 from kettle.testing.submit_side import POOL, STARTD, SubmitSide
 from kettle.testing.worker import WorkerPool
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.wiring import running
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 
 @pytest.fixture

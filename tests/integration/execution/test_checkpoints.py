@@ -13,11 +13,11 @@ import msgspec
 from kettle.execution.attempt import AttemptId
 from kettle.execution.linux import parent_of
 from kettle.execution.protocol import SOCKET, Frames, Hello, decode_to_startd, frame
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import WAIT, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import (
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.ads import Ad
+from kettle_wire.commands.startd import (
     CONFIRM,
     DEACTIVATE,
     FETCH_OUTPUT,
@@ -27,7 +27,7 @@ from kettle.wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle.wire.work import Checkpointed, Failed, OutputFile, Report, Started
+from kettle_wire.work import Checkpointed, Failed, OutputFile, Report, Started
 
 LARGE: Final = 100_000
 """More than a report carries."""

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 
 from kettle.execution.linux import parent_of
-from kettle.startd import landlord
-from kettle.startd.host import EXECUTE_LINK, make_execute
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import NOT_KNOWN, RELEASE, Activation, Release
-from kettle.wire.work import Exited, Failed, Started
+from kettle_services.startd import landlord
+from kettle_services.startd.host import EXECUTE_LINK, make_execute
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import NOT_KNOWN, RELEASE, Activation, Release
+from kettle_wire.work import Exited, Failed, Started
 
 
 class Stubborn:
@@ -39,8 +39,8 @@ class Stubborn:
             return not self.lives and clean(*arguments, **named)  # type: ignore[arg-type]
 
         monkeypatch.setattr(landlord, "clean", resisted)
-        monkeypatch.setattr("kettle.startd.evictions._FIRST_PAUSE_S", 0.02)
-        monkeypatch.setattr("kettle.startd.evictions._LAST_PAUSE_S", 0.02)
+        monkeypatch.setattr("kettle_services.startd.evictions._FIRST_PAUSE_S", 0.02)
+        monkeypatch.setattr("kettle_services.startd.evictions._LAST_PAUSE_S", 0.02)
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ from kettle.bus.nats import NatsBus
 from kettle.embedded import EmbeddedNats
 from kettle.execution.linux import children_of, parent_of
 from kettle.runtime import make_lifeline
-from kettle.startd.settings import StartdSettings
 from kettle.testing.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import Activation
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, Report, Started
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import Activation
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Exited, Failed, Report, Started
 
 
 async def started(submitter: SubmitSide, activation: Activation) -> int:
@@ -181,7 +181,7 @@ class Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "kettle.startd",
+            "kettle_services.startd",
             env=environ | self._settings.environ("startd") | self.lifeline.environ(),
             pass_fds=(self.lifeline.read_fd,),
         )

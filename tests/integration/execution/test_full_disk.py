@@ -11,15 +11,15 @@ import msgspec
 import pytest
 
 import kettle.execution.reports
-import kettle.startd.journal
+import kettle_services.startd.journal
 from kettle.execution.attempt import AttemptId
 from kettle.execution.linux import boottime, parent_of
 from kettle.testing.submit_side import SCHEDD, job_ad, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import ALIVE, Alive, ClaimKey
-from kettle.wire.subjects import ad_key
-from kettle.wire.work import Exited, Failed, Started
+from kettle_wire.ads import Ad
+from kettle_wire.commands.startd import ALIVE, Alive, ClaimKey
+from kettle_wire.subjects import ad_key
+from kettle_wire.work import Exited, Failed, Started
 
 
 class Disk:
@@ -29,7 +29,7 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
-        put = kettle.startd.journal.write_all
+        put = kettle_services.startd.journal.write_all
         store = kettle.execution.reports.store
 
         def limited(write: object) -> object:
@@ -40,13 +40,13 @@ class Disk:
 
             return call
 
-        monkeypatch.setattr(kettle.startd.journal, "write_all", limited(put))
+        monkeypatch.setattr(kettle_services.startd.journal, "write_all", limited(put))
         monkeypatch.setattr(kettle.execution.reports, "store", limited(store))
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    monkeypatch.setattr("kettle.startd.books._LOOK_S", 0.05)
+    monkeypatch.setattr("kettle_services.startd.books._LOOK_S", 0.05)
     return Disk(monkeypatch)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from kettle.execution.containers.box import STARTING_S
 from kettle.execution.containers.policy import ContainerPolicy, Found
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import job_ad
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle.wire.work import Failed
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle_wire.work import Failed
 
 IMAGE = json.dumps([{"Id": "sha256:1", "Size": 1}])
 NAP = str(10**7 + secrets.randbelow(9 * 10**7))
@@ -44,7 +44,7 @@ def engine(settings: StartdSettings, monkeypatch: pytest.MonkeyPatch) -> Path:
     async def found(*_: object) -> tuple[ContainerPolicy, dict[str, bool]]:
         return policy, {"HasContainer": True, "HasDocker": True}
 
-    monkeypatch.setattr("kettle.startd.wiring.find_containers", found)
+    monkeypatch.setattr("kettle_services.startd.wiring.find_containers", found)
     return asked
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Expr
-from kettle.wire.commands.startd import (
+from kettle_wire.ads import Expr
+from kettle_wire.commands.startd import (
     CONFIRM,
     DEACTIVATE,
     FETCH_OUTPUT,
@@ -20,7 +20,7 @@ from kettle.wire.commands.startd import (
     Deactivation,
     FetchOutput,
 )
-from kettle.wire.work import Exited, Failed, Measured, Report, Started
+from kettle_wire.work import Exited, Failed, Measured, Report, Started
 
 
 async def test_a_program_runs_and_its_exit_code_comes_back(submitter: SubmitSide) -> None:

@@ -20,15 +20,15 @@ from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.linux import boottime, start_time
 from kettle.execution.protocol import End, Run, frame
 from kettle.execution.reports import load_all
-from kettle.startd import landlord
-from kettle.starter.jobs import run_starter
-from kettle.starter.keeping import Keeper
-from kettle.starter.line import Line
-from kettle.starter.starter import Starter
-from kettle.wire.ads import Ad
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Failed
+from kettle_services.startd import landlord
+from kettle_services.starter.jobs import run_starter
+from kettle_services.starter.keeping import Keeper
+from kettle_services.starter.line import Line
+from kettle_services.starter.starter import Starter
+from kettle_wire.ads import Ad
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Failed
 
 IMAGE = b"no archive"
 JOB: Ad = {"Cmd": "/bin/sh", "TransferExecutable": False}

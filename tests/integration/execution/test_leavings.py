@@ -17,7 +17,7 @@ from kettle.execution.linux import parent_of
 from kettle.execution.sandbox import Sandbox, remove_tree
 from kettle.testing.submit_side import SubmitSide, inline, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.work import Exited, Failed, Started
+from kettle_wire.work import Exited, Failed, Started
 
 MEMORY = "/dev/shm"
 DEEP = "n=0; while [ $n -lt 1500 ]; do mkdir d; cd d; n=$((n+1)); done; echo x > bottom"

@@ -11,13 +11,13 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import POOL, SubmitSide, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import CANCEL_DRAIN, DRAIN, Activation, CancelDrain, Drain
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import Body, Continued, Exited, Failed, Report, Started, Suspended
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import CANCEL_DRAIN, DRAIN, Activation, CancelDrain, Drain
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Body, Continued, Exited, Failed, Report, Started, Suspended
 
 from .test_claims import until_slot
 

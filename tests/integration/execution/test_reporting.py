@@ -15,13 +15,13 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempt import StoredReport
 from kettle.execution.reports import load_all, store
-from kettle.startd.domain import rush
-from kettle.startd.reporting import Reporter
 from kettle.testing.submit_side import POOL
-from kettle.wire.identity import daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, Failed, OutputFile, Report, Reports
+from kettle_services.startd.domain import rush
+from kettle_services.startd.reporting import Reporter
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Exited, Failed, OutputFile, Report, Reports
 
 LIMIT = 200_000
 Heard = Callable[[int], Coroutine[None, None, list[Report]]]
@@ -156,7 +156,7 @@ async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
     """
     Its sender ends; what is told later has a new one.
     """
-    monkeypatch.setattr("kettle.startd.reporting._IDLE_S", 0.05)
+    monkeypatch.setattr("kettle_services.startd.reporting._IDLE_S", 0.05)
     async with opened() as (reporter, hear):
         for proc in (1, 2):
             reporter.write(stored(proc))

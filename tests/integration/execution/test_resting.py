@@ -9,11 +9,11 @@ import signal
 import pytest
 
 from kettle.execution.linux import parent_of
-from kettle.startd import nursery
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
-from kettle.wire.work import Exited, Failed, Started
+from kettle_services.startd import nursery
+from kettle_wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
+from kettle_wire.work import Exited, Failed, Started
 
 WHO = "echo $PPID; test -z \"$(ls -A | grep -v -e '^[._]' -e '^condor')\""
 """A job that tells its starter, and fails if anybody has left something in its sandbox."""

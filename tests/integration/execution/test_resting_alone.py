@@ -7,10 +7,10 @@ import hashlib
 import msgspec
 import pytest
 
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import SubmitSide, output, script
-from kettle.wire.commands.startd import InputFile
-from kettle.wire.work import Exited
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import InputFile
+from kettle_wire.work import Exited
 
 LARGE = 60_000_000
 

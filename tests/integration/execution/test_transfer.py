@@ -15,14 +15,14 @@ import msgspec
 import pytest
 
 from kettle.execution.linux import parent_of
-from kettle.startd.plugins import find_plugins, plugin_attributes
-from kettle.startd.settings import StartdSettings
 from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, script
 from kettle.testing.transfer_plugin import install
 from kettle.testing.worker import WorkerPool
 from kettle.transfer.plugins import xroot
-from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle.wire.work import Exited, Failed, Started
+from kettle_services.startd.plugins import find_plugins, plugin_attributes
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle_wire.work import Exited, Failed, Started
 
 JOB_HELD_BY_SCHEDD = 1022
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from kettle.bus.ports import Message, RefusedError, Served
 from kettle.eventsourcing.replay import ROLE, served_frames
-from kettle.gateway.settings import GatewaySettings
 from kettle.testing.services import Backend, Owner, owned
-from kettle.wire import monitoring
-from kettle.wire.commands.schedd import (
+from kettle_services.gateway.settings import GatewaySettings
+from kettle_wire import monitoring
+from kettle_wire.commands.schedd import (
     QUERY_EVENTS,
     QUERY_JOBS,
     JobAds,
@@ -20,9 +20,9 @@ from kettle.wire.commands.schedd import (
     QueryJobs,
     RecordedEvent,
 )
-from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted
-from kettle.wire.identity import Identity
-from kettle.wire.monitoring import CloudEvent
+from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted
+from kettle_wire.identity import Identity
+from kettle_wire.monitoring import CloudEvent
 
 AT: Final = 1_700_000_000_000_000
 SHARD: Final = "schedd.ap1"

@@ -2,10 +2,10 @@ import asyncio
 
 from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Post, StreamSpec
-from kettle.gateway.wiring import serve
 from kettle.testing.services import Backend, eventually, hosted, owned
-from kettle.wire import monitoring
-from kettle.wire.events import JobHeld, MachineJoined
+from kettle_services.gateway.wiring import serve
+from kettle_wire import monitoring
+from kettle_wire.events import JobHeld, MachineJoined
 
 from .submit import AT, SHARD, run, schedd, settings, stored, submitted, told
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.gateway.wiring import serve
 from kettle.testing.services import Backend, eventually, hosted
+from kettle_services.gateway.wiring import serve
 
 from .submit import SHARD, run, schedd, settings, submitted, told
 
@@ -25,7 +25,9 @@ async def gateway(backend: Backend, home: Path, *, faults: str = "") -> asyncio.
     environ |= settings(backend, home=str(home)).environ("gateway")
     if faults:
         environ["KETTLE_FAULT_POINTS"] = faults
-    return await asyncio.create_subprocess_exec(sys.executable, "-P", "-m", "kettle.gateway", env=environ)
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "kettle_services.gateway", env=environ
+    )
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:

@@ -23,7 +23,7 @@ from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle.testing.services import eventually
-from kettle.wire import monitoring
+from kettle_wire import monitoring
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 WITHIN_S = 60.0
@@ -153,7 +153,7 @@ async def test_following_survives_everything_in_between(tmp_path: Path, template
     async with throwaway_pool(tmp_path, cpus=2, template=template, settings=settings) as pool:
         await eventually(lambda: _machines(pool))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "kettle.cli", "events", "-f", "--since", "0", "--json"),
+            *(sys.executable, "-P", "-m", "kettle_services.cli", "events", "-f", "--since", "0", "--json"),
             stdout=asyncio.subprocess.PIPE,
             env={**pool.environ, "KETTLE_HOME": str(pool.home)},
         )

@@ -18,6 +18,11 @@ from kettle.pool import processes
 from kettle.runtime import Lifeline, make_lifeline
 
 WITHIN_S = 20.0
+_BEFORE_THE_REAL_SERVICES = """
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)  # what is not a dummy is the real service
+"""
 
 
 def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> bool:
@@ -40,10 +45,13 @@ class DummyPool:
     def __init__(self, top: Path, lifeline: Lifeline, roles: list[str]) -> None:
         self.home = top / "home"
         self._lifeline = lifeline
+        services = top / "dummies" / "kettle_services"
+        services.mkdir(parents=True)
+        (services / "__init__.py").write_text(_BEFORE_THE_REAL_SERVICES)
         for role in roles:
-            package = top / "dummies" / "kettle" / role
-            package.mkdir(parents=True)
-            (package / "__init__.py").touch()  # else the real service of this name would be found first
+            package = services / role
+            package.mkdir()
+            (package / "__init__.py").touch()
             shutil.copyfile(Path(__file__).with_name("dummy_service.py"), package / "__main__.py")
         inherited = {
             name: value
@@ -78,7 +86,7 @@ class DummyPool:
         new = top / f"kettle-{version}.dist-info"
         new.mkdir()
         (new / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kettle\nVersion: {version}\n")
-        (new / "RECORD").write_text(f"kettle/first/__main__.py,sha256={version},1\n")
+        (new / "RECORD").write_text(f"kettle_services/first/__main__.py,sha256={version},1\n")
 
     def kettle(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """
@@ -87,7 +95,7 @@ class DummyPool:
         servers = {"KETTLE_NATS_URL", "KETTLE_DATABASE_URL"}
         clean = {name: value for name, value in self.environ.items() if name not in servers}
         return subprocess.run(
-            [sys.executable, "-P", "-m", "kettle.cli", *arguments],
+            [sys.executable, "-P", "-m", "kettle_services.cli", *arguments],
             env={**clean, "KETTLE_HOME": str(self.home)},
             capture_output=True,
             text=True,

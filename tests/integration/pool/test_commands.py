@@ -356,7 +356,7 @@ def test_a_broken_version_is_not_used(dummies: DummyPool) -> None:
     dummies.environ |= ROLLS_IN
     dummies.up()
     first = dummies.pid("first")
-    master = dummies.home.parent / "dummies" / "kettle" / "master"
+    master = dummies.home.parent / "dummies" / "kettle_services" / "master"
     master.mkdir()
     (master / "__init__.py").write_text("raise ImportError('half of it is missing')\n")
     dummies.install("9.0")

@@ -85,7 +85,7 @@ def test_only_what_needs_the_database_is_told_where_it_is(served: DummyPool, tmp
     """
     The collector gets the database's URL; a shadow would not.
     """
-    package = tmp_path / "dummies" / "kettle"
+    package = tmp_path / "dummies" / "kettle_services"
     (package / "shadow").mkdir()
     for file in (package / "collector").iterdir():
         (package / "shadow" / file.name).write_bytes(file.read_bytes())

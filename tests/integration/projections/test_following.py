@@ -12,17 +12,17 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.bus.ports import RefusedError
 from kettle.projections import PROJECTIONS, Lag, lags, prepare, rebuild
 from kettle.runtime.health import readiness
 from kettle.storage import PgLog
 from kettle.testing.embedded import fresh_database
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
-from kettle.wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, QueryHistory, QueryUsage
-from kettle.wire.endpoint import Position
-from kettle.wire.events import JobCompleted, MachineJoined
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, QueryHistory, QueryUsage
+from kettle_wire.endpoint import Position
+from kettle_wire.events import JobCompleted, MachineJoined
 
 from .workload import AT, SHARD, USAGE, assigned, count, day, differing, submitted
 
@@ -147,7 +147,10 @@ async def test_killed_at_every_step(backend: Backend, point: str, tmp_path: Path
         for name in ("pool", "nats_url", "nats_credentials", "database_url")
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kettle.accounting", env={**os.environ, **environ, "KETTLE_FAULT_POINTS": point}
+        sys.executable,
+        "-m",
+        "kettle_services.accounting",
+        env={**os.environ, **environ, "KETTLE_FAULT_POINTS": point},
     )
     async with owned(backend, SHARD) as ap:
         async with asyncio.timeout(60):

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.accounting.settings import AccountingSettings
-from kettle.accounting.wiring import serve
 from kettle.eventsourcing.projection import UnreadableError
 from kettle.projections import PROJECTIONS, RebuildError, lags, prepare, rebuild
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
-from kettle.wire.events import MachineJoined
-from kettle.wire.frames import Entry, Frame
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.wiring import serve
+from kettle_wire.events import MachineJoined
+from kettle_wire.frames import Entry, Frame
 
 from .workload import AT, SHARD, Changes, count, day, differing
 

@@ -13,7 +13,7 @@ from kettle.projections import PROJECTIONS, Refold, prepare, rebuild
 from kettle.projections.jobs.projection import INLINE
 from kettle.storage.migrate import migrate
 from kettle.testing.services import Backend, owned
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClaimEnded,
     Clause,
     CycleNegotiated,

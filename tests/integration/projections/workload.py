@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kettle.projections import PROJECTIONS, Difference, differences, refold
 from kettle.testing.services import Backend
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,

@@ -15,9 +15,9 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import BusError
 from kettle.storage import PgLog
 from kettle.testing.embedded import Servers, server_directory, servers
-from kettle.wire.commands.schedd import SUBMIT, Submit
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
+from kettle_wire.commands.schedd import SUBMIT, Submit
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("personal")
 
@@ -60,7 +60,7 @@ async def schedd(place: Servers, home: Path) -> AsyncGenerator[Owner]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "kettle.schedd",
+        "kettle_services.schedd",
         env=environ,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -13,13 +13,13 @@ import msgspec
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle.shadow.places import account
-from kettle.shadow.service import Shadow
-from kettle.shadow.settings import ShadowSettings
-from kettle.shadow.wiring import running
-from kettle.wire.ads import Ad
-from kettle.wire.ads.types import Scalar
-from kettle.wire.commands.schedd import (
+from kettle_services.shadow.places import account
+from kettle_services.shadow.service import Shadow
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.shadow.wiring import running
+from kettle_wire.ads import Ad
+from kettle_wire.ads.types import Scalar
+from kettle_wire.commands.schedd import (
     REPORT,
     SYNC,
     Attempt,
@@ -32,8 +32,8 @@ from kettle.wire.commands.schedd import (
     ShadowOrders,
     ShadowSync,
 )
-from kettle.wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
-from kettle.wire.commands.startd import (
+from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Stop
+from kettle_wire.commands.startd import (
     ACTIVATE,
     CONFIRM,
     DEACTIVATE,
@@ -50,11 +50,11 @@ from kettle.wire.commands.startd import (
     FetchOutput,
     Piece,
 )
-from kettle.wire.endpoint import Position
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import Exited, OutputFile, Report, ReportKey, Reports
+from kettle_wire.endpoint import Position
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Exited, OutputFile, Report, ReportKey, Reports
 
 POOL = "test"
 WITHIN_S = 5.0

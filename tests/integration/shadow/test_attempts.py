@@ -6,11 +6,11 @@ import asyncio
 import os
 
 from kettle.bus.ports import RefusedError
-from kettle.wire.commands.schedd import Attempt, Ended, Finished, Used
-from kettle.wire.commands.startd import Activate
-from kettle.wire.events import Usage
-from kettle.wire.identity import Identity
-from kettle.wire.work import Measured, OutputFile, Report
+from kettle_wire.commands.schedd import Attempt, Ended, Finished, Used
+from kettle_wire.commands.startd import Activate
+from kettle_wire.events import Usage
+from kettle_wire.identity import Identity
+from kettle_wire.work import Measured, OutputFile, Report
 
 from .fakes import Side, held, until
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kettle.bus.ports import RefusedError
-from kettle.shadow import inputs as module
-from kettle.shadow.inputs import InputError, Inputs, Limits, Source
-from kettle.shadow.places import Places
-from kettle.shadow.user_logs import JobAppender
 from kettle.userlog import UserLogError
-from kettle.wire.ads import Ad
-from kettle.wire.commands.shadow import FETCH_INPUT, FetchInput
+from kettle_services.shadow import inputs as module
+from kettle_services.shadow.inputs import InputError, Inputs, Limits, Source
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.user_logs import JobAppender
+from kettle_wire.ads import Ad
+from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
 
 from .fakes import Side, until
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from kettle.embedded.ports import free_ports
-from kettle.shadow import mailing, wiring
-from kettle.shadow.mailing import Outbox, Postman
-from kettle.shadow.mails import Mail
-from kettle.shadow.settings import ShadowSettings
+from kettle_services.shadow import mailing, wiring
+from kettle_services.shadow.mailing import Outbox, Postman
+from kettle_services.shadow.mails import Mail
+from kettle_services.shadow.settings import ShadowSettings
 
 from .fakes import WITHIN_S, Side, until
 

@@ -16,17 +16,17 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle.shadow import objects as module
-from kettle.shadow.objects import Objects
-from kettle.shadow.places import Places
-from kettle.shadow.settings import ShadowSettings
-from kettle.startd.fetching import Fetcher
-from kettle.startd.inputs import InputCache
-from kettle.wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, Offered, OfferInput
-from kettle.wire.commands.startd import Activation, ClaimKey, InputFile, Piece
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import Subjects
+from kettle_services.shadow import objects as module
+from kettle_services.shadow.objects import Objects
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.startd.fetching import Fetcher
+from kettle_services.startd.inputs import InputCache
+from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, Offered, OfferInput
+from kettle_wire.commands.startd import Activation, ClaimKey, InputFile, Piece
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("test")
 SIZE = 3_000_000

@@ -8,10 +8,10 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
-from kettle.wire.commands.schedd import Attempt
-from kettle.wire.commands.shadow import Stop
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.shadow import Stop
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 from .fakes import POOL, Side, until
 

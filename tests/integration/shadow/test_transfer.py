@@ -10,14 +10,14 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
-from kettle.shadow import service
-from kettle.wire.ads import Ad
-from kettle.wire.commands.schedd import Attempt, Ended, Finished, Saved
-from kettle.wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
-from kettle.wire.commands.startd import FetchOutput, Piece
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import Body, Checkpointed, Exited, Failed, OutputFile, Report, Started, Trouble
+from kettle_services.shadow import service
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import Attempt, Ended, Finished, Saved
+from kettle_wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
+from kettle_wire.commands.startd import FetchOutput, Piece
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Body, Checkpointed, Exited, Failed, OutputFile, Report, Started, Trouble
 
 from .fakes import POOL, WITHIN_S, Side, held, until
 

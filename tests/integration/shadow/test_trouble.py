@@ -8,22 +8,22 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
-from kettle.shadow.inputs import Inputs
-from kettle.wire.ads import Ad
-from kettle.wire.ads.types import Scalar
-from kettle.wire.commands.chirp import Chirped, OnPath
-from kettle.wire.commands.questions import Answered, Ask, SignUrls
-from kettle.wire.commands.schedd import Attempt, AttemptsRecorded, Ended, Finished, ReportAttempts
-from kettle.wire.commands.shadow import (
+from kettle_services.shadow.inputs import Inputs
+from kettle_wire.ads import Ad
+from kettle_wire.ads.types import Scalar
+from kettle_wire.commands.chirp import Chirped, OnPath
+from kettle_wire.commands.questions import Answered, Ask, SignUrls
+from kettle_wire.commands.schedd import Attempt, AttemptsRecorded, Ended, Finished, ReportAttempts
+from kettle_wire.commands.shadow import (
     ANSWER,
     FETCH_INPUT,
     LOOK_AFTER,
     FetchInput,
     LookAfter,
 )
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.subjects import Subjects
-from kettle.wire.work import OutputFile
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import OutputFile
 
 from .fakes import POOL, Side, held, until
 
@@ -190,7 +190,7 @@ async def test_a_failure_over_results_holds_the_job(side: Side, monkeypatch: pyt
     async def place(*args: object, **options: object) -> None:
         raise ZeroDivisionError("nobody thought of this")
 
-    monkeypatch.setattr("kettle.shadow.attempt.place", place)
+    monkeypatch.setattr("kettle_services.shadow.attempt.place", place)
     job = side.assignment()
     async with side.shadow():
         await side.schedd.hand_over(job)

@@ -14,10 +14,10 @@ from kettle.eventsourcing.projection import OvertakenError, Progress, Superseded
 from kettle.eventsourcing.relay import relay
 from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgCursors, PgLog
-from kettle.wire.events import Event, JobRemoved
-from kettle.wire.frames import Frame
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.events import Event, JobRemoved
+from kettle_wire.frames import Frame
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 PATIENCE_S = 20.0
 TABLES = """

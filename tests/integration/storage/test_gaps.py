@@ -23,10 +23,10 @@ from kettle.eventsourcing.shard import Shard
 from kettle.storage import PgCursors, PgLog
 from kettle.storage.database import Connection, Database
 from kettle.storage.queries import QUERIES
-from kettle.wire.events import JobRemoved, encode
-from kettle.wire.frames import Entry, Frame, decode
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_wire.events import JobRemoved, encode
+from kettle_wire.frames import Entry, Frame, decode
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 TOP = Path(__file__).parents[3]
 PATIENCE_S = 30.0

@@ -5,7 +5,7 @@ What a reader of the log holds at once, whatever people submit.
 from kettle.storage import PgLog
 from kettle.storage.pieces import NoArchives
 from kettle.storage.reading import PAGE_BYTES, ShardKey, events
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.frames import Entry, Frame
 
 LARGE = bytes(PAGE_BYTES // 2)
 COUNT = 5

@@ -20,8 +20,8 @@ from kettle.storage import PgLog, PgWorkingSet
 from kettle.storage.database import Connection, Database
 from kettle.storage.pg_log import AHEAD, PIECE
 from kettle.storage.queries import QUERIES
-from kettle.wire.events import JobRemoved
-from kettle.wire.frames import Entry, Frame, encode
+from kettle_wire.events import JobRemoved
+from kettle_wire.frames import Entry, Frame, encode
 
 PATIENCE_S = 30.0
 

@@ -15,7 +15,7 @@ import pytest
 from kettle.faults import POINTS
 from kettle.userlog import Form, Generic, Line, Tail, UserLogError, format_of, parse, render
 from kettle.userlog.rotating import RotatingLog
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 TOP = Path(__file__).parents[3]
 PLACES = [name for name in POINTS if name.startswith("event_log.")]

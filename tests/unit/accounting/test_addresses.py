@@ -4,9 +4,9 @@ Which addresses of stores are refused before anything is sent.
 
 import pytest
 
-from kettle.accounting.addresses import check
-from kettle.accounting.bulk import NotNowError, outcomes
 from kettle.projections.records import Record
+from kettle_services.accounting.addresses import check
+from kettle_services.accounting.bulk import NotNowError, outcomes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from kettle.audit.report import AuditReport
 from kettle.audit.walk import Recorded, Walk
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobHeld,
@@ -15,7 +15,7 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry
+from kettle_wire.frames import Entry
 
 HELD, REMOVED = JobHeld(code=1, reason="r"), JobRemoved()
 

@@ -5,7 +5,7 @@ Proofs that a person may look into a job.
 import pytest
 
 from kettle.auth.access import proof, proves
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 JOB = JobId(3, 4)
 MADE = proof("secret", claim="c#1", job=JOB, attempt=2, person="anna")

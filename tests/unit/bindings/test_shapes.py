@@ -15,7 +15,7 @@ import pytest
 
 from . import oracle
 
-MODULES: Final = Path(__file__).parents[3] / "services" / "kettle" / "condor" / "python"
+MODULES: Final = Path(__file__).parents[3] / "services" / "kettle_services" / "condor" / "python"
 ABSENT: Final = {
     "htcondor2": {
         "DAGMan",

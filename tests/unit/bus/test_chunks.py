@@ -10,8 +10,8 @@ import pytest
 from kettle.bus.chunks import Depot, Limits, Whole
 from kettle.bus.parts import FETCH, LARGEST, PART_OF, PLACE, SIZE, Parcel, exchange
 from kettle.bus.ports import BusError, RefusedError, Served
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity
 
 PATIENCE_S = 10.0
 LIMIT = 10

@@ -12,9 +12,9 @@ from kettle.bus.connection import Connection
 from kettle.bus.parts import Parcel
 from kettle.bus.ports import Served
 from kettle.bus.service import Service, refusal_of
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, user
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, user
+from kettle_wire.subjects import Subjects
 
 
 class Text(msgspec.Struct, frozen=True):

@@ -12,9 +12,9 @@ from kettle.testing.chaos.bus_server import BusHoldings, nothing_leaked
 from kettle.testing.chaos.history import Past, flaws
 from kettle.testing.chaos.witness import FACTOR, Evidence
 from kettle.testing.chaos.workload import Command, Ledger, Submission
-from kettle.wire.commands.accounting import OwnerUsage
-from kettle.wire.commands.schedd import JobOutcome
-from kettle.wire.events import (
+from kettle_wire.commands.accounting import OwnerUsage
+from kettle_wire.commands.schedd import JobOutcome
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -26,7 +26,7 @@ from kettle.wire.events import (
     JobVacated,
     Usage,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 JOB = JobId(1, 0)
 RUN = (

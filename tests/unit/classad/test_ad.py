@@ -14,7 +14,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.classad.nodes import Literal
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 
 def test_names_are_compared_without_case_and_keep_their_spelling() -> None:

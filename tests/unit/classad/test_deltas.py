@@ -1,7 +1,7 @@
 import msgspec
 
 from kettle.classad import AdDelta, ClassAd, apply_delta, delta, unparse
-from kettle.wire.ads.types import Expr
+from kettle_wire.ads.types import Expr
 
 BEFORE = ClassAd.parse('[a=1; B="x"; c=x+1; d={1,2}]')
 

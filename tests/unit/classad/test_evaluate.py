@@ -14,7 +14,7 @@ from kettle.classad import (
     parse,
     unparse,
 )
-from kettle.wire.ads.types import Expr
+from kettle_wire.ads.types import Expr
 
 
 def value_of(text: str, my: str = "[]", target: str | None = None, context: Context | None = None) -> Value:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
-from kettle.cli.__main__ import main
+from kettle_services.cli.__main__ import main
 
 
 class Said(NamedTuple):
@@ -24,7 +24,7 @@ def kettle(*words: str | Path, stdin: str | bytes = "", **environ: str) -> Said:
     """
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "kettle.cli", "classad", *map(str, words)],
+        [sys.executable, "-P", "-m", "kettle_services.cli", "classad", *map(str, words)],
         input=data,
         capture_output=True,
         timeout=120,

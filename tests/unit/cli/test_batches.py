@@ -2,9 +2,9 @@
 Jobs that belong together as rows.
 """
 
-from kettle.cli.batches import Batch, by_batch, by_set, grouped
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import Unmade
+from kettle_services.cli.batches import Batch, by_batch, by_set, grouped
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.schedd import Unmade
 
 IDLE, RUNNING, COMPLETED, HELD, SUSPENDED = 1, 2, 4, 5, 7
 

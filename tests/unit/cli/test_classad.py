@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from kettle.classad import ClassAd, Context, parse
-from kettle.cli.clauses import annotated, operands
-from kettle.cli.origins import Side
+from kettle_services.cli.clauses import annotated, operands
+from kettle_services.cli.origins import Side
 
 from .conftest import Said, Typed, kettle
 
@@ -196,7 +196,7 @@ def test_a_terminal_gets_the_reason_unasked() -> None:
     """
     ours, theirs = os.openpty()
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "kettle.cli", "classad", "eval", "Memory"],
+        [sys.executable, "-P", "-m", "kettle_services.cli", "classad", "eval", "Memory"],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         env={"NO_COLOR": "1"},
@@ -355,8 +355,10 @@ def test_nothing_is_loaded_that_is_not_needed() -> None:
     """
     An expression needs neither the pool's client nor numpy; who asks for columns gets numpy.
     """
-    code = "import sys, kettle.cli.__main__ as m; m.main(sys.argv[1:]); print(*sys.modules, sep='\\n')"
-    heavy = {"asyncio", "nats", "asyncpg", "aiohttp", "numpy", "kettle.client", "kettle.wire.commands"}
+    code = (
+        "import sys, kettle_services.cli.__main__ as m; m.main(sys.argv[1:]); print(*sys.modules, sep='\\n')"
+    )
+    heavy = {"asyncio", "nats", "asyncpg", "aiohttp", "numpy", "kettle.client", "kettle_wire.commands"}
 
     def loaded(*words: str) -> set[str]:
         done = subprocess.run(

@@ -4,7 +4,7 @@ What `kettle drain` refuses before it asks anybody.
 
 import pytest
 
-from kettle.cli.__main__ import main
+from kettle_services.cli.__main__ import main
 
 
 @pytest.mark.parametrize(

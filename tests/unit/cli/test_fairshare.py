@@ -6,15 +6,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kettle.cli import plots, standing
-from kettle.cli.__main__ import main
-from kettle.cli.commands import fairshare
-from kettle.cli.log.principals import Samples
-from kettle.cli.plots import Plot
-from kettle.cli.screen import Screen
-from kettle.wire.commands.negotiator import Priorities, Priority
-from kettle.wire.events import Event, PrincipalCharged, PrincipalSet
-from kettle.wire.frames import Frame
+from kettle_services.cli import plots, standing
+from kettle_services.cli.__main__ import main
+from kettle_services.cli.commands import fairshare
+from kettle_services.cli.log.principals import Samples
+from kettle_services.cli.plots import Plot
+from kettle_services.cli.screen import Screen
+from kettle_wire.commands.negotiator import Priorities, Priority
+from kettle_wire.events import Event, PrincipalCharged, PrincipalSet
+from kettle_wire.frames import Frame
 
 DAY = 86_400.0
 

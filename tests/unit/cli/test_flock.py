@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.cli.__main__ import main
 from kettle.client.pool_file import PoolFile
 from kettle.flocking.passes import Passes
+from kettle_services.cli.__main__ import main
 
 SEED = "SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"
 

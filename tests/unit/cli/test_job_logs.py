@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kettle.cli.__main__ import main
-from kettle.cli.job_logs import Told, watched
 from kettle.client import JobState, Select
 from kettle.userlog import (
     Aborted,
@@ -28,7 +26,9 @@ from kettle.userlog import (
     format_of,
     render,
 )
-from kettle.wire.jobs import JobId
+from kettle_services.cli.__main__ import main
+from kettle_services.cli.job_logs import Told, watched
+from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000
 FIRST, SECOND, CLUSTER = JobId(12, 0), JobId(12, 1), JobId(12, -1)

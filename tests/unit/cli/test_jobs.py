@@ -2,8 +2,8 @@
 Job ads as rows.
 """
 
-from kettle.cli.jobs import command_line, exit_text, history_row, queue_row, total_line
-from kettle.wire.ads.types import Ad
+from kettle_services.cli.jobs import command_line, exit_text, history_row, queue_row, total_line
+from kettle_wire.ads.types import Ad
 
 AD: Ad = {
     "ClusterId": 3, "ProcId": 1, "Owner": "ada", "QDate": 0, "JobStatus": 2, "JobPrio": -5, "Cmd": "/bin/sh",

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from kettle.cli.__main__ import main
-from kettle.cli.commands import COMMANDS, module_of
+from kettle_services.cli.__main__ import main
+from kettle_services.cli.commands import COMMANDS, module_of
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -95,7 +95,9 @@ def test_nothing_heavy_is_loaded() -> None:
     """
     A command that needs no pool loads no driver, and none loads a database's.
     """
-    code = "import sys, kettle.cli.__main__ as m; m.main(['version']); print(*sys.modules, sep='\\n')"
+    code = (
+        "import sys, kettle_services.cli.__main__ as m; m.main(['version']); print(*sys.modules, sep='\\n')"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

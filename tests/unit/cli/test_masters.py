@@ -4,9 +4,9 @@ The table of masters and their daemons.
 
 import io
 
-from kettle.cli.masters import show_masters
-from kettle.cli.screen import Screen
-from kettle.wire.ads import Ad
+from kettle_services.cli.masters import show_masters
+from kettle_services.cli.screen import Screen
+from kettle_wire.ads import Ad
 
 AD: Ad = {
     "MyType": "DaemonMaster",

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-KETTLE: Final = f"{sys.executable} -P -m kettle.cli"
+KETTLE: Final = f"{sys.executable} -P -m kettle_services.cli"
 FULL: Final = "kettle: cannot write: No space left on device\n"
 CLOSED: Final = "kettle: cannot write: there is no standard output\n"
 

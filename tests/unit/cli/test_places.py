@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.cli.errors import CommandError
-from kettle.cli.log.places import archive_directory, databases
+from kettle_services.cli.errors import CommandError
+from kettle_services.cli.log.places import archive_directory, databases
 
 FILE = """
 [kettle]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kettle.cli.__main__ import main
 from kettle.schemas import asyncapi, documents
+from kettle_services.cli.__main__ import main
 
 
 @pytest.mark.parametrize(

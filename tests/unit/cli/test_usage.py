@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.cli import exports, ledger
-from kettle.cli.commands import usage
-from kettle.cli.errors import CommandError
-from kettle.cli.ledger import Used
-from kettle.cli.periods import midnight, slices
-from kettle.cli.screen import Screen
-from kettle.wire.commands.accounting import UsageRow
+from kettle_services.cli import exports, ledger
+from kettle_services.cli.commands import usage
+from kettle_services.cli.errors import CommandError
+from kettle_services.cli.ledger import Used
+from kettle_services.cli.periods import midnight, slices
+from kettle_services.cli.screen import Screen
+from kettle_wire.commands.accounting import UsageRow
 
 PARQUET: Any = importlib.import_module("pyarrow.parquet")
 BERLIN = ZoneInfo("Europe/Berlin")

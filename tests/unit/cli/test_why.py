@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 import pytest
 
-from kettle.cli.commands import why
-from kettle.cli.reasons import Answer, answer
-from kettle.cli.screen import Screen
 from kettle.client import JobId, WhyReport
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.commands.negotiator import Analysis, Present, Remedy, Tried, Verdict
-from kettle.wire.commands.schedd import Explanation
-from kettle.wire.events import Match, Rejection, Withheld
+from kettle_services.cli.commands import why
+from kettle_services.cli.reasons import Answer, answer
+from kettle_services.cli.screen import Screen
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, Tried, Verdict
+from kettle_wire.commands.schedd import Explanation
+from kettle_wire.events import Match, Rejection, Withheld
 
 JOB = JobId(12, 3)
 

@@ -13,9 +13,9 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
 from kettle.client.asking import ask, pause_for
 from kettle.client.errors import PoolUnreachableError
-from kettle.wire.endpoint import Endpoint
-from kettle.wire.identity import Identity, user
-from kettle.wire.subjects import Subjects
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.identity import Identity, user
+from kettle_wire.subjects import Subjects
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ import pytest
 
 from kettle.client.cargo import SMALL, Cargo, SpoolingError, whole
 from kettle.client.results import here, news, replaced, target
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.jobs import JobId
-from kettle.wire.spooling import Manifest, Procs
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.jobs import JobId
+from kettle_wire.spooling import Manifest, Procs
 
 JOB = JobId(7, 0)
 

@@ -3,8 +3,8 @@ A live feed of frames, and the certainty of noticing what is missing.
 """
 
 from kettle.client.feed import Feed
-from kettle.wire import frames
-from kettle.wire.frames import Entry, Frame
+from kettle_wire import frames
+from kettle_wire.frames import Entry, Frame
 
 QUIET = 0.01
 

@@ -6,8 +6,8 @@ import pytest
 
 from kettle.client import JobId, JobState, Progress
 from kettle.client.progress import after, folded, state_of
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     Event,
     JobAssigned,
     JobCompleted,

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from kettle.classad import parse
-from kettle.collector.domain.adverts import Adverts, NotAnAdError
-from kettle.collector.domain.machines import sighting_of
-from kettle.collector.domain.selection import Query, page
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.subjects import forwarded_key
+from kettle_services.collector.domain.adverts import Adverts, NotAnAdError
+from kettle_services.collector.domain.machines import sighting_of
+from kettle_services.collector.domain.selection import Query, page
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.subjects import forwarded_key
 
 NOW = 1000.0
 encode = msgspec.msgpack.encode

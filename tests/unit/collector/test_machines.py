@@ -1,9 +1,9 @@
 import msgspec
 
-from kettle.collector.domain.adverts import Adverts
-from kettle.collector.domain.machines import Machines, Sighting, absence, fold, row_of, sighting_of
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import MachineJoined, MachineLeft
+from kettle_services.collector.domain.adverts import Adverts
+from kettle_services.collector.domain.machines import Machines, Sighting, absence, fold, row_of, sighting_of
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import MachineJoined, MachineLeft
 
 A = Sighting("a", 4, 1024)
 JOINED = MachineJoined(machine="a", cpus=4, memory=1024)

@@ -5,10 +5,10 @@ When an ad is sent to another pool.
 import msgspec
 import pytest
 
-from kettle.collector.domain.adverts import Adverts
-from kettle.collector.domain.outbox import Outbox
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.ads.types import Ad, Expr
+from kettle_services.collector.domain.adverts import Adverts
+from kettle_services.collector.domain.outbox import Outbox
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.ads.types import Ad, Expr
 
 encode = msgspec.msgpack.encode
 

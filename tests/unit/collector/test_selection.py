@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.classad import FOREIGN_STEPS, ClassAd, Context, EvaluationFailed, Node, evaluate, is_true, parse
-from kettle.collector.domain.adverts import Adverts
-from kettle.collector.domain.selection import MOST_BYTES, MOST_SECONDS, Query, page
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_services.collector.domain.adverts import Adverts
+from kettle_services.collector.domain.selection import MOST_BYTES, MOST_SECONDS, Query, page
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 NOW = 1000.0
 NAMES = ("A", "B", "Memory", "MyCurrentTime", "TARGET")

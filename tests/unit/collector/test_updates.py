@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.collector.domain.updates import HISTORY, MOST_LOST, SWEEP_S, Updates
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_services.collector.domain.updates import HISTORY, MOST_LOST, SWEEP_S, Updates
+from kettle_wire.ads.types import Ad, Scalar
 
 CAME = "0" * (HISTORY // 4)
 

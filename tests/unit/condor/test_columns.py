@@ -4,9 +4,9 @@ What -autoformat and -format make of an ad.
 
 import pytest
 
-from kettle.condor.columns import Columns, format_of
-from kettle.condor.values import Row, fetched, names_in
-from kettle.wire.ads.types import Ad, Expr
+from kettle_services.condor.columns import Columns, format_of
+from kettle_services.condor.values import Row, fetched, names_in
+from kettle_wire.ads.types import Ad, Expr
 
 AD: Ad = {
     "ClusterId": 12,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.condor import launchers
-from kettle.condor.start import COMMANDS
+from kettle_services.condor import launchers
+from kettle_services.condor.start import COMMANDS
 
 
 def test_only_what_has_changed_is_written_again(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:
 
 HEAVY = {"argparse", "asyncio", "email", "logging", "nats", "numpy", "ssl"}
 LANGUAGE = {"kettle.classad.parser", "kettle.submit", "kettle.transforms"}
-ROLES = {"kettle.wire.commands.schedd", "kettle.wire.events"}
+ROLES = {"kettle_wire.commands.schedd", "kettle_wire.events"}
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_command_loads_no_more_than_it_needs(module: str, forbidden: set[str])
     Programs run them in loops: what is only sometimes needed is loaded then.
     """
     paths = launchers.module_paths()
-    code = f"import sys; sys.path += {paths!r}; from kettle.client import short; short.start(); import kettle.condor.start; "
-    code += f"import kettle.condor.commands.{module}; print(*sys.modules, sep=chr(10))"
+    code = f"import sys; sys.path += {paths!r}; from kettle.client import short; short.start(); import kettle_services.condor.start; "
+    code += f"import kettle_services.condor.commands.{module}; print(*sys.modules, sep=chr(10))"
     said = subprocess.run(
         [sys.executable, "-ISc", code], capture_output=True, text=True, check=True, timeout=60
     )

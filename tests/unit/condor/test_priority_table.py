@@ -2,8 +2,8 @@
 The tables of condor_userprio, with accounting groups.
 """
 
-from kettle.condor.priority_table import ads, rows, table
-from kettle.wire.commands.negotiator import GroupStanding, Priorities, Priority
+from kettle_services.condor.priority_table import ads, rows, table
+from kettle_wire.commands.negotiator import GroupStanding, Priorities, Priority
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0

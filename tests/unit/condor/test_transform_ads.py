@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.condor import launchers
+from kettle_services.condor import launchers
 
 Said = tuple[int, str, str]
 Transform = Callable[..., Said]

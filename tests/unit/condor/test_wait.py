@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kettle.condor.commands import wait
-from kettle.condor.errors import ToolError
 from kettle.userlog import (
     Aborted,
     ClusterRemove,
@@ -22,7 +20,9 @@ from kettle.userlog import (
     format_of,
     render,
 )
-from kettle.wire.jobs import JobId
+from kettle_services.condor.commands import wait
+from kettle_services.condor.errors import ToolError
+from kettle_wire.jobs import JobId
 
 AT = 1_790_000_000
 JOB = JobId(12, 0)
@@ -87,9 +87,7 @@ def test_little_is_loaded(form: str, tmp_path: Path) -> None:
     Who waits for a log loads nothing that talks with a pool, and nothing that reads ads.
     """
     log = written(tmp_path / "log", [*BEGUN, *ENDED], form)
-    code = (
-        "import sys; from kettle.condor.commands import wait; wait.run('', sys.argv[1:]); print(*sys.modules)"
-    )
+    code = "import sys; from kettle_services.condor.commands import wait; wait.run('', sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code, log], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "kettle.userlog.reading" in loaded
@@ -98,6 +96,6 @@ def test_little_is_loaded(form: str, tmp_path: Path) -> None:
         "nats",
         "kettle.classad",
         "kettle.client",
-        "kettle.wire",
+        "kettle_wire",
         "kettle.jobs",
     }

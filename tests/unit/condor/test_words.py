@@ -4,8 +4,8 @@ HTCondor's grammar of options.
 
 import pytest
 
-from kettle.condor.errors import WordsError
-from kettle.condor.words import ALL, Given, Option, understood, understood_before, whole_number
+from kettle_services.condor.errors import WordsError
+from kettle_services.condor.words import ALL, Given, Option, understood, understood_before, whole_number
 
 OPTIONS = {
     "autoformat": Option(takes=ALL, letters=True, also=("af",)),

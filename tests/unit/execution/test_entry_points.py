@@ -10,7 +10,7 @@ from kettle.execution.containers.request import container_request
 from kettle.execution.containers.unpack import ImageConfig
 from kettle.execution.jobad import JobAd
 from kettle.execution.process import Program
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 CONFIG = ImageConfig(env=[], entrypoint=["/entry", "-x"], command=["usual"], size=0)
 IMAGE: Ad = {"ContainerImage": "docker://a", "WantContainer": True}

@@ -15,8 +15,8 @@ from kettle.execution.containers.images import image_cache, image_of
 from kettle.execution.containers.policy import ContainerPolicy
 from kettle.execution.containers.request import Request
 from kettle.testing.images import member, oci_layout, tar_with
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 HONEST, POISON = (tar_with(member("tool"), data=data) for data in (b"honest", b"poison"))
 

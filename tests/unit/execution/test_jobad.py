@@ -6,8 +6,8 @@ import signal
 
 from kettle.execution.attempt import AttemptId
 from kettle.execution.jobad import JobAd, long_form
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.jobs import JobId
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.jobs import JobId
 
 
 def test_names_have_no_case_and_expressions_do_not_count() -> None:

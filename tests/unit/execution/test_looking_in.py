@@ -21,13 +21,13 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.process import Program
 from kettle.execution.protocol import Answer, Asked, Renew, frame
 from kettle.execution.sandbox import Sandbox
-from kettle.starter import sessions
-from kettle.starter.family import Family, nobody
-from kettle.starter.line import Line
-from kettle.starter.reception import Reception
-from kettle.starter.sessions import Sessions
-from kettle.wire.ads import Scalar
-from kettle.wire.commands.access import (
+from kettle_services.starter import sessions
+from kettle_services.starter.family import Family, nobody
+from kettle_services.starter.line import Line
+from kettle_services.starter.reception import Reception
+from kettle_services.starter.sessions import Sessions
+from kettle_wire.ads import Scalar
+from kettle_wire.commands.access import (
     LONGEST_LOOK,
     OPEN_SESSION,
     PEEK,
@@ -40,8 +40,8 @@ from kettle.wire.commands.access import (
     Peek,
     Terminal,
 )
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")
 encode = msgspec.msgpack.encode
@@ -72,7 +72,7 @@ def test_what_goes_wrong_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     Whoever asks is told: a starter that has outlived its own modules, or is asked what it does not know, goes on.
     """
-    monkeypatch.setitem(sys.modules, "kettle.starter.visits", None)
+    monkeypatch.setitem(sys.modules, "kettle_services.starter.visits", None)
     assert "ModuleNotFoundError" in Desk(tmp_path).ask(PEEK.verb, b"").reason
     monkeypatch.undo()
     desk = Desk(tmp_path)

@@ -7,8 +7,8 @@ import pytest
 
 from kettle.execution.attempt import StoredReport
 from kettle.execution.reports import Draft, clear_drafts, forget, load, load_all, make_places
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Failed, Report
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Failed, Report
 
 
 def stored(number: int, reason: str = "because") -> StoredReport:

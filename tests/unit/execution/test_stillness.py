@@ -4,10 +4,10 @@ A job that is to stand still.
 
 from typing import cast
 
-from kettle.starter.family import Family
-from kettle.starter.stillness import Stillness
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Body, Report
+from kettle_services.starter.family import Family
+from kettle_services.starter.stillness import Stillness
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Body, Report
 
 
 class FakeFamily:

@@ -7,8 +7,14 @@ import errno
 import pytest
 
 from kettle.execution.jobad import JobAd
-from kettle.starter.verdict import after_collecting, after_mishap, after_preparing, after_waiting, limits
-from kettle.wire.ads import Ad
+from kettle_services.starter.verdict import (
+    after_collecting,
+    after_mishap,
+    after_preparing,
+    after_waiting,
+    limits,
+)
+from kettle_wire.ads import Ad
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("-inf"), float("nan")])

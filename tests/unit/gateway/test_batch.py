@@ -2,9 +2,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.bus.ports import Post
-from kettle.gateway.domain import batch
-from kettle.gateway.domain.batch import Batch, Mark, Piece, marks_of, note_of, pieces
-from kettle.gateway.domain.owners import Owners
+from kettle_services.gateway.domain import batch
+from kettle_services.gateway.domain.batch import Batch, Mark, Piece, marks_of, note_of, pieces
+from kettle_services.gateway.domain.owners import Owners
 
 
 def posts(sizes: list[int]) -> list[Post]:

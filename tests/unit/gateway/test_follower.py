@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator
 from typing import cast
 
 from kettle.bus.ports import Batch, Bus, Message
-from kettle.gateway.domain.batch import Mark, Piece
-from kettle.gateway.domain.owners import Owners
-from kettle.gateway.domain.publication import Publisher
-from kettle.gateway.follower import Follower
-from kettle.gateway.ownership import Registry
-from kettle.wire.events import MachineJoined, encode, tag_of
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.frames import encode as encode_frame
-from kettle.wire.subjects import Subjects
+from kettle_services.gateway.domain.batch import Mark, Piece
+from kettle_services.gateway.domain.owners import Owners
+from kettle_services.gateway.domain.publication import Publisher
+from kettle_services.gateway.follower import Follower
+from kettle_services.gateway.ownership import Registry
+from kettle_wire.events import MachineJoined, encode, tag_of
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.frames import encode as encode_frame
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("pool")
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.client.published import Wanted
-from kettle.gateway.domain.plain import PRIVATE, is_private, to_json
-from kettle.gateway.domain.publication import Publisher, owners_in, read
 from kettle.jobs import trace_meta
 from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
-from kettle.wire import monitoring
-from kettle.wire.ads.types import Scalar
-from kettle.wire.events import (
+from kettle_services.gateway.domain.plain import PRIVATE, is_private, to_json
+from kettle_services.gateway.domain.publication import Publisher, owners_in, read
+from kettle_wire import monitoring
+from kettle_wire.ads.types import Scalar
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
@@ -60,9 +60,9 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.events.codec import EVENT_TYPES, Recorded
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.subjects import Subjects
+from kettle_wire.events.codec import EVENT_TYPES, Recorded
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.subjects import Subjects
 
 AT = 1_700_000_000_123_456
 DOCUMENTS = documents()

@@ -11,8 +11,8 @@ from kettle.jobs import telling
 
 ROOT = Path(__file__).parents[3]
 ACTING = (
-    "services/kettle/shadow", "services/kettle/starter", "services/kettle/startd", "services/kettle/schedd",
-    "services/kettle/negotiator", "libs/kettle/execution", "libs/kettle/jobs", "libs/kettle/matchmaking",
+    "services/kettle_services/shadow", "services/kettle_services/starter", "services/kettle_services/startd", "services/kettle_services/schedd",
+    "services/kettle_services/negotiator", "libs/kettle/execution", "libs/kettle/jobs", "libs/kettle/matchmaking",
     "libs/kettle/submit", "libs/kettle/transfer", "libs/kettle/userlog",
 )  # fmt: skip
 NAMING = ("libs/kettle/userlog/as_ad.py", "libs/kettle/userlog/from_ad.py")

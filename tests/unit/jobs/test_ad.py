@@ -1,8 +1,8 @@
 import pytest
 
 from kettle.jobs import Status, apply, ended, job_ad, job_ads
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
     JobCheckpointed,

@@ -1,7 +1,7 @@
 import pytest
 
 from kettle.jobs.past import Departed, Happened, Past, Spent, Submission, UnknownJobError, touched
-from kettle.wire.events import (
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -15,8 +15,8 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 SUBMITTED = ClusterSubmitted(cluster=1, owner="alice", ad={"RequestCpus": 2}, columns=[], rows=[[], []])
 ASSIGNED = JobAssigned(attempt=1, claim="c", slot="s", startd="d")

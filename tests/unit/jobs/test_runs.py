@@ -4,8 +4,8 @@ What becomes of an attempt in the accounts.
 
 from kettle.jobs.past import Past, Submission
 from kettle.jobs.runs import Attempt
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -17,8 +17,8 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry, Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
 
 S = 1_000_000
 AD: Ad = {"RequestCpus": 2, "AcctGroup": "phys.cms", "ProjectName": "tau"}

@@ -4,8 +4,8 @@ import pytest
 
 from kettle.jobs import telling
 from kettle.jobs.ad import KEPT, apply
-from kettle.wire.ads import Ad
-from kettle.wire.events import JobTold
+from kettle_wire.ads import Ad
+from kettle_wire.events import JobTold
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ The master's ad.
 
 import msgspec
 
-from kettle.master.domain.advert import Host, master_ad
 from kettle.pool.roster import DaemonState
-from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import prefix_of
+from kettle_services.master.domain.advert import Host, master_ad
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import prefix_of
 
 HOST = Host(name="h", machine="m", started=100.5, pid=7, uid=0, version="1.0", installed="1.0")
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.master.domain import child
-from kettle.master.domain.child import ALIVE, EXIT_RENEWED, Ask, Child, How, Phase, Rules, Step
-from kettle.master.domain.restart import Backoff
 from kettle.runtime import EXIT_RENEWED as SERVICES_EXIT
+from kettle_services.master.domain import child
+from kettle_services.master.domain.child import ALIVE, EXIT_RENEWED, Ask, Child, How, Phase, Rules, Step
+from kettle_services.master.domain.restart import Backoff
 
 RULES = Rules(backoff=Backoff(constant=1, unit=1), start=20, not_responding=10, graceful=30, fast=5, abort=3)
 NOW = 1000.0

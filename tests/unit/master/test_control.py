@@ -5,10 +5,10 @@ Whom a command means, who may give it, and what a change of settings can do at o
 import msgspec
 import pytest
 
-from kettle.master.domain.control import AT_RESTART, chosen, denied, needs_restart
-from kettle.master.domain.order import manner
-from kettle.master.settings import MasterSettings
-from kettle.wire.identity import daemon, user
+from kettle_services.master.domain.control import AT_RESTART, chosen, denied, needs_restart
+from kettle_services.master.domain.order import manner
+from kettle_services.master.settings import MasterSettings
+from kettle_wire.identity import daemon, user
 
 LISTED = ("collector", "schedd", "schedd.ap1", "schedd.ap1#2", "startd")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.master import hangs
-from kettle.master.switched import read_off, write_off
 from kettle.pool.home import open_home
+from kettle_services.master import hangs
+from kettle_services.master.switched import read_off, write_off
 
 
 def test_who_is_off_is_remembered(tmp_path: Path) -> None:

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from kettle.bus.ports import RefusedError
-from kettle.master.daemon_list import Daemons
-from kettle.master.daemons import Asked
-from kettle.master.desk import Desk
-from kettle.master.domain.child import How
-from kettle.master.keeper import Keeper, StartGivenUpError
-from kettle.master.settings import MasterSettings
-from kettle.master.switched import read_off
 from kettle.pool.home import open_home
 from kettle.runtime import SettingsError
-from kettle.wire.commands.master import Control, ControlAction, QueryDaemons
-from kettle.wire.identity import user
+from kettle_services.master.daemon_list import Daemons
+from kettle_services.master.daemons import Asked
+from kettle_services.master.desk import Desk
+from kettle_services.master.domain.child import How
+from kettle_services.master.keeper import Keeper, StartGivenUpError
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.switched import read_off
+from kettle_wire.commands.master import Control, ControlAction, QueryDaemons
+from kettle_wire.identity import user
 
 SETTINGS = MasterSettings(
     daemon_list=("schedd", "startd"),

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.master.domain.disk import shortage
-from kettle.master.domain.order import DAEMON_LIST, NEEDS_DATABASE, Instance, shards, stop_stages
+from kettle_services.master.domain.disk import shortage
+from kettle_services.master.domain.order import DAEMON_LIST, NEEDS_DATABASE, Instance, shards, stop_stages
 
 
 def test_work_ends_before_what_records_it() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.master.domain.restart import Again, Backoff, Leave, after_end, silent
+from kettle_services.master.domain.restart import Again, Backoff, Leave, after_end, silent
 
 HTCONDOR = Backoff()
 

@@ -2,7 +2,7 @@
 When a version that was installed is used.
 """
 
-from kettle.master.domain.rollover import Installed, Rollover, look, pause
+from kettle_services.master.domain.rollover import Installed, Rollover, look, pause
 
 OLD, NEW, NEWER = Installed("1", "a"), Installed("2", "b"), Installed("2", "c")
 START = Rollover(running=OLD)

@@ -24,7 +24,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.matchmaking import Claimant, Demand
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,7 +14,7 @@ from kettle.classad import ClassAd, matches
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Allocation, Amounts, Claimant, Demand, Offer, allocate
 from kettle.matchmaking.shares import Purse
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .slowly import (
     CLAIMANTS,

@@ -9,8 +9,8 @@ from hypothesis import given
 from kettle.classad import ClassAd, EvaluationFailed, Node, conjuncts, evaluate, is_true, matches, unparse
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Analyst, Explainer
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.commands.negotiator import Analysis, Present, Remedy
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy
 
 from .slowly import JOBS, POOLS, RESOURCES, Slot, asked_of, faulty
 

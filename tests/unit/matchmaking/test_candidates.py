@@ -9,7 +9,7 @@ from kettle.classad import NOTHING, ClassAd, Context, matches, parse, rank
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Offer, Request
 from kettle.matchmaking.candidates import Ranking, candidates
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .slowly import JOBS, POOLS, SLOTS, Slot, asked_of
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Explainer, Explanation, Refusal
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .slowly import JOBS, POOLS, Slot, refusals
 

@@ -25,7 +25,7 @@ from kettle.matchmaking import (
 from kettle.matchmaking.groups import NO_GROUPS
 from kettle.matchmaking.hierarchy import Hierarchy
 from kettle.matchmaking.quotas import assign, divided, fair_share
-from kettle.wire.ads import Expr
+from kettle_wire.ads import Expr
 
 
 def static(quota: float, **more: bool) -> GroupRule:

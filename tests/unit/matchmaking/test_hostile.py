@@ -6,7 +6,7 @@ import pytest
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Allocation, Demand, Explainer, Explanation, Offer, allocate
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 DEEP = "+".join(["1"] * 450)
 

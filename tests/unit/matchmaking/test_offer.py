@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kettle.classad import NOTHING, ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Offer, Request, weights
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 from .slowly import MANY, POOLS, QUANTA, RESOURCES, Slot, rounded
 

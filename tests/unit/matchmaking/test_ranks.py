@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kettle.classad import ClassAd, Node, evaluate, parse, rank
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Demand, Offer, Ranks, allocate
-from kettle.wire.ads import Ad, Expr
+from kettle_wire.ads import Ad, Expr
 
 SLOT: Ad = {
     "PartitionableSlot": True,

@@ -8,18 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.matchmaking import GroupRule, Tree
-from kettle.negotiator.domain import administering
-from kettle.negotiator.domain.accountant import Accountant, Use
-from kettle.negotiator.domain.administering import Unacceptable, setting
-from kettle.negotiator.domain.principals import Factors, Principal, fold, fold_into, principal_of, row_of
-from kettle.wire.events import (
+from kettle_services.negotiator.domain import administering
+from kettle_services.negotiator.domain.accountant import Accountant, Use
+from kettle_services.negotiator.domain.administering import Unacceptable, setting
+from kettle_services.negotiator.domain.principals import (
+    Factors,
+    Principal,
+    fold,
+    fold_into,
+    principal_of,
+    row_of,
+)
+from kettle_wire.events import (
     PrincipalCharged,
     PrincipalDeleted,
     PrincipalEvent,
     PrincipalReset,
     PrincipalSet,
 )
-from kettle.wire.events.principal import Setting
+from kettle_wire.events.principal import Setting
 
 DAY = 86_400.0
 START = 1_000_000.0

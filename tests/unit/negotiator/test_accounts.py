@@ -9,14 +9,14 @@ from kettle.eventsourcing.log import Answered
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
-from kettle.negotiator.accounts import Accounts
-from kettle.negotiator.domain.accountant import Accountant
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.principals import Principal
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.commands.negotiator import QueryPriorities, SetPrincipal
-from kettle.wire.frames import Frame
-from kettle.wire.identity import Identity
+from kettle_services.negotiator.accounts import Accounts
+from kettle_services.negotiator.domain.accountant import Accountant
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.principals import Principal
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.commands.negotiator import QueryPriorities, SetPrincipal
+from kettle_wire.frames import Frame
+from kettle_wire.identity import Identity
 
 from .test_cycle import slot
 

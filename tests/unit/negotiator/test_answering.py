@@ -4,11 +4,11 @@ import asyncio
 
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
-from kettle.negotiator.answering import Answering
-from kettle.negotiator.record import Record
-from kettle.wire.commands.negotiator import Verdict, Why
-from kettle.wire.identity import Identity
-from kettle.wire.subjects import key
+from kettle_services.negotiator.answering import Answering
+from kettle_services.negotiator.record import Record
+from kettle_wire.commands.negotiator import Verdict, Why
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import key
 
 from .test_cycle import job, pool, slot, submitter
 

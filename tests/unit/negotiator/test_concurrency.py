@@ -14,12 +14,12 @@ from kettle.jobs.concurrency import LimitsError, limits_of, text_of
 from kettle.matchmaking import LimitRules
 from kettle.matchmaking.candidates import Candidates
 from kettle.matchmaking.concurrency import MOST_TEXTS, Concurrency, Wanted
-from kettle.negotiator.domain.concurrency import SETTLES
-from kettle.negotiator.domain.cycle import Outcome, negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.reasons import Reasons
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.ads.daemon import SubmitterAd
+from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.cycle import Outcome, negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.ads.daemon import SubmitterAd
 
 from .test_cycle import job, pool, slot, submitter
 

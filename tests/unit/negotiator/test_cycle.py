@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from kettle.classad import Context
-from kettle.negotiator.domain.cycle import fresh, negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.reasons import BUSY, NO_MATCH, NO_SLOTS, Reasons
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
-from kettle.wire.subjects import key
+from kettle_services.negotiator.domain.cycle import fresh, negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.reasons import BUSY, NO_MATCH, NO_SLOTS, Reasons
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle_wire.subjects import key
 
 
 def slot(name: str = "slot1@m", cpus: int = 8, memory: int = 8192, **more: Scalar) -> Ad:

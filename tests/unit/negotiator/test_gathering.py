@@ -5,15 +5,15 @@ Several parts of one partitionable slot make room for one job.
 import pytest
 
 from kettle.classad import parse
-from kettle.negotiator.domain.cycle import Outcome, negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.preempting import Preemption
-from kettle.negotiator.domain.reasons import Reasons
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.ads.daemon import SlotSecret, SubmitterAd
-from kettle.wire.commands.schedd import MatchedSlot
-from kettle.wire.commands.startd import Occupied
-from kettle.wire.subjects import key
+from kettle_services.negotiator.domain.cycle import Outcome, negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.preempting import Preemption
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle_wire.commands.schedd import MatchedSlot
+from kettle_wire.commands.startd import Occupied
+from kettle_wire.subjects import key
 
 from .test_cycle import job, pool, slot, submitter
 from .test_preemption import standing

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kettle.matchmaking import GroupRule, Policy, Tree
-from kettle.negotiator.domain.accountant import Accountant
-from kettle.negotiator.domain.cycle import negotiate
-from kettle.negotiator.domain.principals import fold_into
-from kettle.negotiator.domain.reasons import Reasons
-from kettle.negotiator.domain.using import usage
-from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import SlotSecret
-from kettle.wire.subjects import key
+from kettle_services.negotiator.domain.accountant import Accountant
+from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.principals import fold_into
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_services.negotiator.domain.using import usage
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import SlotSecret
+from kettle_wire.subjects import key
 
 from .test_cycle import job, pool, slot, submitter
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from kettle.classad import parse
 from kettle.matchmaking import GroupRule, Policy, Tree
-from kettle.negotiator.domain.accountant import Standing
-from kettle.negotiator.domain.cycle import UNGROUPED, Outcome, negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.preempting import Preemption
-from kettle.negotiator.domain.principals import Principal
-from kettle.negotiator.domain.reasons import QUOTA, Reasons
-from kettle.wire.ads import Ad, Scalar
+from kettle_services.negotiator.domain.accountant import Standing
+from kettle_services.negotiator.domain.cycle import UNGROUPED, Outcome, negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.preempting import Preemption
+from kettle_services.negotiator.domain.principals import Principal
+from kettle_services.negotiator.domain.reasons import QUOTA, Reasons
+from kettle_wire.ads import Ad, Scalar
 
 from .test_cycle import job, pool, slot, submitter
 

@@ -6,14 +6,14 @@ import pytest
 
 from kettle.classad import parse
 from kettle.matchmaking import GroupRule, LimitRules, Policy, Tree
-from kettle.negotiator.domain.accountant import Standing
-from kettle.negotiator.domain.cycle import Outcome, fresh, negotiate
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.domain.preempting import Preemption
-from kettle.negotiator.domain.principals import Principal
-from kettle.negotiator.domain.reasons import Reasons
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import Rejection, Withheld
+from kettle_services.negotiator.domain.accountant import Standing
+from kettle_services.negotiator.domain.cycle import Outcome, fresh, negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.preempting import Preemption
+from kettle_services.negotiator.domain.principals import Principal
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.events import Rejection, Withheld
 
 from .test_cycle import job, pool, slot, submitter
 from .test_preemption import BETTER, busy, run

@@ -5,10 +5,10 @@ import time
 
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
-from kettle.negotiator.domain.concurrency import SETTLES
-from kettle.negotiator.domain.cycle import Outcome
-from kettle.negotiator.record import Record
-from kettle.wire.events import CycleNegotiated, Match, Rejection, decode
+from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.cycle import Outcome
+from kettle_services.negotiator.record import Record
+from kettle_wire.events import CycleNegotiated, Match, Rejection, decode
 
 
 async def test_all_that_was_given_of_late_is_recalled_however_many_frames_it_is() -> None:

@@ -9,19 +9,19 @@ import msgspec
 import pytest
 
 from kettle.bus.ports import Bus, KeyChange
-from kettle.negotiator.accounts import Accounts
-from kettle.negotiator.domain.accountant import Accountant, Standing
-from kettle.negotiator.domain.cycle import Outcome
-from kettle.negotiator.domain.limits import LONGEST, LONGEST_NAME, MOST
-from kettle.negotiator.domain.pool import Pool
-from kettle.negotiator.record import Record
-from kettle.negotiator.service import Negotiator
-from kettle.negotiator.settings import NegotiatorSettings
 from kettle.runtime import Telemetry
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
-from kettle.wire.events import Match
-from kettle.wire.subjects import Subjects, visitors_key
+from kettle_services.negotiator.accounts import Accounts
+from kettle_services.negotiator.domain.accountant import Accountant, Standing
+from kettle_services.negotiator.domain.cycle import Outcome
+from kettle_services.negotiator.domain.limits import LONGEST, LONGEST_NAME, MOST
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.record import Record
+from kettle_services.negotiator.service import Negotiator
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
+from kettle_wire.events import Match
+from kettle_wire.subjects import Subjects, visitors_key
 
 SLOT: Ad = {"Name": "s", "State": "Unclaimed", "PartitionableSlot": True, "Requirements": True}
 AMOUNTS: Ad = {"Cpus": 1, "Memory": 1024, "Disk": 100_000}

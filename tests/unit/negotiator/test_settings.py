@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle.negotiator.settings import NegotiatorSettings
 from kettle.runtime.settings import SettingsError
+from kettle_services.negotiator.settings import NegotiatorSettings
 
 HEAD = "[kettle]\npool = 'p'\n\n[negotiator]\ninterval = 60.0\n"
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from kettle.matchmaking import Claimant
 from kettle.matchmaking.shares import limits
-from kettle.negotiator.domain.accountant import Accountant, Standing
-from kettle.negotiator.domain.cycle import Outcome, negotiate
-from kettle.negotiator.domain.principals import Principal, fold_into
-from kettle.negotiator.domain.reasons import CEILING, Reasons
-from kettle.negotiator.domain.using import usage
-from kettle.wire.ads import Ad
-from kettle.wire.ads.daemon import SlotSecret
-from kettle.wire.subjects import key
+from kettle_services.negotiator.domain.accountant import Accountant, Standing
+from kettle_services.negotiator.domain.cycle import Outcome, negotiate
+from kettle_services.negotiator.domain.principals import Principal, fold_into
+from kettle_services.negotiator.domain.reasons import CEILING, Reasons
+from kettle_services.negotiator.domain.using import usage
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import SlotSecret
+from kettle_wire.subjects import key
 
 from .test_cycle import job, pool, slot, submitter
 

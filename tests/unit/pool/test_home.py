@@ -13,8 +13,8 @@ from kettle.pool.lock import MasterLock, holder, locked
 from kettle.pool.personal import PERSONAL, render
 from kettle.pool.processes import mark, of_pool
 from kettle.pool.sandboxes import sweep
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Exited, Report
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Exited, Report
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:

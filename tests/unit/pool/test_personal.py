@@ -13,7 +13,7 @@ from kettle.testing.pool import SHORT
 
 
 def settings_of(role: str) -> type[Settings]:
-    module = importlib.import_module(f"kettle.{role}.settings")
+    module = importlib.import_module(f"kettle_services.{role}.settings")
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Settings)]
     (found,) = [kind for kind in kinds if kind not in {OwnerSettings, Settings}]
     return found

@@ -7,7 +7,7 @@ import pytest
 from kettle.classad import Context, parse
 from kettle.projections.jobs import prefilter
 from kettle.projections.jobs.search import searchable
-from kettle.wire.ads.types import Ad, Expr
+from kettle_wire.ads.types import Ad, Expr
 
 NOW = Context(now=lambda: 1_000)
 

@@ -7,8 +7,8 @@ import math
 
 from kettle.jobs.runs import Attempt
 from kettle.projections.records import attempt_record, bulk, job_record
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.jobs import JobId
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.jobs import JobId
 
 AD: Ad = {
     "GlobalJobId": "ap#1.0#1790000000",

@@ -9,8 +9,8 @@ import pytest
 
 from kettle.jobs import apply, job_ad
 from kettle.projections.jobs.search import Common, searchable
-from kettle.wire.ads.types import Expr
-from kettle.wire.events import (
+from kettle_wire.ads.types import Expr
+from kettle_wire.events import (
     ClusterSubmitted,
     JobAssigned,
     JobCompleted,

@@ -29,12 +29,12 @@ def test_off_a_terminal_every_line_is_json() -> None:
     """
     stream = io.StringIO()
     logs.setup("schedd", stream=stream)
-    logging.getLogger("kettle.schedd").info("took %s", "job", extra={"cluster": 7, "path": {1}})
+    logging.getLogger("kettle_services.schedd").info("took %s", "job", extra={"cluster": 7, "path": {1}})
 
     line = json.loads(stream.getvalue())
     assert line.pop("ts").endswith("+00:00")
     assert line == {
-        "level": "info", "role": "schedd", "logger": "kettle.schedd", "msg": "took job", "cluster": 7, "path": [1],
+        "level": "info", "role": "schedd", "logger": "kettle_services.schedd", "msg": "took job", "cluster": 7, "path": [1],
     }  # fmt: skip
 
 

@@ -8,16 +8,16 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import BusError
-from kettle.schedd.adverts import Adverts
-from kettle.schedd.domain.concurrency import MOST_NAMES
-from kettle.schedd.settings import ScheddSettings
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.ads.daemon import SubmitterAd
-from kettle.wire.commands.schedd import MatchedSlot
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
-from kettle.wire.identity import daemon
-from kettle.wire.jobs import JobId
-from kettle.wire.subjects import ad_key
+from kettle_services.schedd.adverts import Adverts
+from kettle_services.schedd.domain.concurrency import MOST_NAMES
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.commands.schedd import MatchedSlot
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import ad_key
 
 from .test_swaps import Schedd, schedd, so
 

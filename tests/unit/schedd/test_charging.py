@@ -2,12 +2,12 @@
 
 import pytest
 
-from kettle.schedd.domain.charging import charged, completed
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.submission import Unacceptable
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import ClusterSubmitted
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.charging import charged, completed
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import ClusterSubmitted
+from kettle_wire.jobs import JobId
 
 MEMBERS = {"physics": ("ada", "bob"), "physics.higgs": ("ada",), "chem": ("*",)}
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain.claim import Leases, Terms
-from kettle.schedd.domain.pace import Paces
-from kettle.wire.ads.types import Expr, Scalar
+from kettle_services.schedd.domain.claim import Leases, Terms
+from kettle_services.schedd.domain.pace import Paces
+from kettle_wire.ads.types import Expr, Scalar
 
 LEASE, MARGIN = 10.0, 2.0
 times = st.floats(min_value=0.0, max_value=20.0, allow_nan=False)

@@ -1,10 +1,10 @@
 """What a schedd's claims use of concurrency limits, by its record."""
 
-from kettle.schedd.domain.concurrency import LimitsInUse, added
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.restoring import restore
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.concurrency import LimitsInUse, added
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.domain.restoring import restore
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
+from kettle_wire.jobs import JobId
 
 
 def granted(claim: str, submitter: str = "ada", **limits: float) -> ClaimGranted:

@@ -9,16 +9,16 @@ import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle.schedd import deferrals
-from kettle.schedd.deferrals import Deferrals
-from kettle.schedd.domain.deferral import Done, Move, Senseless, Wait, plan, settled, timed
-from kettle.schedd.domain.job import Assign, Job, decide
-from kettle.schedd.domain.orders import Defer
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.ledger import Ledger, restore
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
-from kettle.wire.jobs import JobId
+from kettle_services.schedd import deferrals
+from kettle_services.schedd.deferrals import Deferrals
+from kettle_services.schedd.domain.deferral import Done, Move, Senseless, Wait, plan, settled, timed
+from kettle_services.schedd.domain.job import Assign, Job, decide
+from kettle_services.schedd.domain.orders import Defer
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.ledger import Ledger, restore
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
+from kettle_wire.jobs import JobId
 
 NOW = 1_700_000_030
 MINUTE = 1_700_000_040

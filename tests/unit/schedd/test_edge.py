@@ -6,18 +6,18 @@ import pytest
 
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, matches, parse
-from kettle.schedd.domain.policy import at, holds
-from kettle.schedd.domain.submission import JOB_BYTES, Unacceptable, check
-from kettle.schedd.partners import command_of
-from kettle.schedd.people import LONGEST_ID, command_id
-from kettle.schedd.shadows import MESSAGE_BYTES, fitting
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.commands.schedd import AttemptReport, Ended, Finished
-from kettle.wire.commands.shadow import Assignment
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.events import Usage
-from kettle.wire.identity import daemon, user
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.policy import at, holds
+from kettle_services.schedd.domain.submission import JOB_BYTES, Unacceptable, check
+from kettle_services.schedd.partners import command_of
+from kettle_services.schedd.people import LONGEST_ID, command_id
+from kettle_services.schedd.shadows import MESSAGE_BYTES, fitting
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.commands.schedd import AttemptReport, Ended, Finished
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.events import Usage
+from kettle_wire.identity import daemon, user
+from kettle_wire.jobs import JobId
 
 DEEP = "+".join(["1"] * 450)
 

@@ -4,15 +4,15 @@ import pytest
 
 from kettle.jobs import Status, apply
 from kettle.jobs.editing import refusal
-from kettle.schedd.domain import editing
-from kettle.schedd.domain.editing import EDITED_BYTES, Edit, check
-from kettle.schedd.domain.job import Assign, End, decide
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.restoring import restore
-from kettle.schedd.domain.submission import Unacceptable
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClusterSubmitted, Event, JobEdited
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain import editing
+from kettle_services.schedd.domain.editing import EDITED_BYTES, Edit, check
+from kettle_services.schedd.domain.job import Assign, End, decide
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.events import ClusterSubmitted, Event, JobEdited
+from kettle_wire.jobs import JobId
 
 AT = 1_000_000
 

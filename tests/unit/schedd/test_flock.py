@@ -4,8 +4,8 @@ Which jobs flock, and how far.
 
 import pytest
 
-from kettle.schedd.domain.flock import Level, may_flock
-from kettle.wire.ads import Ad, Expr
+from kettle_services.schedd.domain.flock import Level, may_flock
+from kettle_wire.ads import Ad, Expr
 
 
 @pytest.mark.parametrize(

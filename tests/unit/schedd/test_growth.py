@@ -4,8 +4,8 @@ What a job asks for after it has run out of something.
 
 import pytest
 
-from kettle.schedd.domain.growth import grown
-from kettle.wire.ads import Ad, Expr
+from kettle_services.schedd.domain.growth import grown
+from kettle_wire.ads import Ad, Expr
 
 MEMORY: Ad = {"RequestMemory": 1024}
 

@@ -4,15 +4,15 @@ Jobs that run where they were submitted: which may start, in what order, and how
 
 import pytest
 
-from kettle.schedd.domain.claim import Claim
-from kettle.schedd.domain.job import Assign, End, decide
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.submission import Unacceptable, check
-from kettle.schedd.domain.universes import totals
-from kettle.schedd.settings import ScheddSettings
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.events import ClaimGranted, ClusterSubmitted
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.claim import Claim
+from kettle_services.schedd.domain.job import Assign, End, decide
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.submission import Unacceptable, check
+from kettle_services.schedd.domain.universes import totals
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.events import ClaimGranted, ClusterSubmitted
+from kettle_wire.jobs import JobId
 
 AD: Ad = {"Cmd": "/bin/true", "Requirements": True}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle.schedd.domain.job import (
+from kettle_services.schedd.domain.job import (
     Assign,
     Begin,
     Checkpoint,
@@ -21,7 +21,7 @@ from kettle.schedd.domain.job import (
     decide,
     evolve,
 )
-from kettle.wire.events import (
+from kettle_wire.events import (
     JobAssigned,
     JobCheckpointed,
     JobCompleted,

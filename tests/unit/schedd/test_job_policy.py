@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.jobs import Status
-from kettle.schedd.domain.job_policy import (
+from kettle_services.schedd.domain.job_policy import (
     SystemPolicy,
     SystemRule,
     Verdict,
@@ -18,7 +18,7 @@ from kettle.schedd.domain.job_policy import (
     decide,
     periodic,
 )
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 NOW = 1_790_000_000
 IDLE, RUNNING, HELD, REMOVED, COMPLETED = (

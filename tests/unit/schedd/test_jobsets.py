@@ -4,12 +4,12 @@ Which set a submission belongs to.
 
 import pytest
 
-from kettle.schedd.domain.jobsets import numbered
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.domain.submission import Unacceptable
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClusterSubmitted, JobRemoved
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.jobsets import numbered
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.events import ClusterSubmitted, JobRemoved
+from kettle_wire.jobs import JobId
 
 
 def queue(*submitted: tuple[str, str]) -> Queue:

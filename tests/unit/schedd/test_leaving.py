@@ -2,11 +2,11 @@
 
 import pytest
 
-from kettle.schedd.domain.job import Refused, Remove, RemoveX, decide
-from kettle.schedd.domain.leaving import keeps, settled
-from kettle.schedd.domain.queue import Queue
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import (
+from kettle_services.schedd.domain.job import Refused, Remove, RemoveX, decide
+from kettle_services.schedd.domain.leaving import keeps, settled
+from kettle_services.schedd.domain.queue import Queue
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     FactoryMaterialized,

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from kettle.schedd.domain.job import Assign, decide
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.submission import Unacceptable, check
-from kettle.schedd.limits import Limits
-from kettle.schedd.settings import ScheddSettings
-from kettle.wire.ads import Ad
-from kettle.wire.events import ClaimGranted, ClusterSubmitted, FactorySubmitted
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.job import Assign, decide
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.submission import Unacceptable, check
+from kettle_services.schedd.limits import Limits
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactorySubmitted
+from kettle_wire.jobs import JobId
 
 
 def queue(*owners: str, running: int = 0) -> Queue:

@@ -2,8 +2,8 @@
 What a job's ad says of its machines.
 """
 
-from kettle.schedd.domain.machine_notes import machine_notes
-from kettle.wire.ads import Ad, Expr
+from kettle_services.schedd.domain.machine_notes import machine_notes
+from kettle_wire.ads import Ad, Expr
 
 SLOT: Ad = {
     "OpSys": "LINUX",

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from kettle.schedd.domain.many import FEWEST, MOST, MOST_BYTES, as_few
-from kettle.schedd.domain.queue import Queue, Unfit, job_stream
-from kettle.wire.events import (
+from kettle_services.schedd.domain.many import FEWEST, MOST, MOST_BYTES, as_few
+from kettle_services.schedd.domain.queue import Queue, Unfit, job_stream
+from kettle_wire.events import (
     ClaimEnded,
     ClusterSubmitted,
     Event,
@@ -15,7 +15,7 @@ from kettle.wire.events import (
     Procs,
     encode,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 HELD = JobHeld(code=1, reason="r", by="anna")
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
-from kettle.schedd.domain.orders import NONE, USER_VACATE_JOB, Order, ordered
-from kettle.wire.events import JobOrdered
-from kettle.wire.events.job import OrderKind
+from kettle_services.schedd.domain.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
+from kettle_services.schedd.domain.orders import NONE, USER_VACATE_JOB, Order, ordered
+from kettle_wire.events import JobOrdered
+from kettle_wire.events.job import OrderKind
 
 KINDS: tuple[OrderKind, ...] = ("vacate", "vacate_fast", "suspend", "continue")
 

@@ -13,18 +13,18 @@ from kettle.eventsourcing.log import FencedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
-from kettle.schedd.claims import Claims
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.ledger import Ledger, restore
-from kettle.schedd.partners import Partners
-from kettle.schedd.policies import Policies
-from kettle.schedd.secrets import ClaimSecrets
-from kettle.schedd.settings import ScheddSettings
-from kettle.schedd.shadows import Shadows
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.commands.schedd import Attempt, AttemptReport, Finished, ReportAttempts, ShadowSync
-from kettle.wire.identity import daemon
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.claims import Claims
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.ledger import Ledger, restore
+from kettle_services.schedd.partners import Partners
+from kettle_services.schedd.policies import Policies
+from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows import Shadows
+from kettle_wire.commands.schedd import Attempt, AttemptReport, Finished, ReportAttempts, ShadowSync
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
 
 NAME = "schedd.ap"
 SHADOW = daemon("shadow")

@@ -15,19 +15,19 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.runtime.settings import SettingsError
-from kettle.schedd.claims import Claims
-from kettle.schedd.domain.job_policy import SystemRule
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.ledger import Ledger, restore
-from kettle.schedd.partners import Partners
-from kettle.schedd.policies import Policies
-from kettle.schedd.secrets import ClaimSecrets
-from kettle.schedd.settings import ScheddSettings
-from kettle.schedd.shadows import Shadows
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.commands.schedd import (
+from kettle_services.schedd.claims import Claims
+from kettle_services.schedd.domain.job_policy import SystemRule
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.ledger import Ledger, restore
+from kettle_services.schedd.partners import Partners
+from kettle_services.schedd.policies import Policies
+from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows import Shadows
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.commands.schedd import (
     Attempt,
     AttemptReport,
     Ended,
@@ -36,8 +36,8 @@ from kettle.wire.commands.schedd import (
     ShadowSync,
     Used,
 )
-from kettle.wire.commands.shadow import Stop
-from kettle.wire.events import (
+from kettle_wire.commands.shadow import Stop
+from kettle_wire.events import (
     ClaimGranted,
     ClusterSubmitted,
     JobAssigned,
@@ -46,8 +46,8 @@ from kettle.wire.events import (
     JobStarted,
     Usage,
 )
-from kettle.wire.identity import daemon
-from kettle.wire.jobs import JobId
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
 
 SHADOW = daemon("shadow")
 JOB = JobId(1, 0)
@@ -350,7 +350,7 @@ async def test_nobody_waits_long_for_a_look(monkeypatch: pytest.MonkeyPatch) -> 
     """
     Of many jobs that all have a policy, some are looked at before somebody else has a turn, and in the end all were.
     """
-    monkeypatch.setattr("kettle.schedd.turns.SLICE_S", 0.0)  # the shortest turns there can be
+    monkeypatch.setattr("kettle_services.schedd.turns.SLICE_S", 0.0)  # the shortest turns there can be
     async with schedd() as ap:
         await ap.submit({"PeriodicHold": Expr('Args == "1999"')}, count=2000)
         turns, over = 0, asyncio.Event()
@@ -382,7 +382,7 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
             await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
             with monkeypatch.context() as patched:
                 if not held:
-                    patched.setattr("kettle.schedd.policies.View", None)
+                    patched.setattr("kettle_services.schedd.policies.View", None)
                 await ap.policies.look()
             assert held == ap.queue.tally["eve"].get("held", 0)
 

@@ -4,7 +4,13 @@ How long those wait who find the schedd busy.
 
 import pytest
 
-from kettle.schedd.domain.pressure import LONGEST_MS, SHORTEST_MS, UNKNOWN_MS, CommitRate, retry_after_ms
+from kettle_services.schedd.domain.pressure import (
+    LONGEST_MS,
+    SHORTEST_MS,
+    UNKNOWN_MS,
+    CommitRate,
+    retry_after_ms,
+)
 
 
 @pytest.mark.parametrize(

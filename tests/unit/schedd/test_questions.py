@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle.schedd import questions
-from kettle.schedd.domain.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.views import View
-from kettle.schedd.factories import Factories
-from kettle.schedd.ledger import Ledger, restore
-from kettle.schedd.limits import Limits
-from kettle.schedd.questions import Questions
-from kettle.schedd.refusals import Refusals
-from kettle.schedd.settings import ScheddSettings
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.commands.schedd import JobAds, QueryJobs, Select
-from kettle.wire.events import ClaimGranted, ClusterSubmitted, FactoryMaterialized, FactorySubmitted, Usage
-from kettle.wire.identity import user
-from kettle.wire.jobs import JobId
+from kettle_services.schedd import questions
+from kettle_services.schedd.domain.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.views import View
+from kettle_services.schedd.factories import Factories
+from kettle_services.schedd.ledger import Ledger, restore
+from kettle_services.schedd.limits import Limits
+from kettle_services.schedd.questions import Questions
+from kettle_services.schedd.refusals import Refusals
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.commands.schedd import JobAds, QueryJobs, Select
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactoryMaterialized, FactorySubmitted, Usage
+from kettle_wire.identity import user
+from kettle_wire.jobs import JobId
 
 AD: Ad = {"Cmd": "/bin/x", "jobprio": 3, "Note": Expr("1 + $(ClusterId)"), "RequestCpus": 2}
 STATUSES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended"}

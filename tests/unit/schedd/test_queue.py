@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from kettle.schedd.domain.autocluster import Autoclusters
-from kettle.schedd.domain.job import Assign, End, Finish, Hold, decide
-from kettle.schedd.domain.queue import NEWEST, Queue, job_stream
-from kettle.schedd.domain.restoring import restore
-from kettle.schedd.selecting import listed
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.autocluster import Autoclusters
+from kettle_services.schedd.domain.job import Assign, End, Finish, Hold, decide
+from kettle_services.schedd.domain.queue import NEWEST, Queue, job_stream
+from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.selecting import listed
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
+from kettle_wire.jobs import JobId
 
 AD: Ad = {"Cmd": "/bin/true", "RequestCpus": 1, "Requirements": Expr("TARGET.Memory >= RequestMemory")}
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.schedd.domain.runnable import Runnable
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.runnable import Runnable
+from kettle_wire.jobs import JobId
 
 procs = st.lists(st.integers(0, 30), max_size=20)
 

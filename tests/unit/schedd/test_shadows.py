@@ -10,18 +10,18 @@ import pytest
 
 from kettle.bus.ports import Bus, Served
 from kettle.runtime import Telemetry
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.secrets import ClaimSecrets
-from kettle.schedd.shadows import Shadows
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.ads import Scalar
-from kettle.wire.commands.schedd import Attempt, ShadowSync
-from kettle.wire.commands.shadow import LOOK_AFTER, LookAfter
-from kettle.wire.commands.startd import Done
-from kettle.wire.events import ClaimGranted, ClusterSubmitted, JobAssigned
-from kettle.wire.identity import Identity, daemon
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.shadows import Shadows
+from kettle_wire.ads import Scalar
+from kettle_wire.commands.schedd import Attempt, ShadowSync
+from kettle_wire.commands.shadow import LOOK_AFTER, LookAfter
+from kettle_wire.commands.startd import Done
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, JobAssigned
+from kettle_wire.identity import Identity, daemon
+from kettle_wire.jobs import JobId
 
 A, B, C = JOBS = [JobId(1, proc) for proc in range(3)]
 

@@ -8,12 +8,12 @@ import pytest
 
 from kettle.jobs import apply
 from kettle.jobs.submitted import job_ad
-from kettle.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide, evolve
-from kettle.schedd.domain.spooling import STAYS, held, placed, released
-from kettle.schedd.domain.submission import Unacceptable
 from kettle.transfer.spooled import as_submitted, is_spooled
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.events import ClusterSubmitted, JobReleased
+from kettle_services.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide, evolve
+from kettle_services.schedd.domain.spooling import STAYS, held, placed, released
+from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.events import ClusterSubmitted, JobReleased
 
 ROOT = Path("/pool/state/spooled.schedd")
 AD: Ad = {"Cmd": "/home/ada/run", "Iwd": "/home/ada", "LeaveJobInQueue": False}

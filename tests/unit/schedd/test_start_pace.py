@@ -5,9 +5,9 @@ Jobs of one owner that start one after the other.
 import asyncio
 import time
 
-from kettle.schedd.start_pace import StartPace
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.start_pace import StartPace
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.jobs import JobId
 
 SLOW: Ad = {"NextJobStartDelay": Expr("1 / 10.0")}
 A, B, C = JobId(1, 0), JobId(1, 1), JobId(1, 2)

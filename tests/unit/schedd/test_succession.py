@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kettle.classad import ClassAd
-from kettle.schedd.domain.claim import Terms
-from kettle.schedd.domain.job import Assign, decide
-from kettle.schedd.domain.queue import Queue, job_stream
-from kettle.schedd.domain.succession import Fit, Succession, fit
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.events import ClaimGranted, ClusterSubmitted, Event
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain.claim import Terms
+from kettle_services.schedd.domain.job import Assign, decide
+from kettle_services.schedd.domain.queue import Queue, job_stream
+from kettle_services.schedd.domain.succession import Fit, Succession, fit
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event
+from kettle_wire.jobs import JobId
 
 SLOT: Ad = {
     "DynamicSlot": True,

@@ -16,19 +16,19 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.runtime import Telemetry
 from kettle.runtime.local_jobs import LocalStartd, leave_word
-from kettle.schedd.claims import Claims
-from kettle.schedd.domain.queue import Queue
-from kettle.schedd.home_jobs import HomeJobs
-from kettle.schedd.ledger import Ledger, restore
-from kettle.schedd.secrets import ClaimSecrets
-from kettle.schedd.settings import ScheddSettings
-from kettle.schedd.shadows import Shadows
-from kettle.schedd.swaps import Swaps
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.commands.schedd import MatchedSlot, RunNow
-from kettle.wire.commands.startd import (
+from kettle_services.schedd.claims import Claims
+from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.home_jobs import HomeJobs
+from kettle_services.schedd.ledger import Ledger, restore
+from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows import Shadows
+from kettle_services.schedd.swaps import Swaps
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.commands.schedd import MatchedSlot, RunNow
+from kettle_wire.commands.startd import (
     RELEASE,
     REQUEST_CLAIMS,
     ClaimsDecided,
@@ -36,9 +36,9 @@ from kettle.wire.commands.startd import (
     Release,
     RequestClaims,
 )
-from kettle.wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobAssigned, JobHeld, JobStarted
-from kettle.wire.identity import Identity, daemon, user
-from kettle.wire.jobs import JobId
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobAssigned, JobHeld, JobStarted
+from kettle_wire.identity import Identity, daemon, user
+from kettle_wire.jobs import JobId
 
 EVE = user("eve")
 RUNS, URGENT = JobId(1, 0), JobId(1, 1)

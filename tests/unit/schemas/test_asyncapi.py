@@ -10,9 +10,9 @@ import pytest
 
 from kettle.schemas import asyncapi
 from kettle.schemas.catalogue import endpoints
-from kettle.wire import monitoring
-from kettle.wire.identity import user
-from kettle.wire.subjects import Subjects
+from kettle_wire import monitoring
+from kettle_wire.identity import user
+from kettle_wire.subjects import Subjects
 
 SUBJECTS = Subjects("main")
 NAMES = {

@@ -10,8 +10,8 @@ import pytest
 
 from kettle.schemas import Document, incompatible
 from kettle.schemas.catalogue import event_schemas
-from kettle.wire.events import Event, Superseded
-from kettle.wire.events.codec import Codec
+from kettle_wire.events import Event, Superseded
+from kettle_wire.events.codec import Codec
 
 Fields = list[Any]
 

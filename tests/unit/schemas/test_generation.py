@@ -8,9 +8,9 @@ import jsonschema
 import msgspec
 
 from kettle.schemas.generation import schema, structs
-from kettle.wire.events import JobCompleted, Transfer, Usage
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.events import JobCompleted, Transfer, Usage
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 
 class Tree(msgspec.Struct):

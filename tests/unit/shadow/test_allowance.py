@@ -1,6 +1,6 @@
 """How much a job may say of itself."""
 
-from kettle.shadow.domain.allowance import Allowance
+from kettle_services.shadow.domain.allowance import Allowance
 
 
 def test_what_is_taken_comes_back_with_time() -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kettle.shadow.chirping import Chirping, Terms
-from kettle.shadow.file_work import FileWork
-from kettle.shadow.places import Places
-from kettle.shadow.remote_files import FileWish, RemoteFiles
-from kettle.wire.ads import Ad
-from kettle.wire.commands.chirp import Chirped, GetAttribute, Note, OnPath, SetAttribute, Trouble
-from kettle.wire.commands.schedd import Told
+from kettle_services.shadow.chirping import Chirping, Terms
+from kettle_services.shadow.file_work import FileWork
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.remote_files import FileWish, RemoteFiles
+from kettle_wire.ads import Ad
+from kettle_wire.commands.chirp import Chirped, GetAttribute, Note, OnPath, SetAttribute, Trouble
+from kettle_wire.commands.schedd import Told
 
 pytestmark = pytest.mark.asyncio
 TERMS = Terms(at_once=5, hourly=0)

@@ -4,10 +4,10 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from kettle.shadow.domain.files import check_inputs, check_outputs, limit
 from kettle.transfer.manifest import ManifestError
 from kettle.transfer.placing import destination, inputs
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_services.shadow.domain.files import check_inputs, check_outputs, limit
+from kettle_wire.ads import Ad, Expr, Scalar
 
 AD: Ad = {"Iwd": "/home/alice", "Cmd": "/bin/cat", "In": "data/in.txt", "Out": "out.txt", "Err": "/dev/null"}
 

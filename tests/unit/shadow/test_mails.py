@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from kettle.shadow.mails import Mail, MailProjector
-from kettle.wire.ads import Scalar
-from kettle.wire.events import (
+from kettle_services.shadow.mails import Mail, MailProjector
+from kettle_wire.ads import Scalar
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -21,7 +21,7 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.frames import Entry, Frame
 
 NOON: Final = 1_789_992_000_000_000
 ASSIGNED: Final = JobAssigned(attempt=1, claim="c", slot="slot1_1@m", startd="m")

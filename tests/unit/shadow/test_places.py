@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow.domain.files import stranger
-from kettle.shadow.places import OwnFileError, Places
 from kettle.transfer.manifest import is_inside
+from kettle_services.shadow.domain.files import stranger
+from kettle_services.shadow.places import OwnFileError, Places
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow import cleaning
-from kettle.shadow.cleaning import Cleaner
-from kettle.shadow.domain.files import check_checkpoint, check_outputs
-from kettle.shadow.places import OwnFileError, Places
-from kettle.shadow.removing import remove_files
 from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, Entry, line
 from kettle.transfer.manifest import ManifestError
-from kettle.wire.ads import Ad
-from kettle.wire.work import OutputFile
+from kettle_services.shadow import cleaning
+from kettle_services.shadow.cleaning import Cleaner
+from kettle_services.shadow.domain.files import check_checkpoint, check_outputs
+from kettle_services.shadow.places import OwnFileError, Places
+from kettle_services.shadow.removing import remove_files
+from kettle_wire.ads import Ad
+from kettle_wire.work import OutputFile
 
 AD: Ad = {"CheckpointDestination": "https://h/ckpt/", "GlobalJobId": "s#7.0#1"}
 RIGHT = b"https://h/ckpt/s_7.0_1/0002"

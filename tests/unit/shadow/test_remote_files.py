@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow.places import Places
-from kettle.shadow.remote_files import MOST_OPEN, FileWish, RemoteFiles
-from kettle.wire.commands.chirp import (
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.remote_files import MOST_OPEN, FileWish, RemoteFiles
+from kettle_wire.commands.chirp import (
     CloseFile,
     OnFile,
     OnPath,

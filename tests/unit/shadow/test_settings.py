@@ -5,7 +5,7 @@ What a shadow can be told, and what it cannot.
 import pytest
 
 from kettle.runtime.settings import SettingsError
-from kettle.shadow.settings import ShadowSettings
+from kettle_services.shadow.settings import ShadowSettings
 
 
 @pytest.mark.parametrize("name", ["default_userlog_format_options", "event_log_format_options"])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow.places import Places
-from kettle.shadow.signing import Signer
-from kettle.wire.ads import Ad
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.signing import Signer
+from kettle_wire.ads import Ad
 
 
 def job(directory: Path, **other: str) -> Ad:

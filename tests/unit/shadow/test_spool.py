@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kettle.shadow.spool import Spool
 from kettle.transfer.checkpoints import DIRECTORY, WHERE, manifest_name
-from kettle.wire.jobs import JobId
-from kettle.wire.work import OutputFile
+from kettle_services.shadow.spool import Spool
+from kettle_wire.jobs import JobId
+from kettle_wire.work import OutputFile
 
 JOB = JobId(7, 3)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.shadow.places import OwnFileError, Places
-from kettle.shadow.spooled import SpooledFiles, SpoolError
-from kettle.shadow.user_logs import JobAppender
 from kettle.userlog import UserLogError
-from kettle.wire.commands.spooling import Part
-from kettle.wire.jobs import JobId
-from kettle.wire.spooling import Manifest, Procs, Share, SpooledFile
+from kettle_services.shadow.places import OwnFileError, Places
+from kettle_services.shadow.spooled import SpooledFiles, SpoolError
+from kettle_services.shadow.user_logs import JobAppender
+from kettle_wire.commands.spooling import Part
+from kettle_wire.jobs import JobId
+from kettle_wire.spooling import Manifest, Procs, Share, SpooledFile
 
 ALL = [Procs(0, 100)]
 

@@ -1,9 +1,9 @@
 """Reports about attempts that are not known."""
 
-from kettle.shadow.strays import Strays
-from kettle.wire.commands.schedd import Attempt
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Exited, OutputFile, Report
+from kettle_services.shadow.strays import Strays
+from kettle_wire.commands.schedd import Attempt
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Exited, OutputFile, Report
 
 
 def report(proc: int, *, sequence: int = 1, size: int = 0) -> Report:

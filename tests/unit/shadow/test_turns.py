@@ -4,9 +4,9 @@ Whose turn it is to move files.
 
 import asyncio
 
-from kettle.shadow.domain.turns import Turns
-from kettle.shadow.queueing import TransferQueue
-from kettle.wire.jobs import JobId
+from kettle_services.shadow.domain.turns import Turns
+from kettle_services.shadow.queueing import TransferQueue
+from kettle_wire.jobs import JobId
 
 
 def job(number: int) -> JobId:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kettle.cli import outcomes, plots
-from kettle.cli.commands.what_if import HELP
-from kettle.cli.screen import Screen
-from kettle.negotiator.settings import NegotiatorSettings
-from kettle.simulator.change import REPLAYED, WORKLIFE, Change, ChangeError, played, read, rules
-from kettle.simulator.comparing import compare
-from kettle.simulator.domain.recording import Recording
 from kettle.testing.pasts import SHARDS, Past, moment
+from kettle_services.cli import outcomes, plots
+from kettle_services.cli.commands.what_if import HELP
+from kettle_services.cli.screen import Screen
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.change import REPLAYED, WORKLIFE, Change, ChangeError, played, read, rules
+from kettle_services.simulator.comparing import compare
+from kettle_services.simulator.domain.recording import Recording
 
 BASE = NegotiatorSettings(interval=30.0)
 

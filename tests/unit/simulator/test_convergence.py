@@ -9,12 +9,12 @@ square root of the factors.
 
 import pytest
 
-from kettle.negotiator.settings import NegotiatorSettings
-from kettle.simulator.change import rules
-from kettle.simulator.domain.recording import Recording
-from kettle.simulator.domain.simulation import Simulation
-from kettle.simulator.domain.tally import Tally
 from kettle.testing.pasts import BEGIN, SHARDS, Past, moment
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.simulator.change import rules
+from kettle_services.simulator.domain.recording import Recording
+from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.tally import Tally
 
 HOUR = 3600
 CORES = 8

@@ -3,20 +3,20 @@
 import msgspec
 import pytest
 
-from kettle.negotiator.settings import NegotiatorSettings
-from kettle.schedd.settings import ScheddSettings
-from kettle.simulator.change import WORKLIFE, rules
-from kettle.simulator.comparing import compare, same_order
-from kettle.simulator.domain.fleet import Addition, with_machines
-from kettle.simulator.domain.period import Period, really
-from kettle.simulator.domain.recording import Recording
-from kettle.simulator.domain.rules import Rules
-from kettle.simulator.domain.simulation import Simulation
-from kettle.simulator.domain.tally import Sums
 from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
-from kettle.wire.ads import Expr
-from kettle.wire.events import JobCheckpointed, JobHeld, JobReleased, JobRemoved
-from kettle.wire.jobs import JobId
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.simulator.change import WORKLIFE, rules
+from kettle_services.simulator.comparing import compare, same_order
+from kettle_services.simulator.domain.fleet import Addition, with_machines
+from kettle_services.simulator.domain.period import Period, really
+from kettle_services.simulator.domain.recording import Recording
+from kettle_services.simulator.domain.rules import Rules
+from kettle_services.simulator.domain.simulation import Simulation
+from kettle_services.simulator.domain.tally import Sums
+from kettle_wire.ads import Expr
+from kettle_wire.events import JobCheckpointed, JobHeld, JobReleased, JobRemoved
+from kettle_wire.jobs import JobId
 
 USUAL = rules(NegotiatorSettings(), worklife=0.0, factors={})
 

@@ -2,22 +2,22 @@
 Machines and messages for the tests of what a startd decides.
 """
 
-from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.claim import Now
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.policy import DEFAULTS, Policy
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.slots import whole_machine
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.commands.startd import (
+from kettle_services.startd.domain import attempts, claims
+from kettle_services.startd.domain.claim import Now
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.policy import DEFAULTS, Policy
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots import whole_machine
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.commands.startd import (
     Activation,
     ClaimKey,
     ClaimsDecided,
     InputFile,
     RequestClaims,
 )
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Exited, Report
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Exited, Report
 
 NOW = Now(clock=1000.0, time=5000.0)
 KEY = ClaimKey("c1", "s1")

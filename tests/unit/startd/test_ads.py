@@ -3,14 +3,14 @@ The ads of a machine.
 """
 
 from kettle.classad import ClassAd, evaluate_attribute, matches
-from kettle.startd.domain.ads import claim_ad, slot_ad, startd_ad
-from kettle.startd.domain.changes import Claimed, Closing, Stopped
-from kettle.startd.domain.claim import Attempt, Claim, Stop
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.slots import whole_machine
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.startd.domain.ads import claim_ad, slot_ad, startd_ad
+from kettle_services.startd.domain.changes import Claimed, Closing, Stopped
+from kettle_services.startd.domain.claim import Attempt, Claim, Stop
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots import whole_machine
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 TOTAL = Resources(cpus=4, memory=1024, disk=4096)
 

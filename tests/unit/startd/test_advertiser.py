@@ -9,13 +9,13 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.startd.advertiser import Advertiser
-from kettle.startd.domain.changes import Gone
-from kettle.startd.domain.layout import SlotType, lay_out
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.resources import Resources
-from kettle.wire.identity import daemon
-from kettle.wire.subjects import Subjects
+from kettle_services.startd.advertiser import Advertiser
+from kettle_services.startd.domain.changes import Gone
+from kettle_services.startd.domain.layout import SlotType, lay_out
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects
 
 from .hosts import claimed
 

@@ -11,10 +11,10 @@ import pytest
 
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Answer, Asked, Frames, Hello, ToStartd, decode_to_starter, frame
-from kettle.startd.nursery import Nursery
-from kettle.startd.tenancy import Tenancy
-from kettle.wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession
-from kettle.wire.jobs import JobId
+from kettle_services.startd.nursery import Nursery
+from kettle_services.startd.tenancy import Tenancy
+from kettle_wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession
+from kettle_wire.jobs import JobId
 
 ATTEMPT = AttemptId("c", JobId(1, 0), 1)
 PATIENCE_S = 10.0

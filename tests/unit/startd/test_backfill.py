@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.startd.domain import backfill
-from kettle.startd.domain.ads import slot_ad
-from kettle.startd.domain.backfill import Order, Says
-from kettle.startd.domain.changes import Draining
-from kettle.startd.domain.claim import Drain, Now
-from kettle.startd.domain.machine import Backfill, Facts, Machine
-from kettle.startd.domain.policy import Policy
-from kettle.startd.domain.slots import whole_machine
-from kettle.wire.commands.startd import ClaimKey
+from kettle_services.startd.domain import backfill
+from kettle_services.startd.domain.ads import slot_ad
+from kettle_services.startd.domain.backfill import Order, Says
+from kettle_services.startd.domain.changes import Draining
+from kettle_services.startd.domain.claim import Drain, Now
+from kettle_services.startd.domain.machine import Backfill, Facts, Machine
+from kettle_services.startd.domain.policy import Policy
+from kettle_services.startd.domain.slots import whole_machine
+from kettle_wire.commands.startd import ClaimKey
 
 from .hosts import NOW, TOTAL, claimed, machine
 

@@ -5,10 +5,10 @@ Reports as they go into messages.
 import msgspec
 import pytest
 
-from kettle.startd.batches import cut, encoded, shortened
-from kettle.wire.events.job import Usage
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
+from kettle_services.startd.batches import cut, encoded, shortened
+from kettle_wire.events.job import Usage
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
 
 USAGE = Usage(wall=7.0)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kettle.bus.ports import RefusedError
-from kettle.startd.callers import may_activate, may_confirm, may_renew, may_request, only
-from kettle.wire.commands.startd import Activate, Activation, Alive, ClaimKey, Confirm, RequestClaims
-from kettle.wire.identity import Identity, daemon, user, visitor
-from kettle.wire.jobs import JobId
-from kettle.wire.work import ReportKey
+from kettle_services.startd.callers import may_activate, may_confirm, may_renew, may_request, only
+from kettle_wire.commands.startd import Activate, Activation, Alive, ClaimKey, Confirm, RequestClaims
+from kettle_wire.identity import Identity, daemon, user, visitor
+from kettle_wire.jobs import JobId
+from kettle_wire.work import ReportKey
 
 US = "ap@physics"
 VISITOR = visitor(US)

@@ -17,10 +17,10 @@ from kettle.execution.containers.engine_client import ANSWER_S
 from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.containers.probe import Order, Tried
 from kettle.runtime import SettingsError
-from kettle.startd.containers import find_containers, tidy_containers
-from kettle.startd.evictions import Evictions
-from kettle.startd.settings import StartdSettings
-from kettle.wire.jobs import JobId
+from kettle_services.startd.containers import find_containers, tidy_containers
+from kettle_services.startd.evictions import Evictions
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.jobs import JobId
 
 
 def settings(home: Path, **fields: object) -> StartdSettings:

@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Over, Renewed, Stopped
-from kettle.startd.domain.claim import Now, Stop
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.slots import whole_machine
-from kettle.wire.ads import Expr
-from kettle.wire.commands.startd import (
+from kettle_services.startd.domain import attempts, claims
+from kettle_services.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Over, Renewed, Stopped
+from kettle_services.startd.domain.claim import Now, Stop
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots import whole_machine
+from kettle_wire.ads import Expr
+from kettle_wire.commands.startd import (
     Activation,
     Alive,
     ClaimKey,
     Deactivation,
 )
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Started
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Started
 
 from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, report, request
 

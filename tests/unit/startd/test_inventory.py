@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kettle.runtime import SettingsError
-from kettle.startd import programs
-from kettle.startd.discovery import parse_discovery
-from kettle.startd.gpus import find_gpus
-from kettle.startd.inventory import take_inventory
-from kettle.startd.settings import StartdSettings
+from kettle_services.startd import programs
+from kettle_services.startd.discovery import parse_discovery
+from kettle_services.startd.gpus import find_gpus
+from kettle_services.startd.inventory import take_inventory
+from kettle_services.startd.settings import StartdSettings
 
 DISCOVERY = """\
 DetectedGPUs="GPU-ddc1c098, GPU-9dc7c6d6"

@@ -5,17 +5,17 @@ Devices that claims have while what the machine knows of them changes over resta
 from pathlib import Path
 
 from kettle.execution.attempt import JobSpec
-from kettle.startd.books import Books
-from kettle.startd.domain.changes import Claimed
-from kettle.startd.domain.claims import request_claims
-from kettle.startd.domain.layout import lay_out
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.slots import device
-from kettle.startd.journal import Journal
-from kettle.startd.settings import StartdSettings
-from kettle.startd.specs import Specs
-from kettle.wire.commands.startd import ClaimKey
+from kettle_services.startd.books import Books
+from kettle_services.startd.domain.changes import Claimed
+from kettle_services.startd.domain.claims import request_claims
+from kettle_services.startd.domain.layout import lay_out
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots import device
+from kettle_services.startd.journal import Journal
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.specs import Specs
+from kettle_wire.commands.startd import ClaimKey
 
 from .hosts import NOW, activation, request
 

@@ -5,15 +5,15 @@ The slot of jobs that run where they were submitted: beside what the machine sha
 import msgspec
 import pytest
 
-from kettle.startd.domain import claims, draining, looking
-from kettle.startd.domain.ads import slot_ads, startd_ad
-from kettle.startd.domain.changes import Gone
-from kettle.startd.domain.claim import Drain
-from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.slots import local_slot
-from kettle.startd.domain.states import state_of
-from kettle.wire.ads import Scalar
-from kettle.wire.commands.startd import ClaimKey, ClaimsDecided
+from kettle_services.startd.domain import claims, draining, looking
+from kettle_services.startd.domain.ads import slot_ads, startd_ad
+from kettle_services.startd.domain.changes import Gone
+from kettle_services.startd.domain.claim import Drain
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.domain.slots import local_slot
+from kettle_services.startd.domain.states import state_of
+from kettle_wire.ads import Scalar
+from kettle_wire.commands.startd import ClaimKey, ClaimsDecided
 
 from .hosts import KEY, NOW, TOTAL, activated, activation, claimed, machine, request
 

@@ -7,9 +7,9 @@ import pty
 import signal
 from pathlib import Path
 
-from kettle.startd.domain.claim import Now
-from kettle.startd.domain.policy import Policy
-from kettle.startd.observing import NEVER_USED, Observer
+from kettle_services.startd.domain.claim import Now
+from kettle_services.startd.domain.policy import Policy
+from kettle_services.startd.observing import NEVER_USED, Observer
 
 NOW = Now(clock=100.0, time=1_800_000_000.0)
 

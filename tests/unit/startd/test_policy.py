@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kettle.runtime import SettingsError
-from kettle.startd.domain.policy import DEFAULTS, Policy, Question
-from kettle.startd.settings import StartdSettings
-from kettle.startd.survey import survey
-from kettle.wire.ads import Ad
+from kettle_services.startd.domain.policy import DEFAULTS, Policy, Question
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.survey import survey
+from kettle_wire.ads import Ad
 
 
 def settings(**environ: str) -> StartdSettings:

@@ -5,16 +5,16 @@ RANK preempts: who may, what becomes of the job that has the slot, and who has t
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts, claims, looking, preempting
-from kettle.startd.domain.ads import claim_ad
-from kettle.startd.domain.changes import Begun, Change, Gone, Met, Waiting
-from kettle.startd.domain.claim import Drain, Now
-from kettle.startd.domain.draining import begin
-from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.states import state_of
-from kettle.wire.ads import Ad, Scalar
-from kettle.wire.commands.startd import Alive, ClaimKey, ClaimsDecided, Deactivation
-from kettle.wire.jobs import JobId
+from kettle_services.startd.domain import attempts, claims, looking, preempting
+from kettle_services.startd.domain.ads import claim_ad
+from kettle_services.startd.domain.changes import Begun, Change, Gone, Met, Waiting
+from kettle_services.startd.domain.claim import Drain, Now
+from kettle_services.startd.domain.draining import begin
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.domain.states import state_of
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.commands.startd import Alive, ClaimKey, ClaimsDecided, Deactivation
+from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 

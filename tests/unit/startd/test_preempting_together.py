@@ -8,15 +8,15 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts, claims, looking, preempting
-from kettle.startd.domain.changes import Change, Met
-from kettle.startd.domain.claim import Now
-from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.states import state_of
-from kettle.wire.ads import Scalar
-from kettle.wire.commands.startd import ClaimKey, ClaimsDecided, Occupied
-from kettle.wire.jobs import JobId
+from kettle_services.startd.domain import attempts, claims, looking, preempting
+from kettle_services.startd.domain.changes import Change, Met
+from kettle_services.startd.domain.claim import Now
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.states import state_of
+from kettle_wire.ads import Scalar
+from kettle_wire.commands.startd import ClaimKey, ClaimsDecided, Occupied
+from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 

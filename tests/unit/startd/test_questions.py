@@ -11,12 +11,12 @@ import pytest
 from kettle.bus.ports import Bus, RefusedError, ReplyTimeoutError
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Question, Reply, Unanswered
-from kettle.startd import questions as startd_questions
-from kettle.startd.questions import Questions
-from kettle.wire.commands.chirp import Chirped, Note
-from kettle.wire.commands.questions import Answered, Ask, SignedUrls, SignUrls
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.startd import questions as startd_questions
+from kettle_services.startd.questions import Questions
+from kettle_wire.commands.chirp import Chirped, Note
+from kettle_wire.commands.questions import Answered, Ask, SignedUrls, SignUrls
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 pytestmark = pytest.mark.asyncio
 ONE, OTHER = (AttemptId(name, JobId(1, 0), 1) for name in ("a", "b"))

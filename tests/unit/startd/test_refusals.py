@@ -5,17 +5,17 @@ What a startd refuses, whatever is asked of it.
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts, claims
-from kettle.startd.domain.ads import slot_ad
-from kettle.startd.domain.changes import Gone, Over, Renewed
-from kettle.wire.ads import Expr, Scalar
-from kettle.wire.commands.startd import (
+from kettle_services.startd.domain import attempts, claims
+from kettle_services.startd.domain.ads import slot_ad
+from kettle_services.startd.domain.changes import Gone, Over, Renewed
+from kettle_wire.ads import Expr, Scalar
+from kettle_wire.commands.startd import (
     NOT_KNOWN,
     Activation,
     Alive,
     ClaimKey,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 

@@ -2,7 +2,7 @@
 When reports wait for others.
 """
 
-from kettle.startd.domain.rush import GATHER_S, Rush
+from kettle_services.startd.domain.rush import GATHER_S, Rush
 
 
 def paced(rush: Rush, now: float, gap: float, count: int) -> float:

@@ -8,18 +8,18 @@ import msgspec
 import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
-from kettle.startd.domain.ads import slot_ad, slot_ads
-from kettle.startd.domain.attempts import activate
-from kettle.startd.domain.changes import Change, Gone
-from kettle.startd.domain.claim import Claim
-from kettle.startd.domain.claims import request_claims
-from kettle.startd.domain.layout import SlotType, lay_out
-from kettle.startd.domain.machine import Facts, Machine
-from kettle.startd.domain.policy import Policy
-from kettle.startd.domain.resources import Carving, Resources
-from kettle.startd.domain.slots import device
-from kettle.wire.ads import Ad, Expr, Scalar
-from kettle.wire.commands.startd import ClaimKey, ClaimsDecided
+from kettle_services.startd.domain.ads import slot_ad, slot_ads
+from kettle_services.startd.domain.attempts import activate
+from kettle_services.startd.domain.changes import Change, Gone
+from kettle_services.startd.domain.claim import Claim
+from kettle_services.startd.domain.claims import request_claims
+from kettle_services.startd.domain.layout import SlotType, lay_out
+from kettle_services.startd.domain.machine import Facts, Machine
+from kettle_services.startd.domain.policy import Policy
+from kettle_services.startd.domain.resources import Carving, Resources
+from kettle_services.startd.domain.slots import device
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.commands.startd import ClaimKey, ClaimsDecided
 
 from .hosts import KEY, NOW, activated, activation, request
 

@@ -5,9 +5,9 @@ Every transition of a slot, on the pure state machine; the numbers are those of 
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts, claims, draining, looking
-from kettle.startd.domain.ads import question, slot_ad
-from kettle.startd.domain.changes import (
+from kettle_services.startd.domain import attempts, claims, draining, looking
+from kettle_services.startd.domain.ads import question, slot_ad
+from kettle_services.startd.domain.changes import (
     Begun,
     Change,
     Claimed,
@@ -17,14 +17,14 @@ from kettle.startd.domain.changes import (
     Stopped,
     Suspended,
 )
-from kettle.startd.domain.claim import Attempt, Claim, Drain, Now, Speed, Stop
-from kettle.startd.domain.machine import Machine
-from kettle.startd.domain.policy import DEFAULTS
-from kettle.startd.domain.resources import Resources
-from kettle.startd.domain.states import retire, state_of, step
-from kettle.wire.ads import Expr
-from kettle.wire.commands.startd import Alive, ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.startd.domain.claim import Attempt, Claim, Drain, Now, Speed, Stop
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.domain.policy import DEFAULTS
+from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.states import retire, state_of, step
+from kettle_wire.ads import Expr
+from kettle_wire.commands.startd import Alive, ClaimKey
+from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, activated, activation, claimed, machine, report, request
 

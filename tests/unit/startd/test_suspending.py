@@ -5,12 +5,12 @@ Jobs whose owner wants them to stand still, on machines that have a policy of th
 import msgspec
 import pytest
 
-from kettle.startd.domain import attempts
-from kettle.startd.domain.changes import Change, Continued, Ordered
-from kettle.startd.domain.claim import Now
-from kettle.startd.domain.states import retire, step
-from kettle.wire.commands.startd import Suspension
-from kettle.wire.jobs import JobId
+from kettle_services.startd.domain import attempts
+from kettle_services.startd.domain.changes import Change, Continued, Ordered
+from kettle_services.startd.domain.claim import Now
+from kettle_services.startd.domain.states import retire, step
+from kettle_wire.commands.startd import Suspension
+from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, machine
 from .test_states import CLEANING, DRAIN, SUSPENDED, Says, after, one

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle.startd.usable import usable_cpus, usable_memory
+from kettle_services.startd.usable import usable_cpus, usable_memory
 
 MIB = 1024 * 1024
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kettle.startd.wiring import unless
+from kettle_services.startd.wiring import unless
 
 
 async def test_who_is_stopped_while_it_starts_does_not_wait() -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Sandbox
-from kettle.starter import checkpoint
-from kettle.starter.checkpoint import Checkpoint
-from kettle.wire.events.job import Usage
-from kettle.wire.jobs import JobId
-from kettle.wire.work import Body, Report
+from kettle_services.starter import checkpoint
+from kettle_services.starter.checkpoint import Checkpoint
+from kettle_wire.events.job import Usage
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Body, Report
 
 
 def report(body: Body) -> Report:

@@ -14,14 +14,14 @@ from kettle.execution.attempt import ChirpPolicy, JobSpec
 from kettle.execution.jobad import JobAd
 from kettle.execution.protocol import Question, Reply
 from kettle.execution.sandbox import Sandbox
-from kettle.starter.chirp.connection import Connection
-from kettle.starter.chirp.dialogue import Delayed
-from kettle.starter.chirp.proxy import CONFIG, Proxy
-from kettle.starter.questions import Questions
-from kettle.wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
-from kettle.wire.commands.questions import Command
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.starter.chirp.connection import Connection
+from kettle_services.starter.chirp.dialogue import Delayed
+from kettle_services.starter.chirp.proxy import CONFIG, Proxy
+from kettle_services.starter.questions import Questions
+from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
+from kettle_wire.commands.questions import Command
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 POLICY = ChirpPolicy(files=True, updates=True)
 ABANDONED = 40

@@ -12,9 +12,9 @@ import pytest
 
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Sandbox
-from kettle.starter.cores import cores_of, take_core
-from kettle.wire.ads import Ad
-from kettle.wire.jobs import JobId
+from kettle_services.starter.cores import cores_of, take_core
+from kettle_wire.ads import Ad
+from kettle_wire.jobs import JobId
 
 DUMPED = signal.SIGSEGV | 0x80
 

@@ -9,10 +9,10 @@ import pytest
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
-from kettle.starter import deadlines, verdict
-from kettle.starter.deadlines import Deadlines
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.starter import deadlines, verdict
+from kettle_services.starter.deadlines import Deadlines
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 
 class Clock:

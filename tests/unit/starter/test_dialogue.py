@@ -8,11 +8,20 @@ import pytest
 
 from kettle.execution.attempt import ChirpPolicy
 from kettle.execution.jobad import JobAd
-from kettle.starter.chirp.dialogue import Ask, Bytes, Delayed, Dialogue, HangUpError, Line, Room, Wait
-from kettle.starter.chirp.proxy import allowed
-from kettle.starter.chirp.words import words
-from kettle.wire.ads import Ad, Expr
-from kettle.wire.commands.chirp import (
+from kettle_services.starter.chirp.dialogue import (
+    Ask,
+    Bytes,
+    Delayed,
+    Dialogue,
+    HangUpError,
+    Line,
+    Room,
+    Wait,
+)
+from kettle_services.starter.chirp.proxy import allowed
+from kettle_services.starter.chirp.words import words
+from kettle_wire.ads import Ad, Expr
+from kettle_wire.commands.chirp import (
     Chirped,
     CloseFile,
     GetAttribute,
@@ -25,7 +34,7 @@ from kettle.wire.commands.chirp import (
     Wish,
     WriteFile,
 )
-from kettle.wire.commands.questions import COMMAND, Command
+from kettle_wire.commands.questions import COMMAND, Command
 
 EVERYTHING = ChirpPolicy(files=True, updates=True, delayed=("Chirp*",))
 STAT = b"1 2 3 4 5 6 7 5 9 10 11 12 13\n"

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from kettle.starter.errand import Errand
+from kettle_services.starter.errand import Errand
 
 
 def test_nobody_waits_for_what_an_errand_left_behind(tmp_path: Path) -> None:

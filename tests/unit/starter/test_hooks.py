@@ -11,16 +11,16 @@ import pytest
 
 from kettle.execution.attempt import JobHooks, JobSpec
 from kettle.execution.jobad import JobAd
-from kettle.startd.settings import StartdSettings
-from kettle.startd.specs import hooks_of
-from kettle.starter import hooks
-from kettle.starter.errands import Errands, Orders
-from kettle.starter.family import Family
-from kettle.starter.hooks import Run, Told, Updates, exit_attributes, run, verdict, word
-from kettle.starter.transfers import Transfers
-from kettle.starter.verdict import Ending
-from kettle.wire.ads import Ad
-from kettle.wire.events import Usage
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.specs import hooks_of
+from kettle_services.starter import hooks
+from kettle_services.starter.errands import Errands, Orders
+from kettle_services.starter.family import Family
+from kettle_services.starter.hooks import Run, Told, Updates, exit_attributes, run, verdict, word
+from kettle_services.starter.transfers import Transfers
+from kettle_services.starter.verdict import Ending
+from kettle_wire.ads import Ad
+from kettle_wire.events import Usage
 
 PREPARING = cast("Run", SimpleNamespace(hook="prepare_job"))
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}

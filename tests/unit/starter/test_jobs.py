@@ -10,9 +10,9 @@ from collections.abc import Generator
 import pytest
 
 from kettle.execution.protocol import End, Renew, Run, frame
-from kettle.starter import jobs
-from kettle.starter.keeping import Keeper
-from kettle.starter.line import Line
+from kettle_services.starter import jobs
+from kettle_services.starter.keeping import Keeper
+from kettle_services.starter.line import Line
 
 from .test_signing import spec
 

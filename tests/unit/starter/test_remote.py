@@ -10,10 +10,10 @@ import pytest
 from kettle.execution.attempt import Input
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Sandbox
-from kettle.starter.mover import TransferError
-from kettle.starter.remote import Remote
 from kettle.transfer.checkpoints import DIRECTORY, WHERE, Entry, line
 from kettle.transfer.plugin import Move
+from kettle_services.starter.mover import TransferError
+from kettle_services.starter.remote import Remote
 
 MANIFEST = f"{DIRECTORY}/MANIFEST.0001"
 

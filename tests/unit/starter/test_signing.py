@@ -10,16 +10,16 @@ import pytest
 from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
 from kettle.execution.protocol import Question, Reply, Unanswered
-from kettle.starter import signing
-from kettle.starter.mover import TransferError
-from kettle.starter.questions import Questions
-from kettle.starter.signing import Signing
 from kettle.transfer.plugin import Move, Plugin, chosen
 from kettle.transfer.plugins import own_plugins
 from kettle.transfer.urlcache import cacheable
-from kettle.wire.commands.questions import SignedUrls, SignUrls
-from kettle.wire.commands.startd import ClaimKey
-from kettle.wire.jobs import JobId
+from kettle_services.starter import signing
+from kettle_services.starter.mover import TransferError
+from kettle_services.starter.questions import Questions
+from kettle_services.starter.signing import Signing
+from kettle_wire.commands.questions import SignedUrls, SignUrls
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
 
 
 class Line:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle.submit import Description, Site, Submission, SubmitError, expand, expand_clusters, parse
-from kettle.wire.ads.types import Scalar
+from kettle_wire.ads.types import Scalar
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
 HEAD = "executable = /bin/sleep\n"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kettle.submit import Site, Submission, expand, parse
-from kettle.wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.ads.types import Ad, Expr, Scalar
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here")
 ENVIRON = {"HOME": "/home/ada", "LANG": "C", "LC_ALL": "C.UTF-8"}

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from kettle.transfer.signing import Key, Place, belongs, place, signed
-from kettle.wire.ads import Ad
+from kettle_wire.ads import Ad
 
 KEY = Key("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from kettle.userlog import Line, UserLogProjector
-from kettle.wire.ads.types import Ad, Expr, Scalar
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad, Expr, Scalar
+from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
     ClusterSubmitted,
@@ -22,7 +22,7 @@ from kettle.wire.events import (
     encode,
     tag_of,
 )
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.frames import Entry, Frame
 
 AT = 1_790_000_000
 ASSIGNED = JobAssigned(attempt=1, claim="c#1", slot="slot1_1@ep", startd="ep")

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from kettle.userlog import Appender, Checkpoint, Missing, UserLogError, UserLogProjector, Writer, follow
-from kettle.wire import frames
-from kettle.wire.events import ClusterSubmitted, JobRemoved, encode, tag_of
-from kettle.wire.frames import Entry, Frame, Hollow, hollow
+from kettle_wire import frames
+from kettle_wire.events import ClusterSubmitted, JobRemoved, encode, tag_of
+from kettle_wire.frames import Entry, Frame, Hollow, hollow
 
 
 def test_a_missing_file_is_made(tmp_path: Path) -> None:

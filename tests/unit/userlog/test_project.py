@@ -4,8 +4,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from kettle.userlog import FileTransfer, Suspended, Tail, UserLogProjector, parse
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.events import (
     ClaimGranted,
     FactoryChanged,
     FactoryClosed,

@@ -18,7 +18,7 @@ from kettle.userlog import (
     parse,
     render,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 SUBMITTED = Submitted(job=JobId(12, 3), at=1_790_000_000, host="<10.0.0.1:9618>", notes=["DAG Node: A"])
 EXECUTING = Executing(job=JobId(12, 3), at=1_790_000_001, host="<h>", slot="s", attributes=[("Cpus", "1")])

@@ -16,7 +16,7 @@ from kettle.userlog import (
     parse,
     render,
 )
-from kettle.wire.jobs import JobId
+from kettle_wire.jobs import JobId
 
 JOB = JobId(5, 0)
 

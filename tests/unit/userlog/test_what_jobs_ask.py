@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from kettle.userlog import UserLogProjector
-from kettle.wire.ads.types import Ad, Expr
-from kettle.wire.events import (
+from kettle_wire.ads.types import Ad, Expr
+from kettle_wire.events import (
     ClaimGranted,
     JobHeld,
     JobRemoved,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from kettle.wire.events import CODEC, Event, NotWrittenError, Superseded, UnknownEventError, decode, encode
-from kettle.wire.events.codec import Codec
+from kettle_wire.events import CODEC, Event, NotWrittenError, Superseded, UnknownEventError, decode, encode
+from kettle_wire.events.codec import Codec
 
 
 class Painted(Event, frozen=True, tag="wall.painted/3"):

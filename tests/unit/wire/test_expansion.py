@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from kettle.eventsourcing.projection import UnreadableError, decoded_events
-from kettle.wire.events import JobHeld, JobsChanged, Procs, UnknownEventError, encode
-from kettle.wire.expansion import Expanded, each, expanded, of_job, size, stream_of_many
-from kettle.wire.frames import Entry, Frame
+from kettle_wire.events import JobHeld, JobsChanged, Procs, UnknownEventError, encode
+from kettle_wire.expansion import Expanded, each, expanded, of_job, size, stream_of_many
+from kettle_wire.frames import Entry, Frame
 
 DATA = encode(JobHeld(code=1, reason="r"))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle.wire.flocking import (
+from kettle_wire.flocking import (
     abroad,
     domain_of,
     guest,
@@ -17,7 +17,7 @@ from kettle.wire.flocking import (
     pool_of,
     stranger,
 )
-from kettle.wire.subjects import ad_key, visitors_key
+from kettle_wire.subjects import ad_key, visitors_key
 
 US = "ap@physics.example"
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle.schedd.domain import queue, restoring
 from kettle.userlog import state
-from kettle.wire.events import CODEC, ClusterSubmitted, JobHeld, JobReleased, Superseded
-from kettle.wire.events.codec import Codec
-from kettle.wire.jobs import JobId
+from kettle_services.schedd.domain import queue, restoring
+from kettle_wire.events import CODEC, ClusterSubmitted, JobHeld, JobReleased, Superseded
+from kettle_wire.events.codec import Codec
+from kettle_wire.jobs import JobId
 
 
 class ClusterSent(Superseded, frozen=True, tag="cluster.sent/1"):

@@ -11,12 +11,12 @@ import numpy as np
 from kettle.classad.columnar.column import Column, Tag
 from kettle.classad.columnar.interning import Expressions, Strings
 from kettle.classad.values import ERROR, UNDEFINED, Exceptional, Stored, wrapped
-from kettle.wire.ads.types import Expr
+from kettle_wire.ads.types import Expr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kettle.wire.ads.types import Scalar
+    from kettle_wire.ads.types import Scalar
 
 _PLAIN: Final[Mapping[type, tuple[int, type]]] = {
     bool: (Tag.BOOLEAN, np.int64),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kettle.classad.columnar.vector import Vector
     from kettle.classad.nodes import Node
-    from kettle.wire.ads.types import Ad, Scalar
+    from kettle_wire.ads.types import Ad, Scalar
 
 _FIRST_CAPACITY: Final = 64
 _ROOM_FOR_NAMES: Final = 5_000

@@ -18,10 +18,10 @@ from kettle.jobs.runs import Run
 from kettle.projections.jobs import rows
 from kettle.projections.stored import Sweeper, microseconds
 from kettle.storage.queries import load
-from kettle.wire import events
-from kettle.wire.ads.types import Ad
-from kettle.wire.events import ClusterSubmitted
-from kettle.wire.jobs import JobId
+from kettle_wire import events
+from kettle_wire.ads.types import Ad
+from kettle_wire.events import ClusterSubmitted
+from kettle_wire.jobs import JobId
 
 HERE: Final = Path(__file__).parent
 KEPT: Final = timedelta(days=90)

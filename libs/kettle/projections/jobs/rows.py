@@ -13,9 +13,9 @@ from kettle.jobs.past import MINUTE, Changes, Happened
 from kettle.jobs.runs import US
 from kettle.projections.jobs.search import COLUMNS, Common, is_like_others, searchable
 from kettle.projections.stored import instant, storable
-from kettle.wire import events
-from kettle.wire.ads.types import Ad, Scalar
-from kettle.wire.events import ClaimEnded, ClaimGranted
+from kettle_wire import events
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.events import ClaimEnded, ClaimGranted
 
 Statement: TypeAlias = tuple[str, list[list[object]]]
 """The name of a statement and its columns, after the shard."""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kettle.jobs.ad import LATER
-from kettle.wire.ads.types import Ad, Scalar
+from kettle_wire.ads.types import Ad, Scalar
 
 COLUMNS: Final[Mapping[str, str]] = {
     "exitcode": "exit_code",

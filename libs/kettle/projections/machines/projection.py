@@ -9,7 +9,7 @@ from typing import Final
 from kettle.eventsourcing.projection import Decoded, Tx
 from kettle.projections.stored import instant, storable
 from kettle.storage.queries import load
-from kettle.wire.events import MachineJoined, MachineLeft
+from kettle_wire.events import MachineJoined, MachineLeft
 
 HERE: Final = Path(__file__).parent
 _QUERIES: Final = load(HERE / "queries.sql")

@@ -12,7 +12,7 @@ import msgspec
 from kettle.eventsourcing.projection import Decoded, Tx
 from kettle.projections.stored import Sweeper, instant, storable
 from kettle.storage.queries import load
-from kettle.wire.events import CycleNegotiated, Rejection
+from kettle_wire.events import CycleNegotiated, Rejection
 
 HERE: Final = Path(__file__).parent
 KEPT: Final = timedelta(days=30)

@@ -28,7 +28,7 @@ from kettle.testing.chaos.witness import Evidence
 from kettle.testing.chaos.workload import Workload
 from kettle.testing.embedded import postgres_template
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle.wire.commands.schedd import Select
+from kettle_wire.commands.schedd import Select
 
 PATIENCE_S: Final = 120.0
 _PROBE_S: Final = 1.0

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from kettle.storage import Database, PgLog
-from kettle.wire import events
-from kettle.wire.events import (
+from kettle_wire import events
+from kettle_wire.events import (
     ClusterSubmitted,
     Event,
     JobAssigned,
@@ -22,8 +22,8 @@ from kettle.wire.events import (
     JobStarted,
     JobVacated,
 )
-from kettle.wire.frames import Frame
-from kettle.wire.jobs import JobId
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
 
 _PATIENCE_S: Final = 30.0
 BY_PERSON: Final = 1

@@ -13,8 +13,8 @@ from kettle.client import Client, ClientError
 from kettle.testing.chaos.laws import Verdict, verdict
 from kettle.testing.chaos.processes import memory_kib, open_files
 from kettle.testing.pool import ThrowawayPool
-from kettle.wire.ads.types import Ad
-from kettle.wire.commands.schedd import Select
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.schedd import Select
 
 _LOOK_S: Final = 0.2
 _FILES_MORE: Final = 24
@@ -102,7 +102,7 @@ def _strangers(pool: ThrowawayPool) -> list[str]:
     """
     ours = {pool.state.pid, *(each.pid for each in pool.state.daemons)}
     others = [line for line in pool.processes() if int(line.split()[0]) not in ours]
-    waiting = [line for line in others if "kettle.starter" in line]
+    waiting = [line for line in others if "kettle_services.starter" in line]
     return [f"process {line}" for line in others if line not in waiting[:1]]
 
 

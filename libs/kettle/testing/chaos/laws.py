@@ -12,10 +12,10 @@ from kettle.testing.chaos.history import Life, Past, flaws
 from kettle.testing.chaos.pulse import PROBE
 from kettle.testing.chaos.witness import Evidence
 from kettle.testing.chaos.workload import Command, Ledger
-from kettle.wire.commands.accounting import OwnerUsage
-from kettle.wire.commands.schedd import Action
-from kettle.wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.accounting import OwnerUsage
+from kettle_wire.commands.schedd import Action
+from kettle_wire.events import Event, JobAssigned, JobCompleted, JobHeld, JobReleased, JobRemoved
+from kettle_wire.jobs import JobId
 
 _LEAVES: Final[Mapping[Action, type[Event]]] = {"hold": JobHeld, "release": JobReleased, "remove": JobRemoved}
 _TOLERANCE: Final = 1e-6

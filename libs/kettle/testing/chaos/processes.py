@@ -56,7 +56,9 @@ def starters(pool_id: str, execute: Path) -> list[Handle]:
     """
     found = processes.of_pool(pool_id, execute)
     return [
-        Handle.of(each.pid) for each in sorted(found, key=lambda p: p.pid) if "kettle.starter" in each.command
+        Handle.of(each.pid)
+        for each in sorted(found, key=lambda p: p.pid)
+        if "kettle_services.starter" in each.command
     ]
 
 

@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from kettle.client import Client, ClientError
-from kettle.wire import events
-from kettle.wire.commands.schedd import Select
-from kettle.wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobStarted
-from kettle.wire.jobs import JobId
+from kettle_wire import events
+from kettle_wire.commands.schedd import Select
+from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobRemoved, JobStarted
+from kettle_wire.jobs import JobId
 
 _BETWEEN_S: Final = 0.1
 _QUIET_S: Final = 2.0

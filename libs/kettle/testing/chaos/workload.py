@@ -13,8 +13,8 @@ import msgspec
 from kettle.client import Client, ClientError
 from kettle.testing.chaos.pulse import Pulse
 from kettle.testing.chaos.witness import Evidence
-from kettle.wire.commands.schedd import Action, JobOutcome, Select
-from kettle.wire.jobs import JobId
+from kettle_wire.commands.schedd import Action, JobOutcome, Select
+from kettle_wire.jobs import JobId
 
 _JOBS: Final = (10, 40)
 _LONG: Final = (3.0, 15.0)

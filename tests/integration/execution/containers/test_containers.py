@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from kettle.startd import landlord
 from kettle.testing.images import busybox_root, docker_archive, oci_layout, tar_of
 from kettle.testing.submit_side import SubmitSide, inline, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.ads import Expr, Scalar
-from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle.wire.work import Continued, Exited, Failed, Started, Suspended
+from kettle_services.startd import landlord
+from kettle_wire.ads import Expr, Scalar
+from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle_wire.work import Continued, Exited, Failed, Started, Suspended
 
 from .wanted import ONE, PLAIN, inside
 

@@ -15,7 +15,7 @@ from kettle.execution.linux import parent_of
 from kettle.testing.images import busybox_root, docker_archive, tar_of
 from kettle.testing.submit_side import SubmitSide, output
 from kettle.testing.worker import WorkerPool
-from kettle.wire.work import Failed, Started
+from kettle_wire.work import Failed, Started
 
 from .wanted import DOCKER, ENGINE, asked, inside
 

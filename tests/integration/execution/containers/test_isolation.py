@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kettle.startd.settings import StartdSettings
-from kettle.startd.wiring import running
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle.wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
-from kettle.wire.work import Failed
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.wiring import running
+from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
+from kettle_wire.work import Failed
 
 from .wanted import ENGINES, ONE, PLAIN, inside
 

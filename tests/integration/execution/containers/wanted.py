@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kettle.testing.submit_side import script
-from kettle.wire.ads import Ad, Scalar
+from kettle_wire.ads import Ad, Scalar
 
 ONE = pytest.mark.parametrize("runtime", ["bubblewrap"], indirect=True)
 """For what is decided before a runtime is: images are the same for all of them."""

@@ -9,7 +9,7 @@ import pytest
 
 from kettle.classad import ClassAd, EvaluationFailed, Value, interpret, parse, unparse
 from kettle.classad.columnar import Evaluator, Table
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 WAYS = [
     "Serial",

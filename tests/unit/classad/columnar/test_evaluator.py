@@ -20,7 +20,7 @@ from kettle.classad import (
     unparse,
 )
 from kettle.classad.columnar import Evaluator, Table
-from kettle.wire.ads import Ad, Expr, Scalar
+from kettle_wire.ads import Ad, Expr, Scalar
 
 USERS = ("ada", "bob", "eve")
 

@@ -1,0 +1,56 @@
+"""Ads that are more than a map: what a schedd asks for, and what a startd keeps private."""
+
+import re
+from typing import Annotated, Final
+
+import msgspec
+
+from kettle_wire.ads.types import Ad
+
+Used = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+"""A finite number: whoever adds it up goes on with a number."""
+_NO_NAME: Final = re.compile(r"\W", re.ASCII)
+
+
+def prefix_of(daemon: str) -> str:
+    """`SCHEDD_AP1_2` for `schedd.ap1#2`: with what its attributes begin in the ad of its master."""
+    return _NO_NAME.sub("_", daemon).upper()
+
+
+class ResourceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Idle jobs of one autocluster: jobs that no machine policy can tell apart."""
+
+    autocluster: int
+    count: int
+    ad: Ad
+    """The first job of the autocluster in queue order; it stands for all."""
+
+
+class SubmitterAd(msgspec.Struct, frozen=True, kw_only=True):
+    """The demand of one submitter at one schedd, requests in the submitter's order of priority."""
+
+    name: str
+    schedd: str
+    idle: int
+    running: int
+    held: int
+    requests: list[ResourceRequest]
+    limits: dict[str, Used] = {}
+    """How much of which concurrency limits its claims here use, with those that are being asked for."""
+    cycle: int = 0
+    """The last cycle whose matches for it are among these, or came to nothing."""
+    flocked: int = 0
+    """How many of its jobs run in other pools; they are not among the `running` ones."""
+    tag: str = ""
+    """In another pool than the schedd's own: the name under which its schedd calls that pool (SubmitterTag)."""
+    started: int = 0
+    """When the schedd began to number its updates, in seconds since 1970 (DaemonStartTime)."""
+    sequence: int = 0
+    """Which update of this ad it is since then, from 1 on (UpdateSequenceNumber); 0: they are not numbered."""
+
+
+class SlotSecret(msgspec.Struct, frozen=True, kw_only=True):
+    """What a negotiator hands to a schedd with a match of this slot."""
+
+    startd: str
+    capability: str

@@ -1,0 +1,72 @@
+"""What a master is asked: by administrators alone, to switch the daemons of its host."""
+
+from typing import Literal
+
+import msgspec
+
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.jobs import Name
+
+ControlAction = Literal["on", "off", "restart", "reconfig"]
+
+How = Literal["graceful", "fast", "peaceful"]
+"""How a daemon ends: `graceful` in its time, `fast` at once, `peaceful` when the jobs that run have ended by themselves."""
+
+Outcome = Literal["done", "begun", "nothing", "refused"]
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Switch some daemons of the host, or all of them; the same `id` again gets the first answer."""
+
+    id: Name
+    action: ControlAction
+    daemons: list[Name] = []
+    """Entries of the daemon list, or roles; empty: the whole host."""
+    how: How = "graceful"
+
+
+class Switched(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it for one daemon: `begun`, and its state will tell; `nothing`: it was so already."""
+
+    daemon: Name
+    outcome: Outcome
+    why: str = ""
+
+
+class Controlled(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer per daemon, in the order of the daemon list."""
+
+    switched: list[Switched]
+
+
+class QueryDaemons(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the daemons of the host are now."""
+
+
+class DaemonReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One daemon; the words of `status` are those of the master's ad."""
+
+    name: Name
+    status: str
+    pid: int = 0
+    since: float = 0.0
+    starts: int = 0
+    hangs: int = 0
+    last_exit: str = ""
+    settings: str = ""
+    """What the last `reconfig` came to."""
+
+
+class Daemons(msgspec.Struct, frozen=True, kw_only=True):
+    """`started` changes when the master itself was restarted."""
+
+    started: float
+    version: str
+    ready: bool
+    daemons: list[DaemonReport]
+
+
+CONTROL = Endpoint("master", "control", Control, Controlled)
+QUERY_DAEMONS = Endpoint("master", "query_daemons", QueryDaemons, Daemons)
+
+ENDPOINTS = (CONTROL, QUERY_DAEMONS)

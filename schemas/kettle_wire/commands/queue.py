@@ -1,0 +1,168 @@
+"""
+What people ask a schedd about their queue: to submit, to do something to jobs, to change them, and which there are.
+
+It stands apart from the rest of what a schedd is asked (`kettle_wire.commands.schedd`, where it can be had as well), because
+commands that ask one question and end should load no more than the question.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from kettle_wire.ads.types import Ad, Scalar
+from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.jobs import JobId, Name, Number
+
+
+class Submit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One cluster: job `p` is `ad` plus `columns[i] = rows[p][i]`. `id` makes a repeat harmless."""
+
+    id: str
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+    spool: bool = False
+    """The jobs' files are sent to the access point, and until they are all there the jobs are held with code 16."""
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster is recorded."""
+
+    cluster: int
+    count: int
+    position: Position
+    warnings: list[str] = []
+    """What the site would rather have otherwise."""
+
+
+Action = Literal["hold", "release", "remove", "remove_x", "vacate", "vacate_fast", "suspend", "continue"]
+
+
+class Select(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Which jobs: all that are listed, or in a listed cluster, or of a listed owner; and that meet `constraint`.
+
+    With no list at all, every job that meets `constraint`; an empty constraint is true.
+    """
+
+    jobs: list[JobId] = []
+    clusters: list[Number] = []
+    owners: list[Name] = []
+    constraint: str = ""
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Do one thing to some jobs."""
+
+    id: str
+    action: Action
+    select: Select
+    reason: str = ""
+    subcode: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = 0
+    """HoldReasonSubCode, of a hold."""
+
+
+Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied", "too_large"]
+
+
+class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an action did to one job."""
+
+    job: JobId
+    outcome: Outcome
+    status: str = ""
+    """The job's status at that moment: idle, running, suspended, vacating, held, removed, completed."""
+
+
+class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """What an action did to the jobs of a cluster that are not made yet."""
+
+    cluster: int
+    outcome: Outcome
+    unmade: int
+    """How many they were."""
+
+
+class Acted(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome per job that the selection named or found."""
+
+    outcomes: list[JobOutcome]
+    position: Position
+    factories: list[FactoryOutcome] = []
+    """Of the clusters in the selection whose jobs are made little by little."""
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Set attributes of a cluster. `id` makes a repeat harmless."""
+
+    id: str
+    cluster: Number
+    attributes: Ad
+    """JobMaterializeLimit and JobMaterializeMaxIdle: no others can be set."""
+
+
+class EditJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Set attributes of jobs, or change their priority; `Acted` is the answer. `id` makes a repeat harmless.
+    """
+
+    id: str
+    select: Select
+    attributes: Ad = {}
+    add_to_priority: int = 0
+    """To JobPrio of each."""
+
+
+class Edited(msgspec.Struct, frozen=True, kw_only=True):
+    """They are set."""
+
+    cluster: int
+    position: Position
+
+
+class QueryJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The job ads of a selection, in queue order."""
+
+    select: Select
+    projection: list[str] = []
+    """Attribute names; empty: all."""
+    limit: Number = 0
+    """0: all."""
+    at_least: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Answer only from a state that has seen this frame."""
+    totals: bool = False
+    """No ads, only how many there are of each status."""
+
+
+class Unmade(msgspec.Struct, frozen=True, array_like=True):
+    """A cluster whose jobs are made little by little, and of which some are not made yet."""
+
+    cluster: int
+    owner: str
+    made: int
+    """The jobs from this number on are not in the queue yet."""
+    total: int
+    """TotalSubmitProcs."""
+    paused: int
+    """JobMaterializePaused: 0 or 1."""
+
+
+class JobAds(msgspec.Struct, frozen=True, kw_only=True):
+    """Ads that matched; `total` counts them before `limit`."""
+
+    jobs: list[Ad]
+    total: int
+    unmade: list[Unmade] = []
+    """Of the selected clusters and owners, whatever the constraint."""
+    statuses: dict[str, int] = {}
+    """With `totals`: idle, running, held, suspended, removed, completed -> how many, where there are any."""
+
+
+SUBMIT = Endpoint("schedd", "submit", Submit, Submitted)
+ACT = Endpoint("schedd", "act", Act, Acted)
+EDIT = Endpoint("schedd", "edit", Edit, Edited)
+EDIT_JOBS = Endpoint("schedd", "edit_jobs", EditJobs, Acted)
+QUERY_JOBS = Endpoint("schedd", "query_jobs", QueryJobs, JobAds)
+
+ENDPOINTS: tuple[()] = ()
+"""They are among those of `kettle_wire.commands.schedd`."""

@@ -1,0 +1,368 @@
+"""What a schedd is asked: by submitters about their jobs, by the negotiator and the shadows about claims."""
+
+from typing import Literal
+
+import msgspec
+
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.access import Access
+from kettle_wire.commands.queue import (
+    ACT,
+    EDIT,
+    EDIT_JOBS,
+    QUERY_JOBS,
+    SUBMIT,
+    Act,
+    Acted,
+    Action,
+    Edit,
+    Edited,
+    EditJobs,
+    FactoryOutcome,
+    JobAds,
+    JobOutcome,
+    Outcome,
+    QueryJobs,
+    Select,
+    Submit,
+    Submitted,
+    Unmade,
+)
+from kettle_wire.commands.shadow import Assignment, Still, Stop
+from kettle_wire.commands.startd import Done, Occupied
+from kettle_wire.endpoint import Endpoint, Position
+from kettle_wire.events.job import Transfer, Usage
+from kettle_wire.jobs import JobId, Name, Number
+from kettle_wire.spooling import Procs
+
+__all__ = [
+    "ACT",
+    "EDIT",
+    "EDIT_JOBS",
+    "QUERY_JOBS",
+    "SUBMIT",
+    "Act",
+    "Acted",
+    "Action",
+    "Edit",
+    "EditJobs",
+    "Edited",
+    "FactoryOutcome",
+    "JobAds",
+    "JobOutcome",
+    "Outcome",
+    "QueryJobs",
+    "Select",
+    "Submit",
+    "Submitted",
+    "Unmade",
+]
+"""Beside what stands here, what stands in `queue`."""
+
+
+class RunNow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    Run an idle job at once in the place of running jobs of the same owner, who asks for it. `id` makes a repeat harmless.
+    """
+
+    id: str
+    job: JobId
+    instead_of: list[JobId]
+    """On one machine; they are asked to end, and go back into the queue."""
+
+
+class RunningNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine has accepted: the job runs as soon as those are gone that make room."""
+
+    job: JobId
+
+
+class QueryEvents(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything recorded of one job, its cluster's submission included."""
+
+    job: JobId
+
+
+class RecordedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as recorded; `data` is its msgpack."""
+
+    stream: str
+    version: int
+    frame: int
+    at: int
+    """Microseconds since the epoch."""
+    data: bytes
+
+
+class JobEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """In the order of recording."""
+
+    events: list[RecordedEvent]
+    shard: str
+    never_made: bool = False
+    """It was to come into the queue after its submission (late materialisation), and never will."""
+
+
+class Explain(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What this schedd knows of why a job is where it is."""
+
+    job: JobId
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The schedd's side of `why`; the negotiator knows the rest by (submitter, schedd, autocluster)."""
+
+    job: JobId
+    status: str
+    reason: str
+    submitter: str
+    autocluster: int | None
+    ad: Ad
+    ordered: Literal["", "vacate", "vacate_fast", "suspend"] = ""
+    """What counts of its owner's orders to the attempt that runs."""
+
+
+class MatchedSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The negotiator's advice: up to `count` jobs of an autocluster may go to a slot."""
+
+    submitter: str
+    autocluster: int
+    count: int
+    slot: str
+    startd: str
+    capability: str
+    limits: dict[str, float] = {}
+    """How much of which concurrency limits each job uses there."""
+    also: list[Occupied] = []
+    """Parts of the same partitionable slot whose jobs make room together with the one on `slot`."""
+
+
+class Matched(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All matches of one cycle for this schedd."""
+
+    cycle: int
+    matches: list[MatchedSlot]
+
+
+class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """One run of one job."""
+
+    job: JobId
+    attempt: int
+
+
+class ShadowSync(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Everything a shadow looks after; the answer is the difference to what is recorded."""
+
+    shadow: str
+    attempts: list[Attempt]
+    strays: list[Attempt] = []
+    """Attempts of which it has final reports and knows nothing else."""
+    kept: list[JobId] = []
+    """Jobs of which it keeps files for their next run."""
+    spooled: list[JobId] = []
+    """Jobs whose results it keeps until they are fetched."""
+    spools: list[Number] = []
+    """Clusters of jobs whose files it was sent."""
+
+
+class ShadowOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """`forget`: attempts that are over in the record; `sync_interval`: seconds to the next full exchange."""
+
+    start: list[Assignment] = []
+    stop: list[Stop] = []
+    still: list[Still] = []
+    forget: list[Attempt] = []
+    over: list[Attempt] = []
+    """Those of the strays that are over in the record: their reports may be confirmed."""
+    drop: list[JobId] = []
+    """Those of the kept that will not run again."""
+    spooled: list[JobId] = []
+    """Those of the spooled that have left the queue."""
+    spools: list[int] = []
+    """Those of the clusters that have."""
+    more: bool = False
+    """There is more to start than fits into one message: ask again at once."""
+    sync_interval: float = 5.0
+
+
+class Began(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="began"):
+    """The executable runs."""
+
+    pid: int
+    at: float
+    input: Transfer | None = None
+    """Of files that it fetched before."""
+
+
+class Suspended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="suspended"):
+    """The job's processes stand still."""
+
+    processes: int = 0
+    at: float = 0.0
+
+
+class Continued(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="continued"):
+    """They go on."""
+
+    at: float = 0.0
+
+
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="saved"):
+    """The job's checkpoint is in the spool, and its program is started again."""
+
+    number: Number
+    """Counts the checkpoints of this attempt from 1."""
+    at: float = 0.0
+    usage: Usage = Usage()
+
+
+class Finished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="finished"):
+    """The job is done; its output files are in place."""
+
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    usage: Usage = Usage()
+    claim_lost: bool = False
+    """The startd does not have this claim any more."""
+    output: Transfer | None = None
+    """Of results that did not come with the report of its end."""
+    dumped: bool = False
+    """The signal that ended it had its memory written into a file."""
+    core: str = ""
+    """Where that is; empty: nobody has it."""
+
+
+class Ended(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="ended"):
+    """The attempt is over, the job is not. `hold`: codes are HoldReasonCode, else VacateReasonCode."""
+
+    hold: bool
+    code: int
+    reason: str
+    subcode: int = 0
+    usage: Usage = Usage()
+    claim_lost: bool = False
+    """The startd does not have this claim (any more)."""
+
+
+class Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="used"):
+    """What the attempt uses, as measured last; it is not recorded, and policies see it while the attempt lives."""
+
+    usage: Usage
+
+
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="told"):
+    """
+    What the program says of itself. `id` makes a repeat harmless: one is under way at a time.
+
+    An attribute that no job may set is left out.
+    """
+
+    id: str
+    attributes: Ad = {}
+    notes: list[str] = []
+
+
+class AttemptReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a shadow has to say about an attempt; a repeat changes nothing."""
+
+    job: JobId
+    attempt: int
+    claim: str
+    news: Began | Suspended | Continued | Saved | Finished | Ended | Used | Told
+
+
+class ReportAttempts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Reports of one shadow, in order."""
+
+    shadow: str
+    reports: list[AttemptReport]
+
+
+class AttemptsRecorded(msgspec.Struct, frozen=True, kw_only=True):
+    """All reports of the request are recorded (or were stale); in exchange, the next jobs for the freed claims."""
+
+    start: list[Assignment]
+    position: Position
+
+
+class AskAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The right to look into a job that runs, for its owner or a super user of the queue."""
+
+    job: JobId
+
+
+class AccessGiven(msgspec.Struct, frozen=True, kw_only=True):
+    """The right, and where the job runs."""
+
+    access: Access
+    startd: str
+    slot: str
+
+
+class JobCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """
+    A shadow passes on what the program of an attempt wants done as one of the job's owner: see `questions.Command`.
+
+    `body` is the request of the verb, as it travels.
+    """
+
+    job: JobId
+    attempt: int
+    verb: Name
+    body: bytes
+
+
+class JobAnswer(msgspec.Struct, frozen=True):
+    """The reply of the verb, as it travels."""
+
+    body: bytes
+
+
+class FindSpool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where the files of a cluster's jobs are taken and given, if the caller may have to do with them."""
+
+    cluster: Number
+    person: Name = ""
+    """On whose behalf a shadow asks."""
+    waiting: bool = False
+    """A shadow wants to know which jobs wait."""
+
+
+class SpoolFound(msgspec.Struct, frozen=True, kw_only=True):
+    """They may."""
+
+    shadow: str
+    waiting: list[Procs] = []
+    """Jobs that are held for their input files."""
+
+
+class ReleaseSpooled(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The input files of jobs are on the access point's disk, all of them. A repeat changes nothing."""
+
+    cluster: Number
+    jobs: list[Procs]
+
+
+class SpooledReleased(msgspec.Struct, frozen=True, kw_only=True):
+    """Recorded."""
+
+    position: Position
+
+
+RUN_NOW = Endpoint("schedd", "run_now", RunNow, RunningNow)
+QUERY_EVENTS = Endpoint("schedd", "query_events", QueryEvents, JobEvents)
+EXPLAIN = Endpoint("schedd", "explain", Explain, Explanation)
+ACCESS = Endpoint("schedd", "access", AskAccess, AccessGiven)
+MATCHED = Endpoint("schedd", "matched", Matched, Done)
+SYNC = Endpoint("schedd", "sync", ShadowSync, ShadowOrders)
+REPORT = Endpoint("schedd", "report", ReportAttempts, AttemptsRecorded)
+JOB_COMMAND = Endpoint("schedd", "job_command", JobCommand, JobAnswer)
+FIND_SPOOL = Endpoint("schedd", "find_spool", FindSpool, SpoolFound)
+RELEASE_SPOOLED = Endpoint("schedd", "release_spooled", ReleaseSpooled, SpooledReleased)
+
+FOR_USERS = (SUBMIT, ACT, EDIT, EDIT_JOBS, RUN_NOW, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, ACCESS, FIND_SPOOL)
+FOR_JOBS = (SUBMIT, ACT, EDIT, EDIT_JOBS, QUERY_JOBS, QUERY_EVENTS, EXPLAIN, FIND_SPOOL)
+"""What a running job may do in its owner's name: not look into others, nor put jobs in their place."""
+ENDPOINTS = (*FOR_USERS, MATCHED, SYNC, REPORT, JOB_COMMAND, RELEASE_SPOOLED)

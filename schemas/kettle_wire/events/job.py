@@ -1,0 +1,247 @@
+"""What happens to one job, on the stream `job/<cluster>.<proc>`."""
+
+from typing import Literal
+
+import msgspec
+
+from kettle_wire.ads.types import Ad
+from kettle_wire.events.base import Event
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one attempt used, as measured by its starter."""
+
+    wall: float = 0.0
+    """Seconds from activation to the end of clean-up."""
+    user_cpu: float = 0.0
+    """Seconds, whole process tree."""
+    system_cpu: float = 0.0
+    memory_kib: int = 0
+    """Peak resident set, KiB."""
+    disk_kib: int = 0
+    """Size of the sandbox at the end, KiB."""
+    sent: int = 0
+    """Bytes of output shipped to the submit side."""
+    received: int = 0
+    """Bytes of input fetched."""
+
+
+class Transfer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Files of an attempt that were moved on their own, one way; times in seconds since the epoch."""
+
+    began: float = 0.0
+    ended: float = 0.0
+    queued: float = 0.0
+    """Seconds that it waited for its turn before."""
+
+
+class JobAssigned(Event, frozen=True, tag="job.assigned/1"):
+    """The job was given a claim; `attempt` counts the runs of the job from 1."""
+
+    attempt: int
+    claim: str
+    slot: str
+    startd: str
+    notes: Ad = {}
+    """What its ad says of the machines that it has been given (JobMachineAttrs, LastMatchListLength)."""
+
+
+class JobStarted(Event, frozen=True, tag="job.started/1"):
+    """The executable of this attempt really runs."""
+
+    attempt: int
+    pid: int = 0
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+    input: Transfer | None = None
+    """None: all that it takes along came with the order to start."""
+
+
+class JobSuspended(Event, frozen=True, tag="job.suspended/1"):
+    """All processes of this attempt stand still, because the machine's policy or its owner wants it; it keeps its slot."""
+
+    attempt: int
+    processes: int = 0
+    """How many there were."""
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
+class JobContinued(Event, frozen=True, tag="job.continued/1"):
+    """The processes of this attempt, which was suspended, go on."""
+
+    attempt: int
+    at: float = 0.0
+    """On the worker's clock, seconds since the epoch."""
+
+
+class JobDisconnected(Event, frozen=True, tag="job.disconnected/1"):
+    """The machine of this attempt does not answer; until its lease is over the attempt may go on there, unseen."""
+
+    attempt: int
+    reason: str = ""
+
+
+class JobReconnected(Event, frozen=True, tag="job.reconnected/1"):
+    """The machine answers again, and the attempt has gone on."""
+
+    attempt: int
+
+
+class JobCheckpointed(Event, frozen=True, tag="job.checkpointed/1"):
+    """The program ended with its checkpoint's exit code and what it left is saved: its next attempt goes on from there."""
+
+    attempt: int
+    number: int
+    """Counts the checkpoints of this attempt from 1."""
+    at: float = 0.0
+    """When the program ended, on the worker's clock, seconds since the epoch."""
+    usage: Usage = Usage()
+    """Of this attempt so far; `sent` are the bytes of this checkpoint."""
+
+
+class JobVacated(Event, frozen=True, tag="job.vacated/1"):
+    """
+    The attempt ended without finishing the job; codes are HTCondor's VacateReasonCode, or HoldReasonCode (below 1000)
+    where what ended it holds the job.
+
+    If its program had run to its end, and a policy of the job did not let it leave the queue, one of `exit_code` and
+    `exit_signal` is set.
+    """
+
+    attempt: int
+    code: int
+    reason: str
+    usage: Usage = Usage()
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    """When the process exited by itself, on the worker's clock, seconds since the epoch; 0 if it did not."""
+    subcode: int = 0
+    cool_down: float = 0.0
+    """Seconds that the job is not to be started again, because its start failed."""
+    output: Transfer | None = None
+    """Of results of a program that had run to its end; None: they came with the report of its end."""
+
+    @property
+    def exited(self) -> bool:
+        """Whether the program had run to its end."""
+        return self.exit_code is not None or self.exit_signal is not None
+
+
+class JobCompleted(Event, frozen=True, tag="job.completed/1"):
+    """
+    The job ran to its end: exactly one of `exit_code` and `exit_signal` is set.
+
+    `attempt` 0: it was no job for any machine (IsNoopJob).
+    """
+
+    attempt: int
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    """When the process exited, on the worker's clock, seconds since the epoch."""
+    usage: Usage = Usage()
+    output: Transfer | None = None
+    """None: all that it left came with the report of its end."""
+    dumped: bool = False
+    """The signal that ended it had its memory written into a file."""
+    core: str = ""
+    """Path of that file on the submit side; empty: nobody has it."""
+
+
+class JobHeld(Event, frozen=True, tag="job.held/1"):
+    """The job waits for somebody; codes are HTCondor's HoldReasonCode."""
+
+    code: int
+    reason: str
+    subcode: int = 0
+    by: str = ""
+
+
+class JobReleased(Event, frozen=True, tag="job.released/1"):
+    """A held job may run again."""
+
+    reason: str = ""
+    by: str = ""
+
+
+class JobRemoved(Event, frozen=True, tag="job.removed/1"):
+    """The job will not run again; an attempt that still lives is being ended."""
+
+    reason: str = ""
+    by: str = ""
+
+
+class JobKept(Event, frozen=True, tag="job.kept/1"):
+    """What ends the job, right after this, does not take it out of the queue: its LeaveJobInQueue is true."""
+
+
+class JobLeft(Event, frozen=True, tag="job.left/1"):
+    """Nothing keeps the job in the queue (any more): it leaves it now, or as soon as its attempt has ended."""
+
+    reason: str = ""
+    by: str = ""
+
+
+class JobDeferred(Event, frozen=True, tag="job.deferred/1"):
+    """The job, which runs by the calendar, starts at a time and not before."""
+
+    until: int
+    """Seconds since the epoch."""
+
+
+class JobTold(Event, frozen=True, tag="job.told/1"):
+    """The program of this attempt said something of itself: to be in the job's ad, and to be in its log."""
+
+    attempt: int
+    id: str
+    """Of the message: what is said twice is recorded once."""
+    attributes: Ad = {}
+    notes: list[str] = []
+    """Lines for the job event log, in order."""
+
+
+class JobEdited(Event, frozen=True, tag="job.edited/1"):
+    """Somebody has given attributes of the job other values."""
+
+    attributes: Ad
+    by: str = ""
+
+
+OrderKind = Literal["vacate", "vacate_fast", "suspend", "continue"]
+
+
+class JobOrdered(Event, frozen=True, tag="job.ordered/1"):
+    """
+    Somebody wants this attempt to leave its machine (`vacate_fast`: without time to end), to stand still, or to go on.
+
+    Other events say what came of it.
+    """
+
+    attempt: int
+    order: OrderKind
+    reason: str = ""
+    by: str = ""
+
+
+JobEvent = (
+    JobAssigned
+    | JobStarted
+    | JobSuspended
+    | JobContinued
+    | JobDisconnected
+    | JobReconnected
+    | JobCheckpointed
+    | JobVacated
+    | JobCompleted
+    | JobHeld
+    | JobReleased
+    | JobRemoved
+    | JobKept
+    | JobLeft
+    | JobDeferred
+    | JobTold
+    | JobEdited
+    | JobOrdered
+)

@@ -1,0 +1,49 @@
+"""Who sends a command, as the last token of its subject: a daemon of the pool, a person, or another pool's schedd."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from kettle_wire.subjects import token, untoken
+
+Kind = Literal["daemon", "user", "visitor"]
+_PREFIX: Final[dict[Kind, str]] = {"daemon": "d-", "user": "u-", "visitor": "v-"}
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """
+    A caller as the bus authenticated it. A daemon's name is its role, a person's the login name, a visiting schedd's the one
+    under which it was admitted (see `kettle_wire.flocking`).
+    """
+
+    kind: Kind
+    name: str
+
+    @property
+    def token(self) -> str:
+        """The identity as one subject token."""
+        return _PREFIX[self.kind] + token(self.name)
+
+    @classmethod
+    def from_subject(cls, subject: str) -> "Identity":
+        """Read the caller from the subject of a command; raises ValueError if the last token is no identity."""
+        text = subject.rpartition(".")[2]
+        for kind, prefix in _PREFIX.items():
+            if text.startswith(prefix):
+                return cls(kind, untoken(text.removeprefix(prefix)))
+        raise ValueError(f"the subject {subject} names no caller")
+
+
+def daemon(role: str) -> Identity:
+    """The identity of a service of the pool."""
+    return Identity("daemon", role)
+
+
+def user(name: str) -> Identity:
+    """The identity of a person."""
+    return Identity("user", name)
+
+
+def visitor(name: str) -> Identity:
+    """The identity of a schedd of another pool, with its shadow."""
+    return Identity("visitor", name)

@@ -1,0 +1,204 @@
+"""
+Every subject, stream, bucket and durable name on the bus, as functions.
+
+A token from outside (a host, an owner, a slot) is encoded so that any name is safe: characters that
+NATS gives a meaning to, and `%` itself, become `%XX`. Job ids are never part of a stored subject:
+the number of subjects in a stream must not grow with the number of jobs.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+_SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+@lru_cache(maxsize=4096)
+def token(name: str) -> str:
+    """Encode any text as one subject token; an empty name becomes `%`."""
+    if name and _SAFE.issuperset(name):
+        return name
+    return "".join(c if c in _SAFE else "".join(f"%{b:02X}" for b in c.encode()) for c in name) or "%"
+
+
+def untoken(text: str) -> str:
+    """Inverse of `token`; raises ValueError for what is no token."""
+    head, *rest = text.split("%")
+    encoded = head.encode() + b"".join(
+        bytes([int(part[:2], 16)]) + part[2:].encode() for part in rest if part
+    )
+    return encoded.decode()
+
+
+def key(name: str) -> str:
+    """Encode any text as one token of a key-value key, where `%` itself is not allowed: `=XX`."""
+    return "".join(c if c in _SAFE else "".join(f"={b:02X}" for b in c.encode()) for c in name) or "="
+
+
+def unkey(text: str) -> str:
+    """Inverse of `key`; raises ValueError for what is no key."""
+    return untoken(text.replace("=", "%"))
+
+
+class Subjects:
+    """The names of one pool: `kettle.<pool>.…` for subjects, `KETTLE_<pool>_…` for streams and buckets."""
+
+    def __init__(self, pool: str) -> None:
+        self.pool = pool
+        self._prefix = f"kettle.{token(pool)}"
+        self._asset = f"KETTLE_{key(pool)}".replace("=", "_")
+
+    def command(self, role: str, name: str, verb: str, caller: str) -> str:
+        """
+        Request/reply with one service; `role` and `verb` are ours, `name` is anybody's.
+
+        The last token is the caller's identity (see `kettle_wire.identity`): the server lets a client publish
+        only under its own, so a service reads who asks from the subject, never from the payload.
+        """
+        return f"{self._prefix}.cmd.{role}.{token(name)}.{verb}.{caller}"
+
+    def commands_by(self, caller: str, role: str = "*", verb: str = "*") -> str:
+        """Filter: what one caller may ask of any service of `role`."""
+        return f"{self._prefix}.cmd.{role}.*.{verb}.{caller}"
+
+    def commands_to(self, role: str) -> str:
+        """Filter: everything that services of `role` answer."""
+        return f"{self._prefix}.cmd.{role}.>"
+
+    def commands_of(self, role: str, name: str) -> str:
+        """Filter: everything that one service answers."""
+        return f"{self._prefix}.cmd.{role}.{token(name)}.*.*"
+
+    def events(self, shard: str) -> str:
+        """The frames of one shard of the log."""
+        return f"{self._prefix}.evt.{token(shard)}"
+
+    @property
+    def events_all(self) -> str:
+        """
+        Filter: the frames of every shard.
+        """
+        return f"{self._prefix}.evt.*"
+
+    def event_stream(self, shard: str) -> str:
+        """The JetStream stream that holds `events(shard)`; its sequence is the frame number."""
+        return f"{self._asset}_EVT_{key(shard).replace('=', '_')}"
+
+    def shard_of(self, subject: str) -> str:
+        """The shard whose frames are on a subject that `events` made."""
+        return untoken(subject.rpartition(".")[2])
+
+    def tail(self, owner: str, cluster: int, proc: int | None, event: str) -> str:
+        """
+        Live: one event `noun.verb` of a person's job, or of a whole cluster (no `proc`).
+
+        A stream stores it without the ids, as `monitor(owner, event)`.
+        """
+        return f"{self._prefix}.tail.{token(owner)}.{cluster}.{'-' if proc is None else proc}.{event}"
+
+    def tail_of(self, owner: str) -> str:
+        """Filter: the events of one person's jobs, live."""
+        return f"{self._prefix}.tail.{token(owner)}.*.*.*.*"
+
+    def tail_pool(self, event: str) -> str:
+        """One event `noun.verb` that is no job's: of a machine, a claim, a negotiation; live and stored alike."""
+        return f"{self._prefix}.tail.pool.{event}"
+
+    @property
+    def tail_all(self) -> str:
+        """Filter: single events of everything, live."""
+        return f"{self._prefix}.tail.>"
+
+    def monitor(self, owner: str | None, event: str = "*.*") -> str:
+        """Filter: how the events of a person's jobs are stored; None: of everybody's."""
+        return f"{self._prefix}.monitor.{'*' if owner is None else token(owner)}.{event}"
+
+    @property
+    def monitor_stream(self) -> str:
+        """The bounded JetStream stream that holds single events."""
+        return f"{self._asset}_MONITOR"
+
+    @property
+    def monitor_transform(self) -> tuple[str, str]:
+        """What the stream makes of a live subject before it stores it: no job ids, so that subjects do not pile up."""
+        stored = "{{wildcard(1)}}.{{wildcard(4)}}.{{wildcard(5)}}"
+        return f"{self._prefix}.tail.*.*.*.*.*", f"{self._prefix}.monitor.{stored}"
+
+    def work(self, schedd: str, startd: str) -> str:
+        """Reports of the workers on one machine about the jobs of one schedd."""
+        return f"{self._prefix}.work.{token(schedd)}.{token(startd)}"
+
+    def work_of(self, schedd: str) -> str:
+        """Filter: the reports of all machines to one schedd."""
+        return f"{self._prefix}.work.{token(schedd)}.*"
+
+    def work_reader(self, schedd: str) -> str:
+        """The durable consumer with which the shadows of a schedd read `work_of(schedd)`."""
+        return f"shadow-{key(schedd)}"
+
+    @property
+    def work_all(self) -> str:
+        """Filter: every worker report of the pool."""
+        return f"{self._prefix}.work.>"
+
+    @property
+    def work_stream(self) -> str:
+        """The JetStream stream that holds the worker reports."""
+        return f"{self._asset}_WORK"
+
+    def object_piece(self, sha256: str, number: int) -> str:
+        """A piece of an object, which is named by the SHA-256 of all its bytes."""
+        return f"{self._prefix}.obj.{token(sha256)}.{number}"
+
+    @property
+    def objects_all(self) -> str:
+        """Filter: every piece of every object."""
+        return f"{self._prefix}.obj.*.*"
+
+    @property
+    def object_stream(self) -> str:
+        """The bounded JetStream stream that holds the pieces of objects: files that many machines want."""
+        return f"{self._asset}_OBJECTS"
+
+    @property
+    def ads(self) -> str:
+        """Key-value bucket of public ads, `<AdType>.<name>`."""
+        return f"{self._asset}_ADS"
+
+    @property
+    def private_ads(self) -> str:
+        """Key-value bucket of claim capabilities, `<slot name>`; for startds and negotiators alone."""
+        return f"{self._asset}_PRIVATE"
+
+    @property
+    def leases(self) -> str:
+        """Key-value bucket in which would-be owners of a shard contend."""
+        return f"{self._asset}_LEASES"
+
+    def notice(self, kind: str, name: str) -> str:
+        """Core, unstored: 'something changed, look' (for example a schedd that has just started)."""
+        return f"{self._prefix}.notice.{kind}.{token(name)}"
+
+    def notices(self, kind: str) -> str:
+        """
+        Filter: the notices of one kind, whoever they are about.
+        """
+        return f"{self._prefix}.notice.{kind}.*"
+
+
+def visitors_key(visitor: str, submitter: str) -> str:
+    """The key of the ad of a visiting schedd's submitter: under the visitor's name, so that it can write no other."""
+    return f"Submitter.{key(visitor)}.{key(submitter)}"
+
+
+FORWARDED: Final = "Forwarded"
+"""With this the keys of ads begin that other pools forward: those who follow ads of a type do not see them."""
+
+
+def forwarded_key(forwarder: str, own: str) -> str:
+    """The key of an ad that another pool forwards, which stands under `own` there: under its name, it can write no other."""
+    return f"{FORWARDED}.{key(forwarder)}.{own}"
+
+
+def ad_key(ad_type: str, name: str) -> str:
+    """The key of an ad in the bucket `Subjects.ads`."""
+    return f"{ad_type}.{key(name)}"

@@ -1,0 +1,158 @@
+"""
+What accounting answers, from its tables.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle.classad import ClassAdError, Node, parse
+from kettle.eventsourcing.log import LogUnavailableError
+from kettle.eventsourcing.projection import Progress
+from kettle.jobs.private import for_others
+from kettle.jobs.runs import US
+from kettle.projections import Trouble
+from kettle.storage import Database
+from kettle.storage.queries import load
+from kettle_services.accounting.reporting import TooManyRowsError, report
+from kettle_services.accounting.searching import search
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_wire.commands.accounting import (
+    History,
+    OwnerUsage,
+    QueryHistory,
+    QueryUsage,
+    ReportedUsage,
+    ReportUsage,
+    UsageReport,
+)
+from kettle_wire.endpoint import Position
+from kettle_wire.identity import Identity
+
+QUERIES: Final[Mapping[str, str]] = load(Path(__file__).parent / "sql" / "queries.sql")
+
+_JOBS: Final = "jobs"
+
+
+class Answers:
+    """
+    Answers to everybody: what was used and what has run is no secret inside a pool.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        progress: Progress,
+        trouble: Trouble,
+        settings: AccountingSettings,
+        *,
+        look: Callable[[], None],
+    ) -> None:
+        self._look = look
+        self._database = database
+        self._progress = progress
+        self._trouble = trouble
+        self._patience = settings.patience
+        self._search_time = settings.search_time
+        self._report_time = settings.report_time
+
+    async def query_history(self, request: QueryHistory, caller: Identity) -> History:
+        """
+        Ads of jobs that have left the queue; waits for what the asker names, and refuses if it does not come.
+        """
+        constraint = _parsed(request.constraint) if request.constraint else None
+        self._usable()
+        if request.at_least is not None:
+            await self._see(request.at_least)
+        try:
+            found = await self._database.run(
+                lambda c: search(c, request, constraint, most_seconds=self._search_time),
+                patience=self._patience + self._search_time,
+            )
+        except LogUnavailableError as error:
+            raise RefusedError(
+                "unavailable", f"the history did not answer: {error}; name a span of time"
+            ) from error
+        return msgspec.structs.replace(
+            found, jobs=[ad if ad.get("Owner") == caller.name else for_others(ad) for ad in found.jobs]
+        )
+
+    def _usable(self) -> None:
+        """
+        Tables that nobody has made, or that another release has, answer nothing.
+        """
+        if (why := self._trouble.of(_JOBS)) is not None:
+            raise RefusedError("unavailable", f"there is no history at the moment: {why}")
+
+    async def _see(self, least: Position) -> None:
+        if self._progress.frame(least.shard) < least.frame:
+            self._look()  # a queue that nobody follows yet may be a new one
+        if (why := self._trouble.of(_JOBS, least.shard)) is not None:
+            raise RefusedError("unavailable", why)
+        if not await self._progress.caught_up(least.shard, least.frame, deadline=self._patience):
+            raise RefusedError(
+                "behind",
+                f"the history has seen frame {self._progress.frame(least.shard)} of {least.shard} and not yet "
+                f"{least.frame}; ask again",
+            )
+
+    async def query_usage(self, request: QueryUsage, caller: Identity) -> UsageReport:
+        """
+        Sums of all attempts by owner.
+        """
+        del caller
+        self._usable()
+        rows = await self._database.run(
+            lambda c: c.fetch(QUERIES["usage"], request.owners), patience=self._patience
+        )
+        return UsageReport(
+            owners=[
+                OwnerUsage(
+                    owner=row["owner"],
+                    jobs_completed=row["jobs_completed"],
+                    attempts=row["attempts"],
+                    wall=row["wall"] / US,
+                    slot_time=row["slot_time"] / US,
+                    cpu=row["cpu"] / US,
+                )
+                for row in rows
+            ]
+        )
+
+    async def report_usage(self, request: ReportUsage, caller: Identity) -> ReportedUsage:
+        """
+        Usage of attempts by one or two things, between moments.
+        """
+        del caller
+        if any(until <= since for since, until in pairwise(request.cuts)):
+            raise RefusedError(
+                "malformed", "the moments of a report rise: one of them is not after the one before"
+            )
+        if len(set(request.by)) < len(request.by):
+            raise RefusedError(
+                "malformed", f"a report by {request.by[0]} and {request.by[0]} is one by {request.by[0]}"
+            )
+        self._usable()
+        if request.at_least is not None:
+            await self._see(request.at_least)
+        try:
+            return await self._database.run(
+                lambda c: report(c, request), patience=self._patience + self._report_time
+            )
+        except TooManyRowsError as error:
+            raise RefusedError("too_large", str(error)) from error
+        except LogUnavailableError as error:
+            raise RefusedError(
+                "too_slow", f"the report was not ready: {error}; name a shorter time"
+            ) from error
+
+
+def _parsed(constraint: str) -> Node:
+    try:
+        return parse(constraint)
+    except ClassAdError as error:
+        raise RefusedError("malformed", f"the constraint '{constraint}' cannot be read: {error}") from error

@@ -1,0 +1,143 @@
+"""
+How the parts of accounting hang together.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kettle.archive import FileArchives, keep_archived
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import Bus, Served
+from kettle.eventsourcing.projection import Progress
+from kettle.projections import PROJECTIONS, StoredProjection, Trouble, follow, prepared, shards_of
+from kettle.runtime import Runtime
+from kettle.runtime.joining import join_bus, join_log
+from kettle.storage import PgLog
+from kettle_services.accounting.queries import Answers
+from kettle_services.accounting.settings import AccountingSettings
+from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_USAGE, REPORT_USAGE
+from kettle_wire.subjects import Subjects
+
+VERSION: Final = "0.1.0"
+
+
+async def serve(rt: Runtime, settings: AccountingSettings) -> None:
+    """
+    Fill the tables of all projections, answer, until the process is asked to stop.
+    """
+    log = await join_log(rt, settings)
+    archives = FileArchives(settings.archive_path)
+    logs = [log, *[await rt.enter(PgLog.connect(dsn, archives=archives)) for dsn in settings.databases]]
+    bus = await join_bus(rt, settings)
+    following = _Following(rt, logs, bus, settings)
+    rt.readiness("projections", lambda: not following.trouble)
+    for kind in sorted({kind for make in PROJECTIONS.values() for kind in make().kinds}):
+        await bus.listen(following.subjects.notices(kind), lambda _subject, _data: following.look())
+    for make in PROJECTIONS.values():
+        await following.begin(make())
+    answers = Answers(log.database, following.progress, following.trouble, settings, look=following.look)
+    await bus.serve(
+        "accounting",
+        settings.name,
+        [
+            Served(QUERY_HISTORY, answers.query_history),
+            Served(QUERY_USAGE, answers.query_usage),
+            Served(REPORT_USAGE, answers.report_usage),
+        ],
+        version=VERSION,
+        shared=True,
+    )
+    if settings.retention_days:
+        databases = [log.database for log in logs]
+        keeping = keep_archived(databases, settings.archive_path, retention_days=settings.retention_days)
+        rt.loop(keeping, name="retention")
+    if settings.store_url:
+        await _feed(rt, settings, following, logs, bus)
+    rt.ready()
+    await rt.stopping.wait()
+
+
+async def _feed(
+    rt: Runtime, settings: AccountingSettings, following: "_Following", logs: Sequence[PgLog], bus: Bus
+) -> None:
+    """
+    Feed the accounting store, beside all else: it may be away.
+    """
+    from kettle_services.accounting.bulk import BulkStore  # an HTTP client, which most pools do without
+    from kettle_services.accounting.feeding import Feed
+
+    store = await rt.enter(
+        BulkStore.open(
+            settings.store_url,
+            credentials=Path(settings.store_credentials) if settings.store_credentials else None,
+            ca=Path(settings.store_ca) if settings.store_ca else None,
+        )
+    )
+    feed = Feed(logs[0].database, bus, store, settings, progress=following.progress)
+    rt.loop(feed.run(lambda: shards_of(PROJECTIONS["jobs"](), logs)), name="store")
+
+
+class _Following:
+    """
+    All projections in all shards, also in those that come later.
+    """
+
+    def __init__(self, rt: Runtime, logs: Sequence[PgLog], bus: Bus, settings: AccountingSettings) -> None:
+        self.subjects = Subjects(settings.pool)
+        self.progress = Progress()
+        self.trouble = Trouble()
+        self._rt = rt
+        self._logs = logs
+        self._bus = bus
+        self._poll = settings.shard_poll
+        self._news: list[asyncio.Event] = []
+
+    def look(self) -> None:
+        """
+        There may be a new shard.
+        """
+        for new in self._news:
+            new.set()
+
+    async def begin(self, projection: StoredProjection) -> None:
+        """
+        Have the tables, and fill them from now on; if that fails, try again in the background.
+        """
+        ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+        self._rt.loop(self._keep(projection, ready=ready), name=projection.name)
+
+    async def _keep(self, projection: StoredProjection, *, ready: bool) -> None:
+        backoff = Backoff(1.0, 30.0)
+        while not ready:
+            await backoff.wait()
+            ready = await prepared(projection, self._logs[0].database, self._logs, self.trouble)
+        new = asyncio.Event()
+        self._news.append(new)
+        followed: set[str] = set()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                new.clear()
+                for shard, log in (await shards_of(projection, self._logs)).items():
+                    if shard not in followed:
+                        followed.add(shard)
+                        tasks.create_task(
+                            self._follow(projection, shard, log), name=f"{projection.name} {shard}"
+                        )
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._poll):
+                        await new.wait()
+
+    async def _follow(self, projection: StoredProjection, shard: str, log: PgLog) -> None:
+        await follow(
+            projection,
+            shard,
+            database=self._logs[0].database,
+            log=log,
+            bus=self._bus,
+            subjects=self.subjects,
+            progress=self.progress,
+            trouble=self.trouble,
+        )

@@ -1,0 +1,68 @@
+"""
+The subcommands: a module is imported when its command is typed, so that none pays for another's imports.
+
+Each module has `HELP` (what it does, with examples), `arguments(parser)` and `run(arguments, screen) -> exit status`.
+"""
+
+from keyword import iskeyword
+from typing import Final
+
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "your jobs": {
+        "submit": "send jobs to the pool",
+        "q": "the jobs in the queue",
+        "wait": "wait until jobs have ended",
+        "why": "why a job is where it is",
+        "events": "what happened to a job",
+        "history": "jobs that have left the queue",
+        "tail": "the output of a job that runs",
+        "exec": "run a program beside a job",
+        "ssh": "a shell beside a job",
+        "hold": "keep jobs from running",
+        "prio": "set or change the priority of jobs",
+        "release": "let held jobs run again",
+        "vacate": "have running jobs leave their machines",
+        "suspend": "have running jobs stand still",
+        "continue": "have jobs that stand still go on",
+        "now": "run a job in the place of others of yours",
+        "edit": "give attributes of jobs other values",
+        "rm": "take jobs out of the queue",
+    },
+    "the pool": {
+        "up": "start the pool of this machine",
+        "down": "stop it",
+        "status": "what the pool consists of and does",
+        "demo": "see all of it work, in a pool that is thrown away",
+    },
+    "the language of ads": {
+        "classad": "try out expressions, convert and match ads",
+    },
+    "coming from HTCondor": {
+        "condor-env": "put the condor_* commands into a shell",
+    },
+    "for those who run a pool": {
+        "on": "switch daemons of a host on",
+        "off": "switch them off",
+        "restart": "end them and start them again",
+        "reconfig": "have them read their settings again",
+        "run": "be one service of a pool",
+        "drain": "empty a machine, or have it take work again",
+        "flock": "let jobs use other pools, and other pools' jobs use this one",
+        "usage": "what was used, by whom, where and when",
+        "fairshare": "who may have which part of the pool, who has it, and over time",
+        "userprio": "priorities, factors and usage of submitters",
+        "what-if": "the past with other quotas, factors, policies or machines",
+        "log": "read, prove and repair the event log",
+        "schema": "schemas of events and commands, for programs",
+        "version": "which Kettle this is",
+    },
+}
+
+COMMANDS: Final = {name: says for group in GROUPS.values() for name, says in group.items()}
+
+
+def module_of(name: str) -> str:
+    """
+    Where a subcommand is: a hyphen is none in the name of a module, and a word of Python has an underscore.
+    """
+    return f"kettle_services.cli.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"

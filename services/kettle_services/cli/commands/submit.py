@@ -1,0 +1,149 @@
+"""
+`kettle submit`: from a submit file to jobs in the queue.
+"""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kettle.client import ClientError, Submission, SubmitError, prepare_clusters
+from kettle_services.cli.errors import CommandError, UsageError
+from kettle_services.cli.inputs import standard_input
+from kettle_services.cli.options import json_option, pool_options, with_pool
+from kettle_services.cli.screen import Screen, plain
+from kettle_services.cli.spans import counted
+from kettle_wire.commands.schedd import Submitted
+
+if TYPE_CHECKING:
+    from kettle.client import Client
+
+HELP: Final = """\
+Send jobs to the pool.  What a submit file says is checked here, before anything is recorded; when the command returns,
+the jobs are on record and cannot be lost.
+
+A submit file names a program, what it needs, and how often it runs:
+
+    executable            = simulate.sh
+    arguments             = --seed $(Process)
+    transfer_input_files  = parameters.json
+    output                = out.$(Process)
+    error                 = err.$(Process)
+    log                   = sweep.log
+    request_cpus          = 1
+    request_memory        = 512 MB
+    queue 100
+
+Instead of a number, one job for each item:  queue name in (a b c)   or   queue x, y from points.txt
+
+examples:
+  kettle submit sweep.sub
+  kettle submit sweep.sub seed=7 request_memory=2GB     macros and commands the file may use, set beforehand
+  kettle submit --dry-run sweep.sub                     show the jobs, send nothing
+  generate | kettle submit -                            a submit file from standard input
+"""
+
+_GIVEN: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=\s*(.*)", re.DOTALL)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    parser.add_argument("file", metavar="FILE", help="the submit file; - for standard input")
+    parser.add_argument(
+        "given",
+        nargs="*",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set before the file is read; the file may override it",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be sent, and send nothing")
+    json_option(parser)
+    pool_options(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Submit, or show.
+    """
+    given = _given(arguments.given)
+    try:
+        if arguments.file == "-":
+            submissions = prepare_clusters(_typed(), given=given, source="standard input", submit_method=0)
+        else:
+            submissions = prepare_clusters(Path(arguments.file), given=given, submit_method=0)
+    except SubmitError as error:
+        raise CommandError(str(error)) from error
+    for warning in (warning for each in submissions for warning in each.warnings):
+        screen.trouble(f"Warning: {warning}")
+    if arguments.dry_run:
+        return _show(submissions, screen)
+
+    async def send(pool: "Client") -> None:
+        if screen.err.isatty():
+            pool.waiting = screen.note
+        for done, submission in enumerate(submissions):
+            try:
+                _say(await pool.submit(submission), screen)
+            except ClientError:
+                if done:
+                    screen.trouble(
+                        f"Of the {len(submissions)} clusters of this file the first {done} had been submitted before this:"
+                    )
+                raise
+
+    with_pool(arguments, send)
+    return 0
+
+
+def _say(submitted: Submitted, screen: Screen) -> None:
+    for warning in submitted.warnings:
+        screen.trouble(f"Warning: {warning}")
+    if screen.as_json:
+        screen.json({"cluster": submitted.cluster, "count": submitted.count})
+    else:
+        screen.say(f"{submitted.count} job(s) submitted to cluster {submitted.cluster}.")
+
+
+def _given(words: list[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for word in words:
+        match = _GIVEN.fullmatch(word)
+        if match is None:
+            raise UsageError(f"'{word}' is not NAME=VALUE")
+        name = f"MY.{match[1][1:]}" if match[1].startswith("+") else match[1]
+        given[name] = match[2]
+    return given
+
+
+def _show(submissions: list[Submission], screen: Screen) -> int:
+    if screen.as_json:
+        screen.json([plain(each.job(proc)) for each in submissions for proc in range(each.count)])
+        return 0
+    count = counted(sum(each.count for each in submissions), "job")
+    several = f" in {len(submissions)} clusters" if len(submissions) > 1 else ""
+    screen.note(f"{count}{several} would be submitted.")
+    for number, submission in enumerate(submissions):
+        if several:
+            screen.say(f"# cluster {number + 1}" if number == 0 else f"\n# cluster {number + 1}")
+        _show_one(submission, screen)
+    return 0
+
+
+def _show_one(submission: Submission, screen: Screen) -> None:
+    from kettle.classad import ClassAd, write_long
+
+    screen.say(write_long(ClassAd.from_wire(submission.ad)).rstrip())
+    for proc, row in enumerate(submission.rows):
+        own = dict(zip(submission.columns, row, strict=True))
+        screen.say(f"\n# job {proc}")
+        if own:
+            screen.say(write_long(ClassAd.from_wire(own)).rstrip())
+
+
+def _typed() -> str:
+    try:
+        return standard_input().read().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error

@@ -1,0 +1,33 @@
+"""
+`kettle suspend`.
+"""
+
+import argparse
+from typing import Final
+
+from kettle_services.cli.acting import act, act_arguments
+from kettle_services.cli.screen import Screen
+
+HELP: Final = """\
+Have running jobs stand still.  They stay on their machines with all that they have, and use no processor time until
+kettle continue lets them go on.  Nobody else can use the slot meanwhile; to give it up, say kettle vacate or kettle hold.
+
+examples:
+  kettle suspend 12.3
+  kettle suspend 12 --reason "the file server is slow"
+  kettle suspend --constraint 'RequestCpus > 8'
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    act_arguments(parser, verb="have stand still")
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Do it.
+    """
+    return act(arguments, screen, "suspend")

@@ -1,0 +1,66 @@
+"""
+`kettle up`: start the pool of this machine.
+"""
+
+import argparse
+from typing import Final
+
+from kettle.client import PoolFile, home_directory
+from kettle_services.cli.errors import CommandError
+from kettle_services.cli.options import home_option, json_option, seconds
+from kettle_services.cli.screen import Screen
+
+HELP: Final = """\
+Start a personal pool on this machine: a NATS server, a PostgreSQL server and every service, under one master.  Nobody
+else on the machine can reach them.  All its files are in one directory.  If the pool is up already, this finds it.
+
+examples:
+  kettle up
+  KETTLE_HOME=/scratch/pool kettle up
+  kettle status                     what runs now
+  kettle down                       stop it; queue and history stay for the next kettle up
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """
+    What the command takes.
+    """
+    home_option(parser)
+    parser.add_argument(
+        "--timeout", type=seconds, default=60.0, metavar="SECONDS", help="how long it may take (default: 60)"
+    )
+    json_option(parser)
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """
+    Start it and say where it is.
+    """
+    from kettle.pool import PoolError, up
+
+    def progress(text: str) -> None:
+        if screen.err.isatty():
+            screen.note(screen.paint(f"  {text} ...", "dim"))
+
+    home = arguments.home or home_directory()
+    try:
+        started = up(home, progress=progress, deadline_s=arguments.timeout)
+    except PoolError as error:
+        raise CommandError(str(error)) from error
+    pool = PoolFile.load(started.home)
+    if screen.as_json:
+        screen.json(
+            {
+                "home": str(started.home),
+                "new": started.new,
+                "pid": started.state.pid,
+                "nats_url": pool.nats_url,
+            }
+        )
+        return 0
+    screen.say(f"The pool is {'up' if started.new else 'already up'} in {started.home}.")
+    if off := [daemon.name for daemon in started.state.daemons if daemon.status == "off"]:
+        screen.note(f"Switched off is: {', '.join(off)}.  Switch it on with: kettle on.")
+    screen.note("Send it jobs with: kettle submit FILE.  Stop it with: kettle down.")
+    return 0

@@ -1,0 +1,18 @@
+"""
+What `kettle` on the command line starts with: a command that asks one question should take no longer than the question.
+"""
+
+from typing import NoReturn
+
+from kettle.client import short
+
+
+def command() -> NoReturn:
+    """
+    Run the command that was typed, and end with its status.
+    """
+    short.start()
+    from kettle_services.cli.__main__ import main
+
+    short.loaded()
+    short.end(main())

@@ -1,0 +1,116 @@
+"""
+How far jobs have come, as a job event log tells it: no pool is asked.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kettle.client import JobId, JobState, Progress, Select
+from kettle.userlog import (
+    Aborted,
+    ClusterRemove,
+    ClusterSubmit,
+    Evicted,
+    Executing,
+    Held,
+    LogEvent,
+    LogReader,
+    ReconnectFailed,
+    Released,
+    Submitted,
+    Suspended,
+    Terminated,
+    Unsuspended,
+    UserLogFormatError,
+    event_of,
+)
+from kettle_services.cli.errors import CommandError
+
+_LOOK_S: Final = 0.2
+"""A file tells nobody that it has grown, and it may lie on another machine."""
+
+
+@dataclass
+class Told:
+    """
+    What a log has told so far of the jobs that are meant.
+    """
+
+    select: Select
+    jobs: dict[JobId, JobState] = field(default_factory=dict[JobId, JobState])
+    coming: set[int] = field(default_factory=set[int])
+    """Clusters of which more jobs will be made."""
+
+    def take(self, event: LogEvent) -> None:
+        """
+        Take the next event.
+        """
+        if not self._is_meant(event.job):
+            return
+        match event:
+            case ClusterSubmit():
+                self.coming.add(event.job.cluster)
+            case ClusterRemove():
+                self.coming.discard(event.job.cluster)
+            case _:
+                if (state := after(event)) is not None:
+                    self.jobs[event.job] = state
+
+    @property
+    def over(self) -> bool:
+        """
+        Whether jobs were told of, and nothing more will happen to any.
+        """
+        return bool(self.jobs) and not self.coming and all(state.ended for state in self.jobs.values())
+
+    def _is_meant(self, job: JobId) -> bool:
+        select = self.select
+        everything = not select.jobs and not select.clusters
+        cluster = job.cluster in select.clusters or (
+            job.proc < 0 and any(job.cluster == each.cluster for each in select.jobs)
+        )
+        return everything or cluster or job in select.jobs
+
+
+def after(event: LogEvent) -> JobState | None:
+    """
+    Where a job is after an event; None: where it was before.
+    """
+    match event:
+        case Submitted() | Evicted() | ReconnectFailed() | Released():
+            return JobState()
+        case Executing() | Unsuspended():
+            return JobState("running")
+        case Suspended():
+            return JobState("suspended")
+        case Held():
+            return JobState("held")
+        case Terminated(ending=ending):
+            return JobState("completed", ending.exit_code, ending.signal)
+        case Aborted():
+            return JobState("removed")
+        case _:
+            return None
+
+
+async def watched(path: Path, select: Select) -> AsyncIterator[Progress]:
+    """
+    How far the jobs are, whenever the log has grown, until all have ended; raises CommandError for what is no log.
+    """
+    told, log = Told(select), LogReader(path)
+    while not told.over:
+        try:
+            events = [event_of(block) for block in log.all()]
+        except OSError as error:
+            raise CommandError(f"the log {path} cannot be read: {error.strerror}") from error
+        except UserLogFormatError as error:
+            raise CommandError(f"the log {path} cannot be read: {error}") from error
+        for event in events:
+            told.take(event)
+        if events:
+            yield Progress(told.jobs)
+        if not told.over:
+            await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,145 @@
+"""
+Where the log is: the databases of a pool, which shard is in which, and the directory of archived pieces.
+
+A database's address may hold a password, so it comes from the pool's file or from the environment, never from the command
+line, where every process of the machine could read it.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.archive import FileArchives
+from kettle.client import PoolFile
+from kettle.eventsourcing.log import LogUnavailableError, Tenure
+from kettle.storage import PgLog
+from kettle.storage.database import ERRORS, Database
+from kettle_services.cli.errors import CommandError, UsageError
+
+FURTHER: Final = "KETTLE_ACCOUNTING_DATABASES"
+"""The setting of accounting that names further databases."""
+ARCHIVE: Final = "KETTLE_ARCHIVE_DIRECTORY"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """
+    One shard, where it stands, and the log that holds it.
+    """
+
+    log: PgLog
+    tenure: Tenure
+
+    @property
+    def shard(self) -> str:
+        """
+        Its name.
+        """
+        return self.tenure.shard
+
+
+class Places(msgspec.Struct, frozen=True):
+    """
+    The shards of a pool.
+    """
+
+    logs: Sequence[PgLog]
+    """The first one's database has the tables of projections."""
+    every: Sequence[Place]
+    """By name."""
+
+    def named(self, shards: Sequence[str]) -> list[Place]:
+        """
+        Those with these names; all of them if there are none.
+
+        Raises:
+            UsageError: there is no such shard.
+        """
+        known = [place.shard for place in self.every]
+        for shard in shards:
+            if shard not in known:
+                raise UsageError(f"there is no shard '{shard}'; there are: {', '.join(known) or 'none'}")
+        return [place for place in self.every if not shards or place.shard in shards]
+
+
+def databases(home: Path) -> list[str]:
+    """
+    The addresses of a pool's databases, first the one with the tables of projections.
+
+    Raises:
+        CommandError: nothing says where they are.
+    """
+    first = os.environ.get("KETTLE_DATABASE_URL") or PoolFile.load(home).database_url
+    if not first:
+        raise CommandError(f"{home}/pool.json does not say where the database is; set KETTLE_DATABASE_URL")
+    given = os.environ.get(FURTHER)
+    if given is None:
+        return [first, *_configured(home).accounting.databases]
+    try:
+        further = msgspec.json.decode(given or "[]", type=list[str])
+    except msgspec.MsgspecError as error:
+        raise CommandError(f'{FURTHER} is not a list as in ["postgresql://...", ...]: {error}') from error
+    return [first, *further]
+
+
+def archive_directory(home: Path) -> Path:
+    """
+    Where archived pieces are: as KETTLE_ARCHIVE_DIRECTORY or `kettle.toml` says, else in the pool's own directory.
+
+    Raises:
+        CommandError: `kettle.toml` cannot be read.
+    """
+    named = os.environ.get(ARCHIVE) or _configured(home).kettle.archive_directory
+    return Path(named or home / "archive").expanduser()
+
+
+class _Shared(msgspec.Struct, frozen=True):
+    archive_directory: str = ""
+
+
+class _Accounting(msgspec.Struct, frozen=True):
+    databases: list[str] = []
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    """
+    What the services have been told that whoever reads their log has to know, too.
+    """
+
+    kettle: _Shared = _Shared()
+    accounting: _Accounting = _Accounting()
+
+
+def _configured(home: Path) -> _Configured:
+    path = Path(os.environ.get("KETTLE_CONFIG") or home / "kettle.toml")
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_Configured)
+    except FileNotFoundError:
+        return _Configured()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CommandError(f"{path}: {error}") from error
+
+
+@asynccontextmanager
+async def places(home: Path, *, patience: float) -> AsyncGenerator[Places]:
+    """
+    The shards of a pool; connected as long as the context lasts.
+
+    Raises:
+        CommandError: a database does not answer or holds no log.
+    """
+    async with AsyncExitStack() as stack:
+        logs: list[PgLog] = []
+        found: list[Place] = []
+        try:
+            for address in databases(home):
+                database = await stack.enter_async_context(Database.connect(address, patience=patience))
+                log = PgLog(database, archives=FileArchives(archive_directory(home)))
+                logs.append(log)
+                found += [Place(log, tenure) for tenure in await log.shards()]
+        except (*ERRORS, LogUnavailableError) as error:
+            raise CommandError(f"the log cannot be read: {error}") from error
+        yield Places(logs, sorted(found, key=lambda place: place.shard))

@@ -1,0 +1,175 @@
+"""
+What several subcommands take, and how they reach the pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kettle_services.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kettle.client import Client, Select
+
+T = TypeVar("T")
+
+
+class Arguments(Protocol):
+    """
+    A parser, or a group of its arguments.
+    """
+
+    def add_argument(self, *names: str, **options: Any) -> object:
+        """
+        See argparse.
+        """
+        ...
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """
+    The type of an argument that is a whole number, not less than `least`.
+    """
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from {least} on")
+        return int(text)
+
+    return number
+
+
+def seconds(text: str) -> float:
+    """
+    The type of an argument that is a time span.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return value
+
+
+def pool_options(parser: argparse.ArgumentParser) -> None:
+    """
+    Which pool, and how long to wait for it.
+    """
+    reach_options(parser).add_argument(
+        "--name",
+        default="",
+        metavar="SCHEDD",
+        help="whose queue, if the pool has several schedds (default: schedd)",
+    )
+
+
+def reach_options(parser: argparse.ArgumentParser) -> Arguments:
+    """
+    Where the pool is, and how long to wait for it; the group of these options, for more of them.
+    """
+    group = parser.add_argument_group("pool")
+    home_option(group)
+    group.add_argument(
+        "--patience",
+        type=seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long to go on asking a pool that does not answer (default: 30)",
+    )
+    return group
+
+
+def home_option(parser: Arguments) -> None:
+    """
+    The directory of the pool.
+    """
+    parser.add_argument(
+        "--home",
+        type=Path,
+        metavar="DIR",
+        help="the pool's directory (default: $KETTLE_HOME, else ~/.kettle)",
+    )
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """
+    Output for programs.
+    """
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def job_options(parser: argparse.ArgumentParser, *, verb: str, then: str = "") -> None:
+    """
+    Which jobs; `then`: what stands behind their ids, among which the command has to look for it.
+    """
+    behind = f"; and {then}" if then else ""
+    parser.add_argument(
+        "ids",
+        nargs="*",
+        metavar=f"ID|{then}" if then else "ID",
+        help=f"{verb} CLUSTER or CLUSTER.PROC, as in 12 or 12.3{behind}",
+    )
+    parser.add_argument(
+        "--owner",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the jobs of this person; may be repeated",
+    )
+    parser.add_argument(
+        "--constraint",
+        default="",
+        metavar="EXPR",
+        help="only jobs for whose ad this ClassAd expression is true, as in 'RequestMemory > 2048'",
+    )
+    parser.add_argument(
+        "--jobset", default="", metavar="NAME", help="only jobs of this set (jobset in their description)"
+    )
+
+
+def selection(arguments: argparse.Namespace) -> Select:
+    """
+    The jobs that were named; raises UsageError for what is no id, or a condition that is no expression.
+    """
+    from kettle.client import ClientError, select
+
+    if arguments.constraint:
+        from kettle.classad import ClassAdParseError, parse
+
+        try:
+            parse(arguments.constraint)
+        except ClassAdParseError as error:
+            raise UsageError(f"the constraint '{arguments.constraint}' cannot be read: {error}") from error
+    constraint = arguments.constraint
+    if arguments.jobset:
+        from kettle.classad.printing import quoted_string
+
+        of_set = f"JobSetName == {quoted_string(arguments.jobset)}"
+        constraint = f"({constraint}) && {of_set}" if constraint else of_set
+    try:
+        return select(*arguments.ids, owners=arguments.owner, constraint=constraint)
+    except ClientError as error:
+        raise UsageError(str(error)) from error
+
+
+def with_pool(arguments: argparse.Namespace, work: Callable[[Client], Awaitable[T]]) -> T:
+    """
+    Connect, work, disconnect.
+    """
+    import asyncio
+
+    from kettle.client import Client
+
+    async def connected() -> T:
+        async with Client.connect(
+            home=arguments.home, schedd=arguments.name, patience=arguments.patience
+        ) as pool:
+            return await work(pool)
+
+    return asyncio.run(connected())

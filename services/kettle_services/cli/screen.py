@@ -1,0 +1,230 @@
+"""
+How anything gets out: tables and colours on a terminal, aligned text off it, JSON where it was asked for.
+
+What people asked for goes to standard output, everything else to standard error, so that a pipe gets only the former.
+"""
+
+import os
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Final, TextIO, cast
+
+import msgspec
+
+from kettle_services.cli.errors import OutputError
+from kettle_wire.ads.types import Ad
+
+Cell = str | int | float
+
+STYLES: Final[Mapping[str, str]] = {
+    "idle": "yellow", "running": "cyan", "held": "red", "completed": "green", "removed": "dim",
+    "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold",
+}  # fmt: skip
+
+
+_USUAL: Final = 80
+_SIMPLE: Final = frozenset({bool, int, str})
+"""What any writer of JSON writes in the same way."""
+
+
+def columns() -> int:
+    """
+    How wide the terminal is, as `shutil.get_terminal_size` says it: that knows much more than terminals, and takes long to load.
+    """
+    if (said := os.environ.get("COLUMNS", "")).isdecimal() and int(said) > 0:
+        return int(said)
+    if sys.__stdout__ is None:
+        return _USUAL
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # closed, or none
+        return _USUAL
+
+
+class Screen:
+    """
+    Standard output and standard error of one command.
+    """
+
+    def __init__(
+        self,
+        *,
+        as_json: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.as_json = as_json
+        self.out = sys.stdout if out is None else out
+        self.err = sys.stderr if err is None else err
+        environ = os.environ if environ is None else environ
+        self.terminal = self.out.isatty() and not as_json
+        self.colour = _wants_colour(environ, terminal=self.terminal)
+
+    def say(self, text: str = "") -> None:
+        """
+        A line of what was asked for.
+        """
+        self._write(f"{text}\n")
+
+    def octets(self, data: bytes) -> None:
+        """
+        A part of what was asked for, the same in any locale.
+        """
+        with writing():
+            self.out.buffer.write(data)
+
+    def pass_on(self, descriptor: int, data: bytes) -> None:
+        """
+        What another program wrote to its standard output (1) or its standard error (2), at once.
+        """
+        with writing():
+            stream = self.err if descriptor == 2 else self.out
+            stream.buffer.write(data)
+            stream.flush()
+
+    def flush(self) -> None:
+        """
+        Whatever has been said so far is out.
+        """
+        with writing():
+            self.out.flush()
+
+    def note(self, text: str) -> None:
+        """
+        A line beside it, for the person; nothing where a program listens.
+        """
+        if not self.as_json:
+            with writing():
+                print(text, file=self.err)
+
+    def trouble(self, text: str) -> None:
+        """
+        What did not work.
+        """
+        with writing():
+            print(self.paint(text, "bad") if self.err.isatty() else text, file=self.err)
+
+    def paint(self, text: str, style: str) -> str:
+        """
+        The text in the colour of a meaning, where there are colours.
+        """
+        if not self.colour or style not in STYLES:
+            return text
+        codes = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+        return f"\x1b[{';'.join(codes[word] for word in STYLES[style].split())}m{text}\x1b[0m"
+
+    def json(self, value: object) -> None:
+        """
+        A value as JSON, with line breaks for a person who looks.
+        """
+        data = msgspec.json.encode(value, order="deterministic")
+        self._write(msgspec.json.format(data, indent=2).decode() + "\n")
+
+    def json_line(self, value: object) -> None:
+        """
+        One line of a stream of JSON values; it is out at once.
+        """
+        self._write(msgspec.json.encode(value).decode() + "\n")
+        self.flush()
+
+    def table(
+        self,
+        titles: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        styles: Sequence[str] | None = None,
+        right: frozenset[str] = frozenset(),
+        whole: bool = False,
+    ) -> None:
+        """
+        Rows under titles; `styles` has one per row, `right` the titles of columns that are aligned to the right.
+
+        A terminal gets no more of a row than fits, everything else gets all of it; so does a terminal that gets the
+        rows `whole`, because the end of them is what one asked for.
+        """
+        columns = [_column(cells) for cells in zip(*rows, strict=True)] or [_column(()) for _ in titles]
+        widths = [max(len(title), width) for title, (_, width) in zip(titles, columns, strict=True)]
+        room = 0 if whole else self.width
+        # One operation per column and per row: there may be very many of them.
+        layout = "  ".join(
+            f"%{'' if title in right else '-'}{width}s" for title, width in zip(titles, widths, strict=True)
+        )
+        lines = [(layout % tuple(titles)).rstrip()]
+        lines += [(layout % cells).rstrip() for cells in zip(*(cells for cells, _ in columns), strict=True)]
+        if room:
+            lines = [f"{line[: room - 1]}…" if len(line) > room else line for line in lines]
+        if self.colour:
+            meanings = ("strong", *(styles or [""] * len(rows)))
+            lines = [self.paint(line, style) for line, style in zip(lines, meanings, strict=True)]
+        self.say("\n".join(lines))
+
+    @property
+    def width(self) -> int:
+        """
+        The columns of the terminal; 0 off it, where there is room for everything.
+        """
+        return columns() if self.terminal else 0
+
+    def _write(self, text: str) -> None:
+        with writing():
+            self.out.write(text)
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """
+    What cannot be written is an `OutputError`, but for a closed pipe, of which nobody needs to be told.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write: {error.strerror}") from error
+
+
+def _wants_colour(environ: Mapping[str, str], *, terminal: bool) -> bool:
+    match environ.get("KETTLE_COLOR", ""):
+        case "always":
+            return True
+        case "never":
+            return False
+        case _:
+            return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _column(cells: Sequence[Cell]) -> tuple[Sequence[Cell], int]:
+    """
+    Cells that need only be made to text, and how long the longest of these is.
+    """
+    kinds = set(map(type, cells))
+    if kinds == {int}:
+        return cells, max(len(str(max(cells))), len(str(min(cells))))
+    texts = cells if kinds == {str} else [_text(cell) for cell in cells]
+    return texts, max(map(len, cast("Sequence[str]", texts)), default=0)
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell:.2f}" if isinstance(cell, float) else str(cell)
+
+
+def plain(ad: Ad) -> msgspec.Raw:
+    r"""
+    An ad as JSON has it; an expression is the string ``"\/Expr(...)\/"``, whose slashes tell it from other strings.
+    """
+    # Most of what is asked for in quantity is simple, and loading the language takes longer than a short command.
+    if _SIMPLE.issuperset(map(type, ad.values())) and (order := _order(tuple(ad))):
+        return msgspec.Raw(msgspec.json.encode({name: ad[name] for name in order}))
+    from kettle.classad import ClassAd, write_json
+
+    return msgspec.Raw(write_json(ClassAd.from_wire(ad)).encode("utf-8", "surrogateescape"))
+
+
+@lru_cache(maxsize=64)
+def _order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as `write_json` orders them; none if two are the same name."""
+    distinct = len({name.lower() for name in names}) == len(names)
+    return tuple(sorted(names, key=lambda name: (len(name), name.lower()))) if distinct else ()

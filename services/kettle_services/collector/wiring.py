@@ -1,0 +1,75 @@
+"""How the parts of a collector hang together."""
+
+import time
+from typing import Final
+
+from kettle.bus.ports import BucketSpec, Served
+from kettle.classad import ClassAdParseError, Node, parse
+from kettle.faults import fault_point
+from kettle.runtime import Runtime, SettingsError
+from kettle.runtime.joining import join_bus, join_log
+from kettle.runtime.owning import own
+from kettle.storage import PgWorkingSet
+from kettle_services.collector.absentees import Absentees
+from kettle_services.collector.domain.machines import Machines
+from kettle_services.collector.forwarding import Forwarding
+from kettle_services.collector.record import SHARD, Record, recall
+from kettle_services.collector.registrar import Registrar
+from kettle_services.collector.service import Collector
+from kettle_services.collector.settings import CollectorSettings
+from kettle_wire.commands.collector import QUERY_ADS
+from kettle_wire.subjects import Subjects
+
+VERSION: Final = "0.1.0"
+
+
+async def serve(rt: Runtime, settings: CollectorSettings) -> None:
+    """
+    Make the buckets, follow the ads and answer; own the shard, if it is this one's turn, and write down who comes and
+    goes; until the process is asked to stop.
+    """
+    subjects = Subjects(settings.pool)
+    requirements = _requirements(settings.absent_requirements)
+    bus = await join_bus(rt, settings)
+    for bucket in (subjects.ads, subjects.private_ads):
+        await bus.ensure_bucket(BucketSpec(name=bucket, ttl=settings.classad_lifetime))
+    collector = Collector(bus, subjects, settings)
+    rt.loop(collector.watch(), name="watch")
+    rt.loop(collector.keep_house(), name="housekeeping")
+    rt.readiness("ads", collector.complete.is_set)
+    await bus.serve(
+        "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True
+    )
+    log = await join_log(rt, settings)
+    shard = await own(rt, settings, bus, log, SHARD)
+    if shard is None:
+        return
+    checkpointer, recalled = await recall(log, PgWorkingSet(log.database), shard)
+    fault_point("takeover.restored")
+    lifetime = settings.classad_lifetime
+    absentees = Absentees(
+        bus, subjects, recalled.absent, requirements=requirements, expire=settings.absent_expire
+    )
+    machines = Machines(recalled.joined, deadline=time.time() + lifetime)
+    registrar = Registrar(Record(shard, checkpointer), machines, absentees, lifetime=lifetime)
+    collector.register(registrar)
+    rt.loop(absentees.keep(every=min(settings.ad_interval, lifetime / 3)), name="absentees")
+    rt.loop(checkpointer.run(), name="checkpoint")
+    forwarding = Forwarding(collector.adverts, settings)
+    collector.forward(forwarding)
+    for visit in forwarding.visits:
+        rt.loop(visit.run(), name=f"pool {visit.name}")
+    rt.loop(collector.advertise(registrar, forwarding), name="advertise")
+    rt.ready()
+    await rt.stopping.wait()
+
+
+def _requirements(text: str) -> Node | None:
+    if not text.strip():
+        return None
+    try:
+        return parse(text)
+    except ClassAdParseError as error:
+        raise SettingsError(
+            f"KETTLE_COLLECTOR_ABSENT_REQUIREMENTS: {text!r} is no expression: {error}."
+        ) from error

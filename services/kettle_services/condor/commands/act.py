@@ -1,0 +1,238 @@
+"""
+condor_rm, condor_hold, condor_release, condor_suspend, condor_continue and condor_vacate_job: they differ in a few words.
+
+Ids make one group, each cluster, each person and a condition one of its own; the exit code is 0 if something was done in
+each group.
+"""
+
+import os
+import sys
+import uuid
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kettle.client.finding import Knobs, me
+from kettle_services.condor.asking import Asker
+from kettle_services.condor.errors import WordsError
+from kettle_services.condor.selecting import Chosen, both
+from kettle_services.condor.words import Given, Option, understood
+from kettle_wire.commands.queue import ACT, Act, Acted, Action, JobOutcome, Select
+
+
+class Deed(NamedTuple):
+    """
+    What a command does, and the words for it.
+    """
+
+    action: Action
+    done: str
+    verb: str
+    """In `Permission denied to ...` and `Couldn't find/... all jobs`."""
+    already: str
+    wrong: str
+    """What is said of a job whose status does not allow it."""
+
+
+DEEDS: Final = {
+    "condor_rm": Deed(
+        "remove", "marked for removal", "remove", "already marked for removal", "already marked for removal"
+    ),
+    "condor_rm -forcex": Deed(
+        "remove_x",
+        "removed locally (remote state unknown)",
+        "remove",
+        "already marked for forced removal",
+        "not in `X' state to be forcibly removed",
+    ),
+    "condor_hold": Deed("hold", "held", "hold", "already held", "already held"),
+    "condor_release": Deed(
+        "release", "released", "release", "not held to be released", "not held to be released"
+    ),
+    "condor_suspend": Deed(
+        "suspend", "suspended", "suspend", "already suspended", "not running to be suspended"
+    ),
+    "condor_continue": Deed(
+        "continue", "continued", "continue", "already running", "not running to be continued"
+    ),
+    "condor_vacate_job": Deed("vacate", "vacated", "vacate", "already vacating", "not running to be vacated"),
+    "condor_vacate_job -fast": Deed(
+        "vacate_fast", "fast-vacated", "fast-vacate", "already vacating", "not running to be fast-vacated"
+    ),
+}
+"""By command; with an option that makes it another deed."""
+
+OPTIONS: Final = {
+    "all": Option(),
+    "constraint": Option(takes=1),
+    "debug": Option(),
+    "name": Option(takes=1),
+    "pool": Option(takes=1),
+    "reason": Option(takes=1),
+}
+_OWN: Final = {
+    "condor_rm": {"forcex": Option()},
+    "condor_hold": {"subcode": Option(takes=1)},
+    "condor_vacate_job": {"fast": Option()},
+}
+
+_LARGEST: Final = 2**31 - 1
+
+_HELP: Final = """\
+usage: {name} [options] ID|USER ...
+
+{What}: those that are named as CLUSTER.PROC, as CLUSTER, or by whom they belong to.
+
+  -constraint EXPRESSION  those for whose ads it is true; of what was named only those
+  -all                    all of yours
+  -reason TEXT            goes on record
+  -name SCHEDD, -pool P   whose queue
+{more}"""
+_MORE: Final = {
+    "condor_hold": "  -subcode N              goes on record, and is HoldReasonSubCode\n",
+    "condor_rm": "  -forcex                 drop jobs that are marked for removal, whatever became of them on their machines\n",
+    "condor_vacate_job": "  -fast                   without time to end by themselves\n",
+}
+_WHAT: Final = {
+    "condor_rm": "Take jobs out of the queue",
+    "condor_hold": "Stop jobs, and keep them from running until condor_release",
+    "condor_release": "Let held jobs run again",
+    "condor_suspend": "Have running jobs stand still on their machines",
+    "condor_continue": "Have suspended jobs go on",
+    "condor_vacate_job": "Have running jobs leave their machines and wait for another",
+}
+HELP: Final = {
+    name: _HELP.format(name=name, What=what, more=_MORE.get(name, "")) for name, what in _WHAT.items()
+}
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    chosen: Chosen
+    everything: bool = False
+    option: str = ""
+    reason: str = ""
+    subcode: int = 0
+    name: str = ""
+    pool: str = ""
+
+
+class _Group(NamedTuple):
+    """Jobs that are spoken of together."""
+
+    select: Select
+    called: str
+    """As in `All jobs in cluster 5`; empty: each by its id."""
+
+
+def run(name: str, words: list[str]) -> int:
+    """
+    Do it, and say what became of each group.
+    """
+    wanted = _Wanted(Chosen())
+    for given in understood(words, OPTIONS | _OWN.get(name, {})):
+        _take(wanted, given)
+    if not wanted.chosen.anything and not wanted.everything:
+        raise WordsError(
+            "You did not specify any jobs: write CLUSTER, CLUSTER.PROC, a user, -constraint or -all"
+        )
+    deed = DEEDS[f"{name} -{wanted.option}" if wanted.option else name]
+    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
+    status = 0
+    for group in _groups(wanted, asker):
+        request = Act(
+            id=uuid.uuid4().hex,
+            action=deed.action,
+            select=group.select,
+            reason=wanted.reason,
+            subcode=wanted.subcode,
+        )
+        status |= _told(asker.schedd(ACT, request), group, deed, wanted)
+    return status
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    match given.name:
+        case "":
+            wanted.chosen.take(given.values[0])
+        case "constraint":
+            wanted.chosen.require(given.values[0])
+        case "all":
+            wanted.everything = True
+        case "reason" | "name" | "pool" as name:
+            setattr(wanted, name, given.values[0])
+        case "subcode":
+            wanted.subcode = _subcode(given)
+        case "fast" | "forcex":
+            wanted.option = given.name
+        case _:
+            pass
+
+
+def _subcode(given: Given) -> int:
+    try:
+        subcode = int(given.values[0])
+    except ValueError:
+        subcode = _LARGEST + 1
+    if abs(subcode) > _LARGEST:
+        raise WordsError(f"Argument -subcode requires a number, not '{given.values[0]}'")
+    return subcode
+
+
+def _groups(wanted: _Wanted, asker: Asker) -> list[_Group]:
+    """What was named; a condition is one more for each cluster and each person, and for ids that they be met."""
+    chosen, condition = wanted.chosen, wanted.chosen.constraint
+    groups: list[_Group] = []
+    if chosen.jobs:
+        groups.append(_Group(Select(jobs=chosen.jobs, constraint=condition), ""))
+    for cluster in chosen.clusters:
+        called = f"in cluster {cluster}"
+        groups.append(_group(Select(clusters=[cluster]), called, f"ClusterId == {cluster}", condition))
+    for owner in chosen.owners:
+        called = f'of user "{owner}"'
+        groups.append(_group(Select(owners=[owner]), called, f'Owner == "{owner}"', condition))
+    if groups:
+        return groups
+    mine = [me(asker.pool)] if wanted.everything else []
+    called = f"matching constraint ({condition})" if condition else ""
+    return [_Group(Select(owners=mine, constraint=condition), called or "*")]
+
+
+def _group(select: Select, called: str, meant: str, condition: str) -> _Group:
+    if not condition:
+        return _Group(select, called)
+    narrowed = msgspec.structs.replace(select, constraint=condition)
+    return _Group(narrowed, f"matching constraint ({both(meant, condition)})")
+
+
+def _told(acted: Acted, group: _Group, deed: Deed, wanted: _Wanted) -> int:
+    """Say it; 1 if nothing was done."""
+    done = any(one.outcome == "done" for one in acted.outcomes) or any(
+        one.outcome == "done" for one in acted.factories
+    )
+    if not group.called:
+        said = {one.job: one for one in acted.outcomes}
+        for job in group.select.jobs:
+            _tell(said.get(job) or JobOutcome(job, "not_found"), deed)
+        return 0 if done else 1
+    what = "" if group.called == "*" else f" {group.called}"
+    if done:
+        sys.stdout.write(f"All jobs{what} have been {deed.done}\n")
+        return 0
+    sys.stderr.write(f"Couldn't find/{deed.verb} all jobs{what}\n")
+    return 0 if wanted.everything and not acted.outcomes else 1
+
+
+def _tell(one: JobOutcome, deed: Deed) -> None:
+    match one.outcome:
+        case "done":
+            sys.stdout.write(f"Job {one.job} {deed.done}\n")
+        case "not_found":
+            sys.stderr.write(f"Job {one.job} not found\n")
+        case "denied":
+            sys.stderr.write(f"Permission denied to {deed.verb} job {one.job}\n")
+        case "already_done":
+            sys.stderr.write(f"Job {one.job} {deed.already}\n")
+        case _:
+            sys.stderr.write(f"Job {one.job} {deed.wrong}\n")

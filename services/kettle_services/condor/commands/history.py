@@ -1,0 +1,199 @@
+"""
+condor_history.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.client.errors import ClientError
+from kettle.client.finding import Knobs
+from kettle_services.condor import asked
+from kettle_services.condor.asked import PRINTING, Printing
+from kettle_services.condor.asking import Asker
+from kettle_services.condor.errors import ToolError
+from kettle_services.condor.selecting import Chosen
+from kettle_services.condor.values import number
+from kettle_services.condor.words import Given, Option, understood, whole_number
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.accounting import QUERY_HISTORY, QueryHistory
+from kettle_wire.commands.schedd import QUERY_EVENTS, QueryEvents
+from kettle_wire.endpoint import Position
+from kettle_wire.jobs import JobId
+
+OPTIONS: Final = PRINTING | {
+    "allusers": Option(also=("all",)),
+    "backwards": Option(),
+    "completedsince": Option(takes=1),
+    "constraint": Option(takes=1, also=("c",)),
+    "debug": Option(letters=True),
+    "file": Option(takes=1),
+    "forwards": Option(),
+    "limit": Option(takes=1),
+    "match": Option(takes=1),
+    "name": Option(takes=1, also=("n",)),
+    "pool": Option(takes=1, also=("p",)),
+    "scanlimit": Option(takes=1),
+    "since": Option(takes=1),
+    "wide": Option(letters=True, also=("w",)),
+}
+HELP: Final = {
+    "condor_history": f"""\
+usage: condor_history [options] [ID|USER ...]
+
+Jobs that have left the queue, everybody's, the newest first; or those that are named as CLUSTER, as CLUSTER.PROC, or by
+whom they belong to.  Finding none is no failure.
+
+  -limit N, -match N     at most so many
+  -constraint EXPRESSION those for whose ads it is true
+  -completedsince TIME   those that left the queue then or later (seconds since the epoch)
+  -forwards              the oldest first
+{asked.HELP}\
+  -name SCHEDD, -pool P  of which pool
+  -backwards, -scanlimit N, -wide, -debug   change nothing here
+""",
+}
+_INSTEAD: Final = {
+    "file": "there are no history files: all of it is in the event log",
+    "since": "use -completedsince, or -limit",
+}
+_SIDE_QUESTION_S: Final = 3.0
+"""Patience for an answer that we can do without."""
+_ASKED: Final = 10
+"""About so many jobs the schedd is asked, one by one."""
+_TITLE: Final = " ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD"
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    chosen: Chosen
+    printing: Printing
+    limit: int = 0
+    since: float | None = None
+    forwards: bool = False
+    name: str = ""
+    pool: str = ""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Show the jobs.
+    """
+    wanted = _Wanted(Chosen(), Printing())
+    for given in understood(words, OPTIONS):
+        if not wanted.printing.take(given):
+            _take(wanted, given)
+    asker = Asker.of(Knobs(os.environ), pool=wanted.pool, name=wanted.name)
+    if wanted.printing.said:
+        wanted.printing.show(lambda _names: _found(asker, wanted))
+    else:
+        sys.stdout.writelines(_table(_found(asker, wanted)))
+    return 0
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    match given.name:
+        case "":
+            wanted.chosen.take(given.values[0])
+        case "constraint":
+            wanted.chosen.require(given.values[0])
+        case "limit" | "match":
+            wanted.limit = whole_number(given)
+        case "completedsince":
+            wanted.since = float(whole_number(given))
+        case "forwards":
+            wanted.forwards = True
+        case "name" | "pool" as name:
+            setattr(wanted, name, given.values[0])
+        case "file" | "since" as name:
+            raise ToolError(
+                f"condor_history: -{name} is not carried out by this version of Kettle; {_INSTEAD[name]}"
+            )
+        case _:
+            pass
+
+
+def _found(asker: Asker, wanted: _Wanted) -> list[Ad]:
+    """Whole ads, because accounting keeps them so."""
+    found = _pages(asker, wanted, None)
+    asked: set[JobId] = set()
+    while missing := [job for job in _missing(wanted, found) if job not in asked]:
+        asked.update(missing)
+        if seen := _seen(asker, missing):
+            found = _pages(asker, wanted, seen)
+    return found[::-1] if wanted.forwards else found
+
+
+def _missing(wanted: _Wanted, found: list[Ad]) -> list[JobId]:
+    """
+    Jobs that were named and not found; of a cluster the first, or if some are found the last.
+
+    Who removes a whole cluster removes that one last.
+    """
+    if wanted.chosen.constraint or (wanted.limit and len(found) >= wanted.limit):
+        return []
+    jobs = {JobId(int(number(ad, "ClusterId")), int(number(ad, "ProcId"))) for ad in found}
+    totals = {int(number(ad, "ClusterId")): int(number(ad, "TotalSubmitProcs")) for ad in found}
+    of_clusters = [JobId(cluster, max(totals.get(cluster, 1), 1) - 1) for cluster in wanted.chosen.clusters]
+    return [job for job in (*wanted.chosen.jobs, *of_clusters) if job not in jobs]
+
+
+def _seen(asker: Asker, missing: list[JobId]) -> Position | None:
+    """
+    Up to where accounting must have read: a job that has just left the queue is there already, or nowhere.
+
+    Who asks the queue and then the history takes a job that is in neither for one that never was.
+    """
+    schedd = Asker(asker.pool, _SIDE_QUESTION_S)
+    last: Position | None = None
+    for job in missing[:_ASKED]:
+        try:
+            recorded = schedd.schedd(QUERY_EVENTS, QueryEvents(job=job))
+        except ClientError:
+            continue
+        for event in recorded.events:
+            if last is None or event.frame > last.frame:
+                last = Position(recorded.shard, event.frame)
+    return last
+
+
+def _pages(asker: Asker, wanted: _Wanted, at_least: Position | None) -> list[Ad]:
+    chosen = wanted.chosen
+    request = QueryHistory(
+        jobs=chosen.jobs,
+        clusters=chosen.clusters,
+        owners=chosen.owners,
+        constraint=chosen.constraint,
+        since=wanted.since,
+        limit=wanted.limit,
+        at_least=at_least,
+    )
+    found: list[Ad] = []
+    while True:
+        page = asker.ask(QUERY_HISTORY, asker.pool.accounting, request)
+        found += page.jobs
+        if page.more is None or (wanted.limit and len(found) >= wanted.limit):
+            return found
+        left = wanted.limit - len(found) if wanted.limit else 0
+        request = msgspec.structs.replace(request, after=page.more, limit=left)
+
+
+def _table(ads: list[Ad]) -> Iterator[str]:
+    from kettle.client.status import status_of
+    from kettle_services.condor import queue_table as tables
+
+    yield _TITLE + "\n"
+    for ad in ads:
+        status = status_of(ad)
+        ended = number(ad, "CompletionDate")
+        yield (
+            f"{tables.beginning(ad)} {tables.moment(number(ad, 'QDate'))} "
+            f"{tables.run_time(number(ad, 'RemoteWallClockTime')):>12} {tables.LETTERS[status]:<2} "
+            f"{tables.moment(ended) if ended and status == 'completed' else '???':>11} {ad.get('Cmd', '')} "
+            f"{tables.arguments(ad)}".rstrip()
+            + "\n"
+        )

@@ -1,0 +1,191 @@
+"""
+condor_q.
+"""
+
+import os
+import sys
+from typing import Final
+
+import msgspec
+
+from kettle.client.finding import Knobs, me
+from kettle_services.condor import asked
+from kettle_services.condor.asked import PRINTING, Printing
+from kettle_services.condor.asking import Asker
+from kettle_services.condor.errors import ToolError
+from kettle_services.condor.selecting import Chosen, owner
+from kettle_services.condor.words import Given, Option, understood, whole_number
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.queue import JobAds, QueryJobs, Select
+
+OPTIONS: Final = PRINTING | {
+    "allusers": Option(also=("all",)),
+    "batch": Option(),
+    "constraint": Option(takes=1, also=("c",)),
+    "dag": Option(),
+    "debug": Option(letters=True),
+    "global": Option(also=("g",)),
+    "held": Option(also=("hold",)),
+    "idle": Option(),
+    "limit": Option(takes=1),
+    "name": Option(takes=1, also=("n",)),
+    "nobatch": Option(),
+    "pool": Option(takes=1, also=("p",)),
+    "run": Option(also=("r", "running")),
+    "submitter": Option(takes=1, also=("s",)),
+    "totals": Option(),
+    "wide": Option(letters=True, also=("w",)),
+    "analyze": Option(letters=True),
+    "better-analyze": Option(letters=True, also=("better",)),
+    **{name: Option() for name in ("cputime", "currentrun", "goodput", "grid", "io")},
+    "userlog": Option(takes=1),
+    "jobads": Option(takes=1),
+}
+HELP: Final = {
+    "condor_q": f"""\
+usage: condor_q [options] [ID|USER ...]
+
+The jobs in the queue: yours, unless some are named as CLUSTER, as CLUSTER.PROC, or by whom they belong to.
+Finding none is no failure.
+
+  -allusers, -global     everybody's
+  -submitter USER        those of a person
+  -constraint EXPRESSION those for whose ads it is true
+  -idle, -run, -hold     those that wait, run (with their hosts) or are held (with the reason)
+  -limit N               at most so many
+  -nobatch               a line for each job, not for each batch
+  -totals                only how many there are
+  -analyze               why they are where they are, and what would help
+  -better-analyze        with their requirements, and how many slots meet each part of them
+{asked.HELP}\
+  -name SCHEDD, -pool P  whose queue
+  -wide, -dag, -debug    change nothing here
+""",
+}
+_STATUS: Final = {
+    "idle": "JobStatus == 1",
+    "run": "JobStatus == 2 || JobStatus == 7",
+    "held": "JobStatus == 5",
+}
+_INSTEAD: Final = {
+    "userlog": "condor_wait, or kettle events ID",
+}
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    chosen: Chosen
+    printing: Printing
+    everybody: bool = False
+    status: str = ""
+    limit: int = 0
+    totals: bool = False
+    analysis: str = ""
+    """`analyze` or `better-analyze`."""
+    batch: bool = True
+    empty: bool = False
+    """Whether `-global` was said: then an empty queue has a sentence of its own."""
+    name: str = ""
+    pool: str = ""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Show the jobs.
+    """
+    knobs = Knobs(os.environ)
+    wanted = _Wanted(Chosen(), Printing())
+    for given in understood(words, OPTIONS):
+        if not wanted.printing.take(given):
+            _take(wanted, given)
+    if wanted.status:
+        wanted.chosen.require(_STATUS[wanted.status])
+    if not knobs.flag("CONDOR_Q_ONLY_MY_JOBS", default=True):
+        wanted.everybody = True
+    asker = Asker.of(knobs, pool=wanted.pool, name=wanted.name)
+    select = _select(wanted, asker)
+    if wanted.printing.said:
+        wanted.printing.show(lambda names: _ads(asker, select, names, wanted.limit))
+    elif wanted.analysis:
+        _analyse(asker, select, wanted)
+    else:
+        _table(asker, select, wanted)
+    return 0
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    value = given.values[0] if given.values else ""
+    match given.name:
+        case "" | "submitter" | "constraint":
+            _choose(wanted.chosen, given.name, value)
+        case "allusers" | "global":
+            wanted.everybody = True
+            wanted.empty = wanted.empty or given.name == "global"
+        case "idle" | "run" | "held":
+            wanted.status = given.name
+        case "limit":
+            wanted.limit = whole_number(given)
+        case "analyze" | "better-analyze":
+            wanted.analysis = given.name
+        case "totals" | "batch":
+            setattr(wanted, given.name, True)
+        case "nobatch":
+            wanted.batch = False
+        case "name" | "pool" as name:
+            setattr(wanted, name, value)
+        case "dag" | "debug" | "wide":
+            pass
+        case refused:
+            instead = f"; try: {_INSTEAD[refused]}" if refused in _INSTEAD else ""
+            raise ToolError(f"condor_q: -{refused} is not carried out by this version of Kettle{instead}")
+
+
+def _choose(chosen: Chosen, option: str, value: str) -> None:
+    match option:
+        case "submitter":
+            chosen.owners.append(owner(value))
+        case "constraint":
+            chosen.require(value)
+        case _:
+            chosen.take(value)
+
+
+def _select(wanted: _Wanted, asker: Asker) -> Select:
+    chosen = wanted.chosen
+    anybody = wanted.everybody or chosen.jobs or chosen.clusters or chosen.owners
+    mine = [] if anybody else [me(asker.pool)]
+    return Select(
+        jobs=chosen.jobs, clusters=chosen.clusters, owners=chosen.owners or mine, constraint=chosen.constraint
+    )
+
+
+def _found(asker: Asker, select: Select, names: list[str], limit: int) -> JobAds:
+    return asker.jobs(QueryJobs(select=select, projection=names, limit=limit))
+
+
+def _ads(asker: Asker, select: Select, names: list[str], limit: int) -> list[Ad]:
+    return _found(asker, select, names, limit).jobs
+
+
+def _table(asker: Asker, select: Select, wanted: _Wanted) -> None:
+    from kettle_services.condor import queue_table as tables
+
+    if wanted.totals:
+        counted = asker.jobs(QueryJobs(select=select, totals=True))
+        sys.stdout.write(tables.head(asker.pool) + "\n" + tables.total("query", counted.statuses) + "\n")
+        return
+    found = _found(asker, select, list(tables.ATTRIBUTES), wanted.limit)
+    if wanted.empty and not found.jobs:
+        sys.stdout.write("All queues are empty\n")
+        return
+    how = wanted.status if wanted.status in {"run", "held"} else "batch" if wanted.batch else "jobs"
+    sys.stdout.writelines(tables.table(found, how, asker.pool, me(asker.pool)))
+
+
+def _analyse(asker: Asker, select: Select, wanted: _Wanted) -> None:
+    from kettle_services.condor.analysis import analysed
+
+    jobs = _ads(asker, select, [], wanted.limit)
+    whole = wanted.analysis == "better-analyze"
+    sys.stdout.writelines(analysed(asker.pool, jobs, whole=whole, patience=asker.patience))

@@ -1,0 +1,56 @@
+"""
+condor_reschedule: there is nothing to ask for, because each change is told as it happens.
+"""
+
+import os
+import sys
+from typing import Final
+
+from kettle.client.finding import Knobs
+from kettle_services.condor.asking import Asker
+from kettle_services.condor.errors import ToolError
+from kettle_services.condor.words import Option, understood
+from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
+
+OPTIONS: Final = {
+    "addr": Option(takes=1),
+    "all": Option(),
+    "constraint": Option(takes=1),
+    "debug": Option(),
+    "name": Option(takes=1),
+    "pool": Option(takes=1),
+}
+HELP: Final = {
+    "condor_reschedule": """\
+usage: condor_reschedule [options] [SCHEDD ...]
+
+Nothing has to be rescheduled: a schedd tells the negotiator of each change as it happens, and that begins a negotiation.
+The command says whether the schedd answers, and why a job waits is said by condor_q -better-analyze.
+
+  -name SCHEDD           the same as SCHEDD
+  -pool P                of which pool
+""",
+}
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    See whether each schedd is there.
+    """
+    names: list[str] = []
+    pool = ""
+    for given in understood(words, OPTIONS):
+        match given.name:
+            case "" | "name":
+                names += given.values
+            case "pool":
+                pool = given.values[0]
+            case "debug":
+                pass
+            case refused:
+                raise ToolError(f"condor_reschedule: -{refused} is not carried out; name the schedd")
+    asker = Asker.of(Knobs(os.environ), pool=pool)
+    for name in names or [asker.pool.schedd]:
+        asker.ask(QUERY_JOBS, name, QueryJobs(select=Select(), totals=True))
+        sys.stdout.write(f"The schedd {name} tells the negotiator of each change by itself: nothing to do\n")
+    return 0

@@ -1,0 +1,207 @@
+"""
+condor_transform_ads: transforms of jobs, tried on ads of files.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle_services.condor.errors import ToolError, WordsError
+from kettle_services.condor.words import Given, Option, understood
+
+if TYPE_CHECKING:
+    from kettle.classad import ClassAd
+    from kettle.transforms import Transform
+
+_FORMS: Final = ("json", "long", "new", "xml")
+_NOT_YET: Final = ("convertoldroutes", "jobroute", "jobtransforms", "testing", "unit-test")
+OPTIONS: Final = {
+    "debug": Option(letters=True),
+    "in": Option(takes=1, letters=True),
+    "out": Option(takes=1, letters=True),
+    "quiet": Option(),
+    "rules": Option(takes=1),
+    "terse": Option(),
+    "verbose": Option(),
+    **{form: Option() for form in _FORMS},
+    **{name: Option(takes=1) for name in _NOT_YET},
+}
+HELP: Final = {
+    "condor_transform_ads": """\
+usage: condor_transform_ads -rules FILE [options] [NAME=VALUE ...] [IN]
+
+Carry out the transforms of a rules file on each ad of a file, or of standard input, and print what they come to: how to try
+what is to become a job transform of a schedd.  An ad that does not meet the REQUIREMENTS stays as it is.  No pool is asked.
+
+  -rules FILE            statements as of a job transform; may be repeated, later ones see the macros of earlier ones
+  -in[:FORM] FILE        ads, as IN; - is standard input; FORM is long, json, xml or new, as which it looks if it is left out
+  -out[:FORM[,nosort]] FILE   where to, and in which form; - is standard output
+  -long, -json, -xml, -new   the form of the output (long)
+  NAME=VALUE             a macro
+  -verbose               say of each ad on standard error which rules it met
+  -quiet                 say nothing of statements that could not be carried out
+  -terse, -debug         change nothing here
+
+A rules file may end with the statement TRANSFORM.  The exit status is 1 if a statement could not be carried out.
+""",
+}
+_MACRO: Final = re.compile(r"([A-Za-z_][\w.]*)\s*=(.*)", re.DOTALL)
+_LAST: Final = re.compile(r"\n?[ \t]*TRANSFORM(?:[ \t]+1)?\s*\Z", re.IGNORECASE)
+_STANDARD: Final = "-"
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    rules: list[str] = []
+    macros: dict[str, str] = {}
+    source: str = ""
+    source_form: str = ""
+    target: str = _STANDARD
+    target_form: str = "long"
+    how: str = ""
+    """`verbose` or `quiet`."""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Transform and print.
+    """
+    wanted = _Wanted()
+    for given in understood(words, OPTIONS):
+        _take(wanted, given)
+    if not wanted.rules:
+        raise WordsError("which rules?  Write -rules FILE")
+    work = _Work([_transform(name) for name in wanted.rules], wanted)
+    _write("".join(_texts(work.done(_ads(wanted)), wanted)), wanted.target)
+    return work.status
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    value = given.values[0] if given.values else ""
+    match given.name:
+        case "rules":
+            wanted.rules.append(value)
+        case "in":
+            _take_source(wanted, value)
+            wanted.source_form = _form(given.letters)
+        case "out":
+            wanted.target = value
+            wanted.target_form = _form(given.letters.partition(",")[0]) or wanted.target_form
+        case "" if match := _MACRO.fullmatch(value):
+            wanted.macros[match[1].lower()] = match[2].strip()
+        case "":
+            _take_source(wanted, value)
+        case form if form in _FORMS:
+            wanted.target_form = form
+        case "verbose" | "quiet" as how:
+            wanted.how = how
+        case refused if refused in _NOT_YET:
+            raise ToolError(
+                f"condor_transform_ads: -{refused} is not carried out; write the transform into a -rules file"
+            )
+        case _:
+            pass
+
+
+def _take_source(wanted: _Wanted, name: str) -> None:
+    if wanted.source:
+        raise WordsError(f"'{name}' is one file of ads too many")
+    wanted.source = name
+
+
+def _form(letters: str) -> str:
+    if letters not in {"", "auto", *_FORMS}:
+        raise WordsError(f"'{letters}' is no form of ads: write one of {', '.join(_FORMS)}")
+    return "" if letters == "auto" else letters
+
+
+def _transform(name: str) -> "Transform":
+    from kettle.transforms import TransformError, parse
+
+    try:
+        return parse(_LAST.sub("", _text(name)), source=name)
+    except TransformError as error:
+        raise ToolError(f"ERROR: {error}") from error
+
+
+def _text(name: str) -> str:
+    """Octets that are no text are kept."""
+    try:
+        data = sys.stdin.buffer.read() if name == _STANDARD else Path(name).read_bytes()
+    except OSError as error:
+        raise ToolError(f"ERROR: Could not open {name}: {error.strerror}") from error
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _ads(wanted: _Wanted) -> "Iterator[ClassAd]":
+    from kettle.classad import ClassAdParseError, Form, read_ads
+
+    form: Form | None = Form(wanted.source_form) if wanted.source_form else None
+    try:
+        yield from read_ads(_text(wanted.source or _STANDARD), form)
+    except ClassAdParseError as error:
+        where = "standard input" if wanted.source in {"", _STANDARD} else wanted.source
+        place = f"{where}, line {error.line}, column {error.column}"
+        raise ToolError(f"ERROR: {place}: {error.sentence}\n{error.excerpt()}") from error
+
+
+class _Work:
+    """The transforms on their way through the ads."""
+
+    def __init__(self, transforms: "list[Transform]", wanted: _Wanted) -> None:
+        self.status = 0
+        self._transforms = transforms
+        self._wanted = wanted
+
+    def done(self, ads: "Iterable[ClassAd]") -> "Iterator[ClassAd]":
+        """Each ad as it is after all of them."""
+        from kettle.classad import ClassAd
+
+        for number, ad in enumerate(ads, start=1):
+            wire, macros = ad.to_wire(), dict(self._wanted.macros)
+            for transform in self._transforms:
+                outcome = transform.apply(wire, now=int(time.time()), macros=macros)
+                if outcome is None:
+                    self._tell(number, f"does not meet the requirements of {transform.source}")
+                    continue
+                self._tell(number, f"is transformed by {transform.source}")
+                wire = outcome.ad
+                for complaint in outcome.complaints:
+                    self._complain(number, complaint)
+            yield ClassAd.from_wire(wire)
+
+    def _tell(self, number: int, what: str) -> None:
+        if self._wanted.how == "verbose":
+            sys.stderr.write(f"ad {number} {what}\n")
+
+    def _complain(self, number: int, complaint: str) -> None:
+        self.status = 1
+        if self._wanted.how != "quiet":
+            sys.stderr.write(f"ERROR: ad {number}: {complaint}\n")
+
+
+def _texts(ads: "Iterable[ClassAd]", wanted: _Wanted) -> Iterator[str]:
+    from kettle.classad import Form, NotRepresentable, write_ads
+
+    try:
+        yield from write_ads(ads, Form(wanted.target_form))
+    except NotRepresentable as error:
+        raise ToolError(f"ERROR: an ad cannot be written as {wanted.target_form}: {error}") from error
+
+
+def _write(text: str, name: str) -> None:
+    data = text.encode("utf-8", "surrogateescape")
+    if name == _STANDARD:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        Path(name).write_bytes(data)
+    except OSError as error:
+        raise ToolError(f"ERROR: cannot write {name}: {error.strerror}") from error

@@ -1,0 +1,27 @@
+"""
+condor_version.
+"""
+
+import sys
+from typing import Final
+
+from kettle_services.condor.configuration import platform, version
+from kettle_services.condor.words import Option, understood
+
+OPTIONS: Final = {"debug": Option(), "verbose": Option()}
+HELP: Final = {
+    "condor_version": """\
+usage: condor_version
+
+The version of HTCondor whose commands these are like, and the machine they run on.
+""",
+}
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Say it.
+    """
+    understood(words, OPTIONS)
+    sys.stdout.write(f"{version()}\n{platform()}\n")
+    return 0

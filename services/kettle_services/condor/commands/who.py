@@ -1,0 +1,164 @@
+"""
+condor_who: the jobs of this machine, and the daemons of it.
+"""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.client.errors import ClientError
+from kettle.client.finding import Knobs
+from kettle_services.condor import asked
+from kettle_services.condor.asked import PRINTING, Printing
+from kettle_services.condor.asking import Asker
+from kettle_services.condor.errors import ToolError
+from kettle_services.condor.machines import host_of
+from kettle_services.condor.queue_table import command_line, run_time
+from kettle_services.condor.values import number
+from kettle_services.condor.words import Given, Option, understood
+from kettle_wire.ads.daemon import prefix_of
+from kettle_wire.ads.types import Ad
+from kettle_wire.commands.queue import QUERY_JOBS, QueryJobs, Select
+from kettle_wire.jobs import JobId
+
+OPTIONS: Final = PRINTING | {
+    "address": Option(takes=1),
+    "allpids": Option(),
+    "daemons": Option(),
+    "debug": Option(),
+    "log": Option(takes=1),
+    "pidof": Option(takes=1),
+    "pids": Option(takes=1),
+    "pool": Option(takes=1),
+    "quick": Option(),
+    "wide": Option(letters=True),
+}
+HELP: Final = {
+    "condor_who": f"""\
+usage: condor_who [options]
+
+Who has a slot of this machine, for which job, since when and with which program; or the daemons of this machine.
+
+  -daemons               the daemons, as their master tells
+{asked.HELP}\
+  -pool P                of which pool
+  -wide, -debug          change nothing here
+""",
+}
+_TITLES: Final = ("OWNER", "CLIENT", "SLOT", "JOB", "RUNTIME", "PID", "PROGRAM")
+_DAEMONS: Final = ("Daemon", "State", "PID", "Restarts")
+_SLOT: Final = (
+    "Name", "SlotID", "DSlotId", "RemoteOwner", "ClientMachine", "RemoteScheddName", "JobId", "JobStart",
+)  # fmt: skip
+_JOB: Final = ["ClusterId", "ProcId", "JobPid", "Cmd", "Args", "Arguments"]
+_UNKNOWN: Final = "?"
+
+
+class _Wanted(msgspec.Struct):
+    """What was typed."""
+
+    printing: Printing
+    daemons: bool = False
+    pool: str = ""
+
+
+def run(_name: str, words: list[str]) -> int:
+    """
+    Show them.
+    """
+    wanted = _Wanted(Printing())
+    for given in understood(words, OPTIONS):
+        if not wanted.printing.take(given):
+            _take(wanted, given)
+    asker = Asker.of(Knobs(os.environ), pool=wanted.pool)
+    kind, condition = ("DaemonMaster", "true") if wanted.daemons else ("Machine", "JobId isnt undefined")
+    constraint = f"({_here(asker)}) && ({condition})"
+    if wanted.printing.said:
+        wanted.printing.show(lambda names: asker.ads(kind, constraint=constraint, projection=names))
+    elif wanted.daemons:
+        _write(
+            _DAEMONS,
+            [row for ad in asker.ads(kind, constraint=constraint, projection=[]) for row in _kept(ad)],
+        )
+    else:
+        slots = asker.ads(kind, constraint=constraint, projection=list(_SLOT))
+        _write(_TITLES, [_row(ad, job) for ad, job in _with_jobs(asker, slots)])
+    return 0
+
+
+def _take(wanted: _Wanted, given: Given) -> None:
+    match given.name:
+        case "daemons":
+            wanted.daemons = True
+        case "pool":
+            wanted.pool = given.values[0]
+        case "wide" | "debug" | "quick":
+            pass
+        case "":
+            raise ToolError(f"condor_who is about this machine; for others: condor_status {given.values[0]}")
+        case refused:
+            raise ToolError(f"condor_who: -{refused} is not carried out; leave it out")
+
+
+def _here(asker: Asker) -> str:
+    from kettle.classad.printing import quoted_string
+
+    names = map(quoted_string, sorted({host_of(asker), socket.gethostname()}))
+    return " || ".join(f"Machine == {name} || Name == {name}" for name in names)
+
+
+def _with_jobs(asker: Asker, slots: Sequence[Ad]) -> Iterator[tuple[Ad, Ad]]:
+    """What their schedds say of the jobs; of a schedd that does not answer nothing is known."""
+    by_schedd: dict[str, list[JobId]] = {}
+    for ad in slots:
+        by_schedd.setdefault(str(ad.get("RemoteScheddName")), []).append(JobId.parse(str(ad.get("JobId"))))
+    jobs: dict[tuple[str, str], Ad] = {}
+    for schedd, ids in by_schedd.items():
+        try:
+            found = asker.ask(QUERY_JOBS, schedd, QueryJobs(select=Select(jobs=ids), projection=_JOB))
+        except ClientError as error:
+            sys.stderr.write(f"condor_who: {error}\n")
+            continue
+        for job in found.jobs:
+            jobs[schedd, f"{number(job, 'ClusterId'):.0f}.{number(job, 'ProcId'):.0f}"] = job
+    for ad in slots:
+        yield ad, jobs.get((str(ad.get("RemoteScheddName")), str(ad.get("JobId"))), {})
+
+
+def _row(slot: Ad, job: Ad) -> tuple[str, ...]:
+    part = f"_{slot['DSlotId']}" if "DSlotId" in slot else ""
+    began = number(slot, "JobStart")
+    return (
+        str(slot.get("RemoteOwner", _UNKNOWN)),
+        str(slot.get("ClientMachine", _UNKNOWN)),
+        f"{slot.get('SlotID', _UNKNOWN)}{part}",
+        str(slot.get("JobId", _UNKNOWN)),
+        run_time(time.time() - began) if began else _UNKNOWN,
+        str(job.get("JobPid", _UNKNOWN)),
+        command_line(job) if "Cmd" in job else _UNKNOWN,
+    )
+
+
+def _kept(master: Ad) -> Iterator[tuple[str, ...]]:
+    yield ("Master", "Running", str(master.get("MasterPid", _UNKNOWN)), "0")
+    for daemon in str(master.get("DaemonList", "")).split(", ")[1:]:
+        prefix = prefix_of(daemon)
+        pid = int(number(master, f"{prefix}_Pid"))
+        yield (
+            daemon.capitalize(),
+            str(master.get(f"{prefix}_State", _UNKNOWN)),
+            str(pid or "no"),
+            f"{number(master, f'{prefix}_Restarts'):.0f}",
+        )
+
+
+def _write(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in (titles, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        sys.stdout.write(" ".join(cells).rstrip() + "\n")

@@ -1,0 +1,117 @@
+"""
+From a launcher to a command, and what becomes of its errors.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Final, NoReturn, Protocol, cast
+
+from kettle.client import short
+
+COMMANDS: Final = {
+    "condor_submit": ("submit", "jobs from a submit description"),
+    "condor_q": ("q", "jobs in the queue"),
+    "condor_rm": ("act", "take jobs out of the queue"),
+    "condor_hold": ("act", "keep jobs from running"),
+    "condor_release": ("act", "let held jobs run again"),
+    "condor_suspend": ("act", "have running jobs stand still"),
+    "condor_continue": ("act", "have suspended jobs go on"),
+    "condor_vacate_job": ("act", "have running jobs leave their machines"),
+    "condor_history": ("history", "jobs that have left the queue"),
+    "condor_wait": ("wait", "wait until a job event log says that jobs have ended"),
+    "condor_qedit": ("edit", "give attributes of jobs other values"),
+    "condor_prio": ("edit", "set or change the priority of jobs"),
+    "condor_transfer_data": ("transfer_data", "fetch what jobs left that were submitted with their files"),
+    "condor_status": ("status", "the slots and the other parts of the pool"),
+    "condor_tail": ("tail", "files of a job that runs"),
+    "condor_ssh_to_job": ("ssh_to_job", "a shell or a command beside a job that runs"),
+    "condor_now": ("now", "run a job at once, in the place of others of yours"),
+    "condor_chirp": ("chirp", "what a job asks of its access point; for programs of jobs"),
+    "condor_submit_dag": ("submit_dag", "not available yet"),
+    "condor_transform_ads": ("transform_ads", "try transforms of jobs on ads"),
+    "condor_userprio": ("userprio", "how users and groups share the pool"),
+    "condor_who": ("who", "the jobs and the daemons of this machine"),
+    "condor_vacate": ("vacate", "have all jobs leave machines"),
+    "condor_drain": ("drain", "empty a machine"),
+    "condor_on": ("daemons", "switch daemons on"),
+    "condor_off": ("daemons", "switch daemons off"),
+    "condor_restart": ("daemons", "restart daemons"),
+    "condor_reconfig": ("daemons", "have daemons read their settings again"),
+    "condor_reschedule": ("reschedule", "nothing: there is no need to"),
+    "condor_config_val": ("config_val", "the value of a knob"),
+    "condor_version": ("version", "the version of HTCondor that these commands are like"),
+}
+"""Each command, with the module in `commands` that is it, and what it is for."""
+
+_VERSION: Final = frozenset({"-version", "--version"})
+_HELP: Final = frozenset({"-help", "--help", "-h", "-?"})
+_PIPE_CLOSED: Final = 128 + 13  # what a shell calls the end by SIGPIPE
+
+
+class _Command(Protocol):
+    HELP: dict[str, str]
+
+    def run(self, name: str, words: list[str], /) -> int: ...
+
+
+def command(name: str) -> NoReturn:
+    """
+    Be one command, with the words of this process; for launchers.
+    """
+    short.start()
+    short.end(main(name, sys.argv[1:]))
+
+
+def main(name: str, words: list[str]) -> int:
+    """
+    Run a command; its exit status.
+    """
+    status = 1
+    try:
+        try:
+            status = _guarded(name, words)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Python must not try to write what is left once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _PIPE_CLOSED
+    except OSError as error:  # what cannot be written
+        _say(f"{name}: {error.strerror}")
+        return 1
+    return status
+
+
+def _guarded(name: str, words: list[str]) -> int:
+    from kettle.client.errors import ClientError
+    from kettle_services.condor.errors import ToolError, WordsError
+
+    if words and words[0] in _VERSION:
+        name, words = "condor_version", []
+    module = cast("_Command", import_module(f"kettle_services.condor.commands.{COMMANDS[name][0]}"))
+    short.loaded()
+    if words and words[0] in _HELP:
+        sys.stdout.write(module.HELP[name])
+        return 0
+    try:
+        return module.run(name, words)
+    except WordsError as error:
+        _say(f"{name}: {error}\nsee what it takes with: {name} -help")
+        return error.status
+    except ToolError as error:
+        _say(str(error))
+        return error.status
+    except UnicodeEncodeError as error:
+        _say(f"{name}: {error.object!r:.200} is not UTF-8: it can be neither sent nor printed")
+    except ClientError as error:
+        _say(f"\nERROR: {error}" if name == "condor_submit" else f"{name}: {error}")
+    return 1
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"{text}\n")

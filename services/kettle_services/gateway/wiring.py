@@ -1,0 +1,23 @@
+"""How the parts of a gateway hang together."""
+
+from kettle.runtime import Runtime
+from kettle.runtime.joining import join_bus
+from kettle_services.gateway.fanout import FanOut
+from kettle_services.gateway.settings import GatewaySettings
+from kettle_services.gateway.tally import Tally
+from kettle_services.gateway.web import pages
+from kettle_wire.subjects import Subjects
+
+
+async def serve(rt: Runtime, settings: GatewaySettings) -> None:
+    """Follow all shards, publish their events, until the process is asked to stop."""
+    bus = await join_bus(rt, settings)
+    tally = Tally()
+    fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
+    rt.loop(fan_out.run(), name="fan-out")
+    rt.readiness("fan-out", lambda: fan_out.running)
+    if settings.http_port:
+        await rt.enter(pages(settings.http_host, settings.http_port, tally))
+    await fan_out.began.wait()
+    rt.ready()
+    await rt.stopping.wait()

@@ -1,0 +1,23 @@
+"""
+`python -m kettle_services.master`: wiring only.
+"""
+
+from functools import partial
+
+from kettle.runtime import EXIT_CLEAN, run
+from kettle_services.master.serve import STOP_S, serve
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.succession import Succession
+
+
+def main() -> int:
+    succession = Succession()
+    # No uvloop: a handful of processes and a signal of life from each per second need none.
+    status = run("master", MasterSettings, partial(serve, succession=succession), uvloop=False, drain=STOP_S)
+    if status == EXIT_CLEAN:
+        succession.take_place()
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

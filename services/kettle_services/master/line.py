@@ -1,0 +1,127 @@
+"""
+The master's line to the bus: its ad goes out, commands come in.
+
+A master does its work without a bus, which may be a server that it is yet to start.  So nothing that happens to the
+line ends the master: it is opened again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kettle.bus.ports import BucketSpec, Bus, BusError, Served
+from kettle.runtime import leaves
+from kettle_wire.ads import Ad
+from kettle_wire.identity import daemon
+from kettle_wire.subjects import Subjects, ad_key
+
+if TYPE_CHECKING:
+    from kettle.bus.nats import NatsBus
+
+_log: Final = logging.getLogger(__name__)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_AGAIN_S: Final = 5.0
+_CALM_S: Final = 0.2
+"""Between two ads: what changes meanwhile goes out together."""
+_WITHDRAW_S: Final = 2.0
+_LIFETIMES: Final = 3
+"""How many ads may be lost before the last one expires."""
+_CLASSAD_LIFETIME_S: Final = 900.0
+"""What the collector's default is; the bucket belongs to whoever makes it first."""
+
+
+class Line:
+    """
+    Says how the host is, and answers who asks.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        version: str,
+        ad: Callable[[], Ad],
+        interval: Callable[[], float],
+        served: Sequence[Served[Any, Any]],
+    ) -> None:
+        """
+        `ad` is the host's ad as it is now; `interval` the seconds between repeats.
+        """
+        self._name = name
+        self._version = version
+        self._ad = ad
+        self._interval = interval
+        self._served = served
+        self._changed = asyncio.Event()
+        self._sequence = 0
+
+    def changed(self) -> None:
+        """
+        The ad is no longer true.
+        """
+        self._changed.set()
+
+    async def hold(self, url: str, *, subjects: Subjects, credentials: str, replicas: int) -> None:
+        """
+        Hold the line until cancelled; the ad is then withdrawn.
+        """
+        from kettle.bus.nats import NatsBus  # loaded when the services run: they need not wait for it
+
+        while True:
+            try:
+                async with NatsBus.connect(
+                    url,
+                    subjects=subjects,
+                    identity=daemon("master"),
+                    credentials=credentials,
+                    name=f"master {self._name}",
+                    replicas=replicas,
+                ) as bus:
+                    await self._speak(bus, subjects)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the daemons need their master
+                _log.warning("the line to the bus is broken, opening it again: %s", leaves(error)[0])
+            await asyncio.sleep(_AGAIN_S * random.uniform(0.8, 1.2))  # noqa: S311 - jitter
+
+    async def _speak(self, bus: "NatsBus", subjects: Subjects) -> None:
+        bus.on_return(self.changed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bus.failure(), name="bus")
+            try:
+                await bus.serve("master", self._name, self._served, version=self._version)
+                await self._advertise(bus, subjects)
+            finally:
+                await self._withdraw(bus, subjects)
+
+    async def _advertise(self, bus: Bus, subjects: Subjects) -> None:
+        while True:
+            self._changed.clear()
+            interval = self._interval()
+            lifetime = _LIFETIMES * interval
+            self._sequence += 1
+            ad = self._ad() | {
+                "UpdateSequenceNumber": self._sequence,
+                "ClassAdLifetime": int(lifetime) or 1,
+            }
+            try:
+                # An ad that is put into no bucket is lost until its next repeat.
+                await bus.ensure_bucket(BucketSpec(name=subjects.ads, ttl=_CLASSAD_LIFETIME_S))
+                await bus.put(subjects.ads, ad_key("DaemonMaster", self._name), _encode(ad), ttl=lifetime)
+            except BusError as error:
+                _log.info("the ad waits: %s", error)
+                interval = min(interval, _AGAIN_S)
+            await asyncio.sleep(_CALM_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(interval):
+                    await self._changed.wait()
+
+    async def _withdraw(self, bus: Bus, subjects: Subjects) -> None:
+        try:
+            async with asyncio.timeout(_WITHDRAW_S):
+                await bus.delete(subjects.ads, ad_key("DaemonMaster", self._name))
+        except (BusError, TimeoutError) as error:
+            _log.info("the ad is not withdrawn, it expires: %s", error)

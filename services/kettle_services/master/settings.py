@@ -1,0 +1,135 @@
+"""
+What can be set about a master; the defaults are HTCondor's, a personal pool sets shorter times.
+"""
+
+import socket
+from typing import Annotated, Literal
+
+import msgspec
+
+from kettle.runtime import Hidden, Secret, Settings
+from kettle_services.master.domain.child import Rules
+from kettle_services.master.domain.order import DAEMON_LIST, Instance
+from kettle_services.master.domain.restart import Backoff
+from kettle_wire.flocking import is_visitor
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    `KETTLE_MASTER_<FIELD>` or the table `[master]`.
+    """
+
+    nats_url: Secret = ""
+    """Empty: the master runs a NATS server of its own."""
+    database_url: Secret = ""
+    """Empty: the master runs a PostgreSQL server of its own."""
+    daemon_list: tuple[str, ...] = DAEMON_LIST
+    """`ROLE`, `ROLE.NAME`, or `ROLE.NAME#2` for a further process that stands by."""
+    flock_from: tuple[str, ...] = ()
+    """Schedds of other pools that may send jobs here (FLOCK_FROM), each under a name `name@domain` that is for you to choose:
+    their users are charged as `user@domain`. `kettle flock pass` makes the file that such a schedd needs. A change is used
+    at once, by `kettle reconfig`."""
+    view_from: tuple[str, ...] = ()
+    """Collectors of other pools that may forward their ads here, to be seen beside ours, each under a name `name@domain` that
+    is for you to choose: their ads have `ForwardedFrom` = `domain`. `kettle flock pass` makes the file that such a collector
+    needs. A change is used at once, by `kettle reconfig`."""
+    environment: Hidden[dict[str, dict[str, str]]] = {}
+    """Variables for single entries of the daemon list, as in `[master.environment."schedd.ap1"]`."""
+    backoff_constant: Annotated[float, msgspec.Meta(ge=0)] = 9.0
+    backoff_unit: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    backoff_factor: Annotated[float, msgspec.Meta(ge=1)] = 2.0
+    backoff_ceiling: Seconds = 3600.0
+    recover_factor: Seconds = 300.0
+    """Seconds of running after which earlier failures are forgotten."""
+    not_responding_timeout: Seconds = 3600.0
+    """Seconds without a sign of life after which a service is killed and started again."""
+    start_timeout: Seconds = 120.0
+    """Seconds for a service to become ready; after that it is killed and started again."""
+    start_attempts: Annotated[int, msgspec.Meta(ge=1)] = 3
+    """How often a service may fail while the pool is being started before the start as a whole has failed."""
+    shutdown_graceful_timeout: Seconds = 1800.0
+    """Seconds for a service to finish what it has begun when it is stopped; then it is to end fast."""
+    shutdown_fast_timeout: Seconds = 300.0
+    """Seconds for a service to end fast; then it is killed."""
+    abort_timeout: Seconds = 10.0
+    """Seconds for a service that hangs to write down its stacks and end; then it is killed."""
+    name: str = ""
+    """The master's name on the bus, by which administrators address the host; empty: its host name."""
+    administrators: tuple[str, ...] = ()
+    """Who may switch the daemons of this host, by login name; none: the account of the master."""
+    update_interval: Seconds = 300.0
+    """Between repeats of the master's ad (MASTER_UPDATE_INTERVAL)."""
+    linux_kernel_tuning_script: tuple[str, ...] = ()
+    """Program with arguments that tunes the host when the master starts (LINUX_KERNEL_TUNING_SCRIPT); its output is logged."""
+    kernel_tuning_timeout: Seconds = 60.0
+    """Seconds for it; then it is killed, and the services start all the same."""
+    new_binary_restart: Literal["GRACEFUL", "PEACEFUL", "NEVER"] = "GRACEFUL"
+    """What to do when another version was installed: restart the host gracefully or peacefully, or only say so."""
+    check_new_exec_interval: Seconds = 300.0
+    """Between two looks for one (MASTER_CHECK_NEW_EXEC_INTERVAL)."""
+    new_binary_delay: Annotated[float, msgspec.Meta(ge=0)] = 120.0
+    """Seconds for which an installation must not have changed before it is used (MASTER_NEW_BINARY_DELAY)."""
+    minimum_disk_mib: Annotated[int, msgspec.Meta(ge=0)] = 128
+    """Free space below which the master stops."""
+    disk_interval: Seconds = 10.0
+    """Seconds between two looks at the free space."""
+    migrate: bool = True
+    """Bring the database's schema up to date before the services start."""
+    throwaway: bool = False
+    """The data need not survive a crash of the machine: no flushing, a faster start.  For tests and demonstrations."""
+    postgres_template: str = ""
+    """Directory of a stopped PostgreSQL server that a new one is copied from."""
+    lock_fd: int = -1
+    """The lock of the home, as an open file that whoever started the master has handed on; -1: it takes it itself."""
+
+    def __post_init__(self) -> None:
+        if self.linux_kernel_tuning_script and not self.linux_kernel_tuning_script[0].startswith("/"):
+            raise ValueError(
+                f"linux_kernel_tuning_script: '{self.linux_kernel_tuning_script[0]}' is no absolute path"
+            )
+        for daemon in self.daemon_list:
+            Instance.parse(daemon)
+        for name in self.flock_from:
+            if not is_visitor(name):
+                raise ValueError(
+                    f"flock_from: '{name}' is no name of a visiting schedd: write name@domain, such as schedd@physics"
+                )
+        for name in self.view_from:
+            if not is_visitor(name):
+                raise ValueError(
+                    f"view_from: '{name}' is no name of a forwarding collector: write name@domain, such as view@physics"
+                )
+            if name in self.flock_from:
+                raise ValueError(f"view_from: {name} is in flock_from too; each pass is for one of the two")
+        if unknown := self.environment.keys() - set(self.daemon_list):
+            raise ValueError(f"environment: {', '.join(sorted(unknown))} is not in the daemon_list")
+
+    @property
+    def own_name(self) -> str:
+        """
+        The master's name on the bus.
+        """
+        return self.name or socket.gethostname()
+
+    @property
+    def rules(self) -> Rules:
+        """
+        The times by which the daemons are kept.
+        """
+        backoff = Backoff(
+            constant=self.backoff_constant,
+            unit=self.backoff_unit,
+            factor=self.backoff_factor,
+            ceiling=self.backoff_ceiling,
+            recover=self.recover_factor,
+        )
+        return Rules(
+            backoff=backoff,
+            start=self.start_timeout,
+            not_responding=self.not_responding_timeout,
+            graceful=self.shutdown_graceful_timeout,
+            fast=self.shutdown_fast_timeout,
+            abort=self.abort_timeout,
+        )

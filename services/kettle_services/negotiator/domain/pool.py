@@ -1,0 +1,315 @@
+"""The pool as the negotiator sees it: the newest ads, less what it has given away since they were made."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+
+from kettle.classad import ClassAd
+from kettle.classad.columnar import Table
+from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
+from kettle_services.negotiator.domain.concurrency import Pendings
+from kettle_services.negotiator.domain.using import usage
+from kettle_wire import subjects
+from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle_wire.commands.startd import Occupied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    import numpy.typing as npt
+
+    from kettle_services.negotiator.domain.accountant import Standing, Use
+    from kettle_wire.ads import Ad
+
+_PULSE: Final = frozenset({"MyCurrentTime", "LastHeardFrom", "UpdateSequenceNumber"})
+"""What differs in every ad of a slot in which nothing has changed."""
+
+
+class Given(msgspec.Struct):
+    """What was matched to a slot since its last ad; believed until `until` (the caller's clock)."""
+
+    taken: list[tuple[str, Amounts, int]]
+    """Submitter, what a job takes, and how many jobs."""
+    until: float
+
+
+class Pool:
+    """
+    Ads by the key under which they came; an ad that comes replaces what was assumed about its slot.
+
+    `stirred` is whether a match may be possible that was not when somebody last set it to false.
+    """
+
+    def __init__(self) -> None:
+        self.slots = Table(quiet=_PULSE)
+        self.secrets: dict[str, SlotSecret] = {}
+        self.submitters: dict[str, SubmitterAd] = {}
+        self._given: dict[str, Given] = {}
+        self._promised: dict[tuple[str, int], tuple[int, float]] = {}
+        self.pendings = Pendings()
+        """Matches that use concurrency limits, of which their schedds have not spoken yet."""
+        self.stirred = True
+
+    # -- what is told ------------------------------------------------------------------------------------------------
+
+    def slot(self, key: str, ad: Ad | None) -> None:
+        """A slot's ad came, or went."""
+        self.stirred |= self._given.pop(key, None) is not None
+        before = self.slots.news
+        if ad is not None:
+            self.slots.put(key, ad)
+        elif key in self.slots:
+            self.slots.remove(key)
+        self.stirred |= self.slots.news != before
+
+    def secret(self, key: str, secret: SlotSecret | None) -> None:
+        """A slot's private ad came, or went."""
+        before = self.secrets.pop(key, None)
+        if secret is not None:
+            self.secrets[key] = secret
+        self.stirred |= secret != before
+
+    def secret_of(self, row: int) -> SlotSecret:
+        """Which startd a slot belongs to, and what proves to it that it was matched."""
+        return self.secrets[self.slots.keys[row]]
+
+    def occupied(self, row: int) -> Occupied:
+        """A slot whose claim is to make room together with others."""
+        return Occupied(self.name_of(row), self.secret_of(row).capability)
+
+    def parent_of(self, row: int) -> int:
+        """The row of the partitionable slot that a dynamic one is a part of, if that is of the same startd; else -1."""
+        part = self.secret_of(row)
+        slot = subjects.key(f"slot{self.slots.value(row, 'SlotID')}@{part.startd}")
+        whole = self.secrets.get(slot)
+        return (
+            self.slots.row(slot)
+            if whole is not None and whole.startd == part.startd and slot in self.slots
+            else -1
+        )
+
+    def name_of(self, row: int) -> str:
+        """What a slot calls itself."""
+        name = self.slots.value(row, "Name")
+        return name if isinstance(name, str) else self.slots.keys[row]
+
+    def submitter(self, key: str, ad: SubmitterAd | None) -> None:
+        """A submitter's ad came, or went: it counts in what its schedd is doing with matches already."""
+        before = self.submitters.pop(key, None)
+        if ad is not None:
+            self.submitters[key] = ad
+        self.stirred |= self._asks_more(key, before, ad)
+        for promised in [p for p in self._promised if p[0] == key]:
+            del self._promised[promised]
+
+    def _asks_more(self, key: str, before: SubmitterAd | None, ad: SubmitterAd | None) -> bool:
+        """Whether there is demand in an ad that was not there before, or had been promised a match."""
+        if ad is None:
+            return before is not None and bool(before.limits)
+        if self.pendings.freed(before, ad):
+            return True  # what one has not any more another may have
+        if before is None or (before.name, before.schedd) != (ad.name, ad.schedd):
+            return bool(ad.requests)
+        known = {request.autocluster: request for request in before.requests}
+        for request in ad.requests:
+            old = known.get(request.autocluster)
+            promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
+            if old is None or old.ad != request.ad or request.count > old.count - promised:
+                return True
+        return False
+
+    # -- what is offered and asked -----------------------------------------------------------------------------------
+
+    def offer(self) -> Offer:
+        """
+        Slots that may be matched, without what was given away.
+
+        `State` is the startd's word, so it is taken as it stands: an expression there could make every cycle slow.
+        """
+        known = np.fromiter((key in self.secrets for key in self.slots.keys), np.bool_, len(self.slots))
+        free = self.slots.says("State", "Unclaimed") | self.slots.says("State", "Backfill")
+        offer = Offer(self.slots, np.flatnonzero(known & free))
+        for key, given in self._given.items():
+            for _, amounts, count in given.taken:
+                offer.take(self.slots.row(key), amounts, count)
+        return offer
+
+    def preemptible(self) -> npt.NDArray[np.int64]:
+        """
+        Rows of slots whose job may have to make room for another.
+
+        Their startds say so with a secret for them, which only those have that rank jobs at all or let priorities count.
+        """
+        keys = self.slots.keys
+        return np.array(
+            [row for row in self.in_use_by_jobs().tolist() if keys[row] in self.secrets], np.int64
+        )
+
+    def in_use_by_jobs(self) -> npt.NDArray[np.int64]:
+        """Rows of slots that somebody has claimed, but of those that were given to somebody else by now."""
+        claimed = np.flatnonzero(self.slots.says("State", "Claimed"))
+        if not self._given:
+            return claimed
+        keys = self.slots.keys
+        return np.array([row for row in claimed.tolist() if keys[row] not in self._given], np.int64)
+
+    def rows_given(self) -> list[int]:
+        """Rows of slots that something was given of since their last ads."""
+        return [self.slots.row(key) for key in self._given if key in self.slots]
+
+    def machines(self) -> npt.NDArray[np.int64]:
+        """The rows of all slots that are not carved out of others, busy or not: what the pool could do."""
+        return np.flatnonzero(~self.slots.truths("DynamicSlot"))
+
+    @property
+    def weight(self) -> float:
+        """What the whole pool counts for, used or not."""
+        return float(weights(self.slots).sum())
+
+    def used(self, recorded: AbstractSet[str] = frozenset()) -> dict[str, float]:
+        """
+        What every submitter has or was given, in slot weights, also those who ask for nothing.
+
+        A startd's word alone makes nobody known, so a made-up name uses up no group's quota: only who is at work counts, and
+        who was when that was last `recorded`.
+        """
+        used = {name: use.weight for name, use in self.in_use_of_known(recorded).items()}
+        for name, weight in self._matched():
+            used[name] = used.get(name, 0.0) + weight
+        return used
+
+    def in_use_of_known(self, recorded: AbstractSet[str]) -> dict[str, Use]:
+        """
+        What the slots say that submitters have.
+
+        A startd's word alone makes nobody known: a schedd has to speak of them, or matches were given to them, or they
+        were in use when that was last `recorded` and their schedd is away.
+        """
+        known = self.submitters_at_work() | recorded
+        return {name: use for name, use in usage(self.slots).items() if name in known}
+
+    def claimants(self, used: Mapping[str, float], standings: Mapping[str, Standing]) -> list[Claimant]:
+        """All submitters with what they have, by name."""
+        return [
+            _claimant(name, used.get(name, 0.0), standings.get(name))
+            for name in sorted({ad.name for ad in self.submitters.values()})
+        ]
+
+    def submitters_at_work(self) -> set[str]:
+        """Who may be using something, by the word of a schedd or by what was matched here."""
+        advertised = {ad.name for ad in self.submitters.values()}
+        return advertised | {name for given in self._given.values() for name, _, _ in given.taken}
+
+    def _matched(self) -> Iterator[tuple[str, float]]:
+        """Submitters, and what was matched to them that no ad shows yet."""
+        if not self._given:
+            return
+        offer = Offer(self.slots, self.slots.all_rows)
+        for key, given in self._given.items():
+            row = np.array([self.slots.row(key)])
+            for name, amounts, count in given.taken:
+                cores = np.array([amounts.quantized("Cpus") * count])
+                yield name, float(offer.costs(row, cores)[0])
+
+    def demands(self) -> list[Demand]:
+        """Open demand by submitter, each one's requests in its own order."""
+        demands: list[Demand] = []
+        for key in self._by_need():
+            ad = self.submitters[key]
+            for request in ad.requests:
+                promised, _ = self._promised.get((key, request.autocluster), (0, 0.0))
+                count = request.count - promised
+                if count > 0:
+                    demands.append(
+                        Demand(
+                            submitter=ad.name,
+                            schedd=ad.schedd,
+                            autocluster=request.autocluster,
+                            count=count,
+                            job=ClassAd.from_wire(request.ad),
+                            key=key,
+                        )
+                    )
+        return demands
+
+    def _by_need(self) -> list[str]:
+        """
+        Keys of submitters' ads, those of one submitter by how many of its jobs run or are about to run at that schedd.
+
+        Who comes first gets what cannot be divided, so an order that is always the same would let the last starve.
+        """
+        own = {key: ad.running for key, ad in self.submitters.items()}
+        for (key, _), (count, _) in self._promised.items():
+            own[key] += count
+        return sorted(own, key=lambda key: (self.submitters[key].name, own[key], key))
+
+    def give(self, grant: Grant, until: float) -> None:
+        """Remember a match until the ads show it, or until it is clear that nothing came of it."""
+        given = self._given.setdefault(self.slots.keys[grant.row], Given([], until))
+        given.taken.append((grant.demand.submitter, grant.amounts, grant.count))
+        given.until = until
+        for row in grant.instead:
+            self._given.setdefault(self.slots.keys[row], Given([], until))
+        key, autocluster = grant.demand.key, grant.demand.autocluster
+        before, _ = self._promised.get((key, autocluster), (0, 0.0))
+        self._promised[key, autocluster] = (before + grant.count, until)
+
+    def jobs(self) -> dict[tuple[str, str, int], Ad]:
+        """(submitter, schedd, autocluster) -> the job that stands for it."""
+        return {
+            (ad.name, ad.schedd, request.autocluster): request.ad
+            for ad in self.submitters.values()
+            for request in ad.requests
+        }
+
+    def job(self, submitter: str, schedd: str, autocluster: int) -> Ad | None:
+        """The job that stands for an autocluster; None if it has none that waits."""
+        for ad in self.submitters.values():
+            if (ad.name, ad.schedd) == (submitter, schedd):
+                for request in ad.requests:
+                    if request.autocluster == autocluster:
+                        return request.ad
+        return None
+
+    def expire(self, now: float) -> None:
+        """Forget what was assumed about matches that showed no effect in time."""
+        self._given = {key: given for key, given in self._given.items() if given.until > now}
+        self.pendings.settle(self.submitters.values(), now)
+        self._promised = {key: promise for key, promise in self._promised.items() if promise[1] > now}
+
+    def expires(self) -> float | None:
+        """When the first of the assumptions about matches runs out."""
+        return min(self._untils(), default=None)
+
+    def _untils(self) -> Iterator[float]:
+        yield from (given.until for given in self._given.values())
+        yield from (until for _, until in self._promised.values())
+        yield from self.pendings.ends()
+
+    def in_use(self) -> dict[str, float]:
+        """Concurrency limits, by what schedds and matches use of them."""
+        return self.pendings.in_use(self.submitters.values())
+
+    @property
+    def idle(self) -> int:
+        """Idle jobs in the pool."""
+        return sum(ad.idle for ad in self.submitters.values())
+
+
+def _claimant(name: str, used: float, standing: Standing | None) -> Claimant:
+    if standing is None:
+        return Claimant(name=name, used=used)
+    principal = standing.principal
+    return Claimant(
+        name=name,
+        priority=standing.effective,
+        used=used,
+        last=principal.last,
+        floor=principal.floor,
+        ceiling=principal.ceiling if principal.ceiling >= 0 else math.inf,
+    )

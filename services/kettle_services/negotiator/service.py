@@ -1,0 +1,252 @@
+"""The negotiator's loop: wake when an ad changes, match, record, tell the schedds."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusError, KeyChange
+from kettle.classad import FOREIGN_STEPS, Context
+from kettle.runtime import Telemetry
+from kettle_services.negotiator.accounts import Accounts
+from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.limits import checked, checked_submitter
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_services.negotiator.record import Record
+from kettle_services.negotiator.settings import NegotiatorSettings
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
+from kettle_wire.commands.schedd import MATCHED, Matched, MatchedSlot
+from kettle_wire.flocking import stranger
+from kettle_wire.subjects import Subjects, ad_key
+
+_log: Final = logging.getLogger(__name__)
+_decode_ad: Final = msgspec.msgpack.Decoder(Ad).decode
+_decode_submitter: Final = msgspec.msgpack.Decoder(SubmitterAd).decode
+_decode_secret: Final = msgspec.msgpack.Decoder(SlotSecret).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+_TABLE_STEPS: Final = 2_000_000
+"""
+What one demand's expressions may take for all slots together; some second.
+
+A pattern that is looked for in the names of 20,000 slots takes a quarter of it.
+"""
+_HEARD_S: Final = 0.2
+"""How long a cycle waits for schedds to take their matches, before the next one: for one that hangs nobody else waits."""
+_A = TypeVar("_A")
+
+
+def _slot(value: bytes) -> Ad:
+    return checked(_decode_ad(value))
+
+
+def _submitter(key: str, value: bytes) -> SubmitterAd:
+    ad = checked_submitter(_decode_submitter(value))
+    if strange := stranger(key, ad.name, ad.schedd):
+        raise ValueError(strange)
+    return ad
+
+
+class Negotiator:
+    """Keeps `Pool` equal to the ads on the bus, and runs a cycle whenever they give a reason to."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        record: Record,
+        settings: NegotiatorSettings,
+        telemetry: Telemetry,
+        *,
+        pool: Pool,
+        accounts: Accounts,
+    ) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._record = record
+        self._settings = settings
+        self._pool = pool
+        self._accounts = accounts
+        self._groups = settings.group_policy
+        self._limits = settings.limit_rules
+        self._ranks = settings.ranks
+        self._preemption = settings.preemption
+        for cycle, matches in record.recent:
+            pool.pendings.add(matches, cycle, time.monotonic() + SETTLES)
+        self._awaited = {"slots", "secrets", "submitters"}
+        self.listed: Final = asyncio.Event()
+        """Set when all ads that there were at the start have come: what is in use is not known before."""
+        self._reasons = Reasons()
+        self._unreadable: set[str] = set()
+        self._durations = telemetry.histogram(
+            "kettle.negotiator.cycle.duration", unit="s", description="Matchmaking and record of one cycle"
+        )
+        self._matches = telemetry.counter(
+            "kettle.negotiator.matches", unit="{match}", description="Matches given"
+        )
+        self._wake = asyncio.Event()
+        self._telling: set[asyncio.Task[None]] = set()
+        """Messages with matches that are under way."""
+
+    async def watch_slots(self) -> None:
+        """
+        Follow the slots' ads; for ever.
+        """
+        async for change in self._bus.watch(self._subjects.ads, "Machine.>"):
+            if change is None:
+                self._listed("slots")
+            else:
+                self._pool.slot(change.key.removeprefix("Machine."), self._read(change, _slot))
+                self._stir()
+
+    async def watch_secrets(self) -> None:
+        """Follow the slots' capabilities; for ever."""
+        async for change in self._bus.watch(self._subjects.private_ads):
+            if change is None:
+                self._listed("secrets")
+            else:
+                self._pool.secret(change.key, self._read(change, _decode_secret))
+                self._stir()
+
+    async def watch_submitters(self) -> None:
+        """Follow the demand; for ever."""
+        async for change in self._bus.watch(self._subjects.ads, "Submitter.>"):
+            if change is None:
+                self._listed("submitters")
+            else:
+                self._pool.submitter(change.key, self._read(change, partial(_submitter, change.key)))
+                self._stir()
+
+    def _listed(self, what: str) -> None:
+        self._awaited.discard(what)
+        if not self._awaited:
+            self.listed.set()
+
+    def _read(self, change: KeyChange, decode: Callable[[bytes], _A]) -> _A | None:
+        """
+        The ad that came; None if it went, or is none, or is larger than an ad may be.
+
+        The bucket says it again after each start, so an ad that cannot be read must not end the process.
+        """
+        if change.value is None:
+            self._unreadable.discard(change.key)
+            return None
+        try:
+            ad = decode(change.value)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            if change.key not in self._unreadable:
+                _log.warning("ad not readable", extra={"key": change.key, "cause": str(error)})
+                self._unreadable.add(change.key)
+            return None
+        self._unreadable.discard(change.key)
+        return ad
+
+    def _stir(self) -> None:
+        if self._pool.stirred:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """
+        Negotiate when a match has become possible, an assumption has run out, or the interval has passed; for ever.
+
+        Not before all ads have come: of limits and quotas nothing would seem to be in use.
+        """
+        await self.listed.wait()
+        wait = self._settings.interval
+        while True:
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass  # nothing came: look all the same, expressions may depend on the time
+            self._wake.clear()
+            began = time.monotonic()
+            again = await self._cycle()
+            took = time.monotonic() - began
+            # A cycle that takes long leaves as much time to everything else that this process does.
+            await asyncio.sleep(max(self._settings.min_interval - took, took))
+            wait = self._settings.interval
+            if again is not None:
+                wait = max(0.0, min(wait, again - time.monotonic()))
+
+    async def _cycle(self) -> float | None:
+        """One cycle; returns when the next is due by itself, if that is known."""
+        started, began = time.time(), time.monotonic()
+        self._accounts.observe()
+        context = Context(
+            now=lambda: int(started),
+            random=random.random,
+            max_steps=FOREIGN_STEPS,
+            max_table_steps=_TABLE_STEPS,
+        )
+        names = {ad.name for ad in self._pool.submitters.values()}
+        recorded = self._accounts.accountant.recorded()
+        if self._preemption.requirements is not None:
+            names |= self._pool.used(recorded).keys()
+        standings = await self._accounts.standings(started, names)
+        outcome = negotiate(
+            self._pool,
+            self._reasons,
+            now=began,
+            trust=self._settings.trust,
+            context=context,
+            standings=standings,
+            groups=self._groups,
+            limits=self._limits,
+            ranks=self._ranks,
+            preemption=self._preemption,
+            recorded=recorded,
+            cycle=self._record.cycle + 1,
+        )
+        self._accounts.shares = outcome.groups
+        await self._record.write(outcome, started=started, duration=time.monotonic() - began)
+        self._durations.record(time.monotonic() - began)
+        self._matches.add(len(outcome.matches))
+        await self._tell_all(outcome.messages)
+        return outcome.again
+
+    async def _tell_all(self, messages: Mapping[str, list[MatchedSlot]]) -> None:
+        """
+        Have each schedd told what it was given. One that does not answer is left to it: the others are not to wait for it.
+        """
+        telling = {
+            asyncio.create_task(self._tell(schedd, matches), name=f"matches for {schedd}")
+            for schedd, matches in messages.items()
+        }
+        if not telling:
+            return
+        self._telling |= telling
+        for task in telling:
+            task.add_done_callback(self._telling.discard)
+        done, _ = await asyncio.wait(telling, timeout=_HEARD_S)
+        for task in done:
+            task.result()
+
+    async def _tell(self, schedd: str, matches: list[MatchedSlot]) -> None:
+        message = Matched(cycle=self._record.cycle, matches=matches)
+        try:
+            await self._bus.call(MATCHED, schedd, message, deadline=self._settings.match_deadline)
+        except BusError as error:  # matches are advice: what is not taken is offered again
+            _log.warning("schedd not reached", extra={"schedd": schedd, "cause": str(error)})
+
+    async def advertise(self) -> None:
+        """Publish the negotiator's own ad; for ever."""
+        started, number = int(time.time()), 0
+        while True:
+            number += 1
+            ad: Ad = {
+                "MyType": "Negotiator",
+                "Name": self._settings.name,
+                "DaemonStartTime": started,
+                "UpdateSequenceNumber": number,
+                "LastNegotiationCycle": self._record.cycle,
+            }
+            await self._bus.put(self._subjects.ads, ad_key("Negotiator", self._settings.name), _encode(ad))
+            await asyncio.sleep(self._settings.ad_interval)

@@ -1,0 +1,42 @@
+"""
+What came of a request for claims, where the startd did not decide or somebody waits to hear it.
+"""
+
+import asyncio
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle_wire.commands.startd import ClaimsDecided
+from kettle_wire.jobs import JobId
+
+
+class Undecided(msgspec.Struct, frozen=True):
+    """What a request for claims came to without a decision of the startd."""
+
+    reason: str
+    certain: bool
+    """It was not carried out; else nobody knows whether it was."""
+
+
+class Swap(msgspec.Struct, frozen=True):
+    """A job for which others make room, and who waits to hear whether they do."""
+
+    job: JobId
+    answered: "asyncio.Future[None]"
+
+    def answer(self, decided: ClaimsDecided | Undecided) -> None:
+        """Tell what the startd said."""
+        if self.answered.done():
+            return  # who asked waits no more
+        if isinstance(decided, Undecided) and not decided.certain:
+            error = RefusedError(
+                "unknown",
+                f"{decided.reason}: the jobs may have been told to make room, or not; see what became of them",
+            )
+            self.answered.set_exception(error)
+        elif isinstance(decided, Undecided) or not (decided.granted or decided.waiting):
+            said = f"the machine refuses it: {decided.reason}; nothing was changed"
+            self.answered.set_exception(RefusedError("refused", said))
+        else:
+            self.answered.set_result(None)

@@ -1,0 +1,119 @@
+"""
+Autoclusters: jobs that no machine policy can tell apart.
+
+Two jobs share one if all significant attributes have the same text (HTCondor's rule: text, not value). Significant are
+the basic attributes below, all that the job asks of custom resources, and whatever attribute of the job these mention,
+also by way of others.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from kettle.classad import parse, references
+from kettle_wire.ads import Ad, Expr, Scalar
+
+BASIC: Final = (
+    "ConcurrencyLimits",
+    "FlockTo",
+    "JobLeaseDuration",
+    "JobUniverse",
+    "Rank",
+    "Requirements",
+    "WantFlocking",
+)
+_ASKING: Final = ("request", "require")
+"""How the names of amounts begin, and of what is required of each piece: any machine may have resources of its own."""
+
+_MOST_EDITS: Final = 256
+"""Different edits of one cluster's jobs that are remembered; the number of others is worked out again."""
+_HIDDEN: Final = ""
+"""The name of a column that does not count: no attribute has it."""
+
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+@lru_cache(maxsize=4096)
+def mentioned(text: str) -> frozenset[str]:
+    """Names, in lower case and without scope, of all attributes that an expression mentions."""
+    names = (name.lower() for name in references(parse(text)).external)
+    return frozenset(name.removeprefix("target.").removeprefix("my.") for name in names)
+
+
+def significant(ad: Mapping[str, Scalar], extra: Iterable[str] = ()) -> list[str]:
+    """The names, as `ad` spells them, of the attributes that decide its autocluster, sorted."""
+    spelling = {name.lower(): name for name in ad}
+    names = _reached({lower: ad[name] for lower, name in spelling.items()}, extra)
+    return sorted(spelling[name] for name in names if name in spelling)
+
+
+def _reached(ad: Mapping[str, Scalar], extra: Iterable[str]) -> set[str]:
+    """What is significant by itself in an ad with names in lower case, and all that this mentions, be it there or not."""
+    names = {name.lower() for name in (*BASIC, *extra)} | {name for name in ad if _asks(name)}
+    pending = list(names)
+    while pending:
+        value = ad.get(pending.pop())
+        if isinstance(value, Expr):
+            more = mentioned(value.expr) - names
+            names |= more
+            pending.extend(more)
+    return names
+
+
+def _asks(name: str) -> bool:
+    return name.startswith(_ASKING)
+
+
+def signature(ad: Mapping[str, Scalar], names: Iterable[str]) -> int:
+    """The autocluster's number: a hash of the significant attributes, so that it is the same after a restart."""
+    picture = [(name.lower(), ad[name]) for name in names]
+    return int.from_bytes(blake2b(_encode(picture), digest_size=6).digest())
+
+
+class Autoclusters:
+    """Numbers the autoclusters of one cluster's jobs; looks at a job's attributes only where its cluster's jobs differ."""
+
+    def __init__(self, ad: Ad, columns: list[str], extra: Iterable[str] = ()) -> None:
+        self._ad = ad
+        self._extra = tuple(extra)
+        self._columns = columns
+        reached = _reached({name.lower(): value for name, value in ad.items()}, self._extra)
+        self._varying = [
+            i for i, name in enumerate(columns) if name.lower() in reached or _asks(name.lower())
+        ]
+        self._known: dict[bytes, int] = {}
+        self._others: dict[bytes, Autoclusters] = {}
+        self.same: Final = None if self._varying else signature(ad, significant(ad, self._extra))
+        """The autocluster of all of them; None: they differ in it."""
+
+    def edited(self, attributes: Ad) -> "Autoclusters":
+        """Those of the jobs of the cluster that were given these attributes afterwards, whatever they had before."""
+        if not attributes:
+            return self
+        key = _encode(attributes)
+        found = self._others.get(key)
+        if found is None:
+            if len(self._others) >= _MOST_EDITS:
+                self._others.clear()
+            spelled = {name.lower(): name for name in self._ad}
+            ad = {**self._ad, **{spelled.get(name.lower(), name): attributes[name] for name in attributes}}
+            hidden = {name.lower() for name in attributes}
+            columns = [_HIDDEN if name.lower() in hidden else name for name in self._columns]
+            found = self._others[key] = Autoclusters(ad, columns, self._extra)
+        return found
+
+    def of(self, row: list[Scalar]) -> int:
+        """The autocluster of the job with this row."""
+        if self.same is not None:
+            return self.same
+        varying = [row[i] for i in self._varying]
+        # What an expression in the row mentions may stand in any column.
+        key = _encode(row if any(isinstance(value, Expr) for value in varying) else varying)
+        number = self._known.get(key)
+        if number is None:
+            ad = {**self._ad, **dict(zip(self._columns, row, strict=True))}
+            number = self._known[key] = signature(ad, significant(ad, self._extra))
+        return number

@@ -1,0 +1,153 @@
+"""
+Claims: what a schedd holds of other people's machines, and for how long it may trust it.
+
+A lease is counted on the worker's clock. Each answer of a startd carries that clock; a renewal names the moment, on that
+clock, up to which the claim lives: the last clock seen, plus the time that has passed here since it was seen, plus the lease.
+What passed here since then is never more than what passed there since the clock was read, so the worker's deadline is never
+later than `sent + lease` here, however late the renewal arrives. Until then, and a margin for killing, the attempt may live.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kettle_wire.ads import Ad
+from kettle_wire.events import ClaimGranted
+from kettle_wire.jobs import JobId
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """For how long claims are asked, in seconds."""
+
+    lease: float
+    """For jobs without a wish of their own."""
+    shortest: float
+    longest: float
+
+    def of(self, job: Ad) -> float:
+        """
+        The lease of a claim for a job: its JobLeaseDuration, within bounds.
+
+        The claim has it for its whole life, so that both sides count with the same figure; another job gets the claim
+        only if it wants the same.
+        """
+        own = job.get("JobLeaseDuration")
+        if isinstance(own, bool) or not isinstance(own, int | float) or own <= 0:
+            return self.lease
+        return float(min(max(own, self.shortest), self.longest))
+
+    def suits(self, job: Ad, lease: float) -> bool:
+        """Whether a job would ask for a claim with this lease."""
+        return self.of(job) == lease
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A granted claim; `job` is the job whose attempt may live on it."""
+
+    granted: ClaimGranted
+    at: int
+    """When it was granted, microseconds since the epoch."""
+    job: JobId | None = None
+
+    @property
+    def at_home(self) -> bool:
+        """Whether it is on the schedd's own machine, for a job that runs where it was submitted."""
+        return self.granted.slot_ad.get("SlotType") == "Local"
+
+    @property
+    def slot_ad(self) -> Ad:
+        """The ad of the slot as it was when it was claimed."""
+        return self.granted.slot_ad
+
+
+class Contact(msgspec.Struct):
+    """What is known of one startd's clock, and when it was last asked to renew (our monotonic clock, seconds)."""
+
+    clock: float | None = None
+    seen: float = 0.0
+    sent: float = 0.0
+    sent_before: float = 0.0
+    missed: int = 0
+    """Questions that were not answered since the last answer."""
+
+    def at(self, now: float) -> float | None:
+        """Our moment `now` on the worker's clock, which shows no less by then; None if it is not known yet."""
+        return None if self.clock is None else self.clock + (now - self.seen)
+
+    def hear(self, clock: float, now: float) -> None:
+        """An answer came that carried the worker's clock."""
+        self.clock, self.seen, self.missed = clock, now, 0
+
+
+class Leases:
+    """Until when claims on each startd may live."""
+
+    def __init__(self, *, margin: float) -> None:
+        self.margin = margin
+        self._contacts: dict[str, Contact] = {}
+        self._missing: dict[str, int] = {}
+
+    def renew(self, startd: str, now: float, shortest: float) -> float | None:
+        """
+        The moment on the worker's clock of a renewal that is sent now, from which leases count, the shortest of which is
+        given; None: ask for the clock only, and renew when that is known.
+
+        What is not answered may have been delivered, so each renewal puts off the moment at which the claims are
+        certainly dead. Who has not answered for half a lease is therefore only asked whether he is there.
+        """
+        contact = self._contacts.setdefault(startd, Contact())
+        if contact.clock is None or now - contact.seen > shortest / 2:
+            return None
+        contact.sent_before, contact.sent = contact.sent, now
+        return contact.at(now)
+
+    def not_delivered(self, startd: str) -> None:
+        """The last renewal certainly reached nobody."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.sent = contact.sent_before
+
+    def trust(self, startd: str, now: float) -> None:
+        """Assume that a renewal was sent just now: by our predecessor, perhaps."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.sent = contact.sent_before = max(contact.sent, now)
+
+    def hear(self, startd: str, clock: float, now: float) -> None:
+        """The startd answered and told its clock."""
+        self._contacts.setdefault(startd, Contact()).hear(clock, now)
+
+    def is_over(self, startd: str, lease: float, now: float) -> bool:
+        """Whether a claim there with this lease is certainly dead: it had no renewal for the lease and a margin."""
+        contact = self._contacts.get(startd)
+        return contact is not None and now - contact.sent > lease + self.margin
+
+    def missed(self, startd: str) -> int:
+        """One more question that was not answered; how many there are since the last answer."""
+        contact = self._contacts.setdefault(startd, Contact())
+        contact.missed += 1
+        return contact.missed
+
+    def is_silent(self, startd: str) -> bool:
+        """Whether the last question to this startd was not answered."""
+        contact = self._contacts.get(startd)
+        return contact is not None and contact.missed > 0
+
+    def suspect(self, claims: Iterable[str], reported: Iterable[str]) -> list[str]:
+        """
+        Of `claims`, those that their startd says twice in a row that it does not have.
+
+        Twice, because its last report about the claim may still be under way.
+        """
+        gone = set(reported)
+        confirmed: list[str] = []
+        for claim in claims:
+            if claim not in gone:
+                self._missing.pop(claim, None)
+            elif self._missing.pop(claim, 0):
+                confirmed.append(claim)
+            else:
+                self._missing[claim] = 1
+        return confirmed
+
+    def forget(self, startd: str) -> None:
+        """No claim is held there any more."""
+        self._contacts.pop(startd, None)

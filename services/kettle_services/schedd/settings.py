@@ -1,0 +1,172 @@
+"""What can be set about a schedd; defaults are HTCondor's, a personal pool sets shorter times."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from kettle.classad import ClassAdParseError, Node, parse
+from kettle.runtime import OwnerSettings
+from kettle.transfer import spooled
+from kettle_services.schedd.domain.admission import JobTransform, SubmitRequirement
+from kettle_services.schedd.domain.job_policy import SystemPolicy, SystemRule
+from kettle_services.schedd.domain.universes import Starting
+from kettle_wire.flocking import POOL
+
+
+class ScheddSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_SCHEDD_<FIELD>` or the table `[schedd]`."""
+
+    name: str = "schedd"
+    """The access point's name: its shard is `schedd.<name>`."""
+    key_file: str = ""
+    """File of the key from which the secrets of claims are made; default `$KETTLE_HOME/credentials/<name>.claims`."""
+    alive_interval: float = 300.0
+    """Seconds between renewals of claims (ALIVE_INTERVAL)."""
+    lease: float = 1800.0
+    """Seconds that a claim outlives its last renewal: MAX_CLAIM_ALIVES_MISSED (6) intervals."""
+    shortest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    """The least that a job can have of its own (`job_lease_duration`): its machine is asked six times as often."""
+    longest_job_lease: Annotated[float, msgspec.Meta(gt=0)] = 604800.0
+    """And the most: so long a job of a machine that is gone for good keeps its place in the queue."""
+    lease_margin: float = 60.0
+    """Seconds more that we wait before a job may run again, for the worker to kill what it runs."""
+    reconnect_interval: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    """Seconds between tries to reach a startd that did not answer; never more than `alive_interval`."""
+    claim_worklife: float = 1200.0
+    """Seconds after which a claim takes no further job (CLAIM_WORKLIFE), so that others get their turn."""
+    max_failures: int = 20
+    """Attempts that may fail one after the other for reasons around the job before it is held."""
+    cooldown_duration: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+    """Seconds that a job whose start failed is not started again (SYSTEM_COOLDOWN_DURATION); doubled with each further
+    failure in a row, up to 300."""
+    claim_deadline: float = 10.0
+    """Seconds for a startd to answer a request for claims."""
+    request_claim_timeout: Annotated[float, msgspec.Meta(gt=0)] = 1800.0
+    """Seconds that a job waits for a slot whose job makes room for it (REQUEST_CLAIM_TIMEOUT); then it is matched anew."""
+    sync_interval: float = 5.0
+    """Seconds between full exchanges with each shadow."""
+    checkpoint_interval: float = 1.0
+    """Seconds between saves of the working set."""
+    ad_interval: float = 300.0
+    """Seconds between repeats of an unchanged ad."""
+    ad_floor: float = 0.01
+    """Seconds between two versions of an ad that show new work."""
+    max_jobs_per_submission: int = 100_000
+    max_jobs_per_factory: int = 1_000_000
+    """In one submission whose jobs come into the queue little by little (max_materialize, max_idle)."""
+    max_unmade_jobs_per_owner: int = 2_000_000
+    """Jobs of such submissions that are still to come into the queue."""
+    max_factories_per_owner: int = 100
+    """Submissions of which jobs are still to come into the queue."""
+    max_jobs_per_owner: int = 1_000_000
+    max_jobs_submitted: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """
+    In the queue, whoever's they are (MAX_JOBS_SUBMITTED); 0: as many as come. Jobs that come little by little leave a tenth
+    free, for those that are submitted at once.
+    """
+    max_jobs_running: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """On machines at a time (MAX_JOBS_RUNNING); 0: as many as get one."""
+    max_running_jobs_per_owner: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The same of each owner, whoever is charged."""
+    max_backlog: int = 50_000
+    """Events that may wait for their commit before new commands are refused with `busy`."""
+    jobs_may_command: bool = True
+    """Whether running jobs with `want_pool_access` may submit jobs and act on those of their owner."""
+    queue_super_users: tuple[str, ...] = ()
+    """Who may act on other people's jobs, and look into them while they run."""
+    accounting_groups: dict[str, tuple[str, ...]] = {}
+    """Accounting groups that jobs may name, each with the people who may use it; `*` is everybody."""
+    significant_attributes: tuple[str, ...] = ()
+    """Attributes that machine policies look at, beyond the basic ones."""
+
+    job_transforms: tuple[JobTransform, ...] = ()
+    """What is done to each submitted job, in their order (JOB_TRANSFORM_NAMES): tables `name`, `transform`."""
+    submit_requirements: tuple[SubmitRequirement, ...] = ()
+    """What a submitted job must meet (SUBMIT_REQUIREMENT_NAMES): tables `name`, `expression`, `reason`, `is_warning`."""
+
+    flock_to: tuple[Annotated[str, msgspec.Meta(pattern=POOL)], ...] = ()
+    """
+    Other pools to which idle jobs may go, the first ones first (FLOCK_TO), by the names under which their passes were taken
+    in with `kettle flock use`.
+    """
+    flock_patience: Annotated[float, msgspec.Meta(ge=0)] = 60.0
+    """Seconds for which jobs of a submitter wait without a slot before one pool more of these is asked."""
+    flock_by_default: bool = True
+    """Whether jobs may go there that do not say so with `WantFlocking` (FLOCK_BY_DEFAULT)."""
+
+    start_local_universe: str = "TotalLocalJobsRunning < 200"
+    """START_LOCAL_UNIVERSE: whether one more job (TARGET) of the local universe may start; MY is the schedd's ad."""
+    start_scheduler_universe: str = "TotalSchedulerJobsRunning < 500"
+    """START_SCHEDULER_UNIVERSE: the same for the scheduler universe."""
+    local_jobs_interval: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """Seconds after which these are asked again, and after which what the machine's startd refused is tried again."""
+
+    max_next_job_start_delay: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    """Seconds that a job may have the next one of its owner wait (MAX_NEXT_JOB_START_DELAY)."""
+    system_job_machine_attrs: tuple[str, ...] = ()
+    """Attributes of slots that each job's ad keeps, as `MachineAttr<name>0` (SYSTEM_JOB_MACHINE_ATTRS)."""
+    system_job_machine_attrs_history_length: Annotated[int, msgspec.Meta(ge=0)] = 1
+    """Of how many slots (SYSTEM_JOB_MACHINE_ATTRS_HISTORY_LENGTH), if the job says nothing else."""
+
+    periodic_expr_interval: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """Seconds between two looks at the jobs' periodic policies (PERIODIC_EXPR_INTERVAL)."""
+    max_periodic_expr_interval: float = 1200.0
+    """Seconds, the most that this is stretched to, so that evaluating takes its share of the time only."""
+    periodic_expr_timeslice: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.01
+    """That share."""
+    system_periodic_hold: tuple[SystemRule, ...] = ()
+    """Which jobs that are not held are held: tables `expression`, `name`, `reason`, `subcode`, tried in order."""
+    system_periodic_release: tuple[SystemRule, ...] = ()
+    """Which held jobs are released, unless their owner holds them."""
+    system_periodic_remove: tuple[SystemRule, ...] = ()
+    """Which jobs are removed."""
+    system_periodic_vacate: tuple[SystemRule, ...] = ()
+    """Which running jobs are sent back into the queue."""
+    system_max_releases: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    """How often a job may have been held for a policy to release it; -1: as often as it likes."""
+
+    def __post_init__(self) -> None:
+        if twice := {name for name in self.flock_to if self.flock_to.count(name) > 1}:
+            raise ValueError(
+                f"flock_to: {', '.join(sorted(twice))} is there more than once; name each pool once"
+            )
+        self.starting  # noqa: B018 - raises ValueError for what is no expression
+
+    @property
+    def starting(self) -> Starting:
+        """When jobs of the local and the scheduler universe may start."""
+        return Starting(
+            _parsed("start_local_universe", self.start_local_universe),
+            _parsed("start_scheduler_universe", self.start_scheduler_universe),
+        )
+
+    @property
+    def system_policy(self) -> SystemPolicy:
+        """The site's rules for all jobs."""
+        return SystemPolicy(
+            hold=self.system_periodic_hold,
+            release=self.system_periodic_release,
+            remove=self.system_periodic_remove,
+            vacate=self.system_periodic_vacate,
+            max_releases=self.system_max_releases,
+        )
+
+    @property
+    def spool_path(self) -> Path:
+        """Where its shadow keeps the files of jobs that are sent to the access point."""
+        return spooled.root(self.home_path, self.name)
+
+    @property
+    def key_path(self) -> Path:
+        """Where the key of the claims' secrets is kept."""
+        return (
+            Path(self.key_file) if self.key_file else self.home_path / "credentials" / f"{self.name}.claims"
+        )
+
+
+def _parsed(name: str, text: str) -> Node:
+    try:
+        return parse(text)
+    except ClassAdParseError as error:
+        raise ValueError(f"{name}: {error}") from error

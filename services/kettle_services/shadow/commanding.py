@@ -1,0 +1,81 @@
+"""
+Commands of running jobs to the pool: passed on to the queue that they are in, and what everybody may read is read.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import Asks, BusError, RefusedError, Served
+from kettle.jobs.pool_access import wants_access
+from kettle.transfer.placing import text
+from kettle_wire.commands.accounting import QUERY_HISTORY
+from kettle_wire.commands.collector import QUERY_ADS
+from kettle_wire.commands.questions import COMMAND, Command, Commanded
+from kettle_wire.commands.schedd import JOB_COMMAND, JobCommand
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.endpoint import Endpoint
+from kettle_wire.flocking import pool_of
+from kettle_wire.identity import user
+
+_DEADLINE_S: Final = 20.0
+"""How long an answer is waited for; the job's machine waits longer."""
+_PUBLIC: Final[dict[tuple[str, str], Endpoint[Any, Any]]] = {
+    (each.role, each.verb): each for each in (QUERY_HISTORY, QUERY_ADS)
+}
+"""What anybody may ask, so that it matters not who does."""
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class Commanding:
+    """Asks for the jobs of one schedd."""
+
+    def __init__(self, bus: Asks, schedd: str, served: Sequence[Served[Any, Any]]) -> None:
+        """`served`: what people ask a shadow, and jobs as well."""
+        self._bus = bus
+        self._schedd = schedd
+        self._served = {each.endpoint.verb: each for each in served}
+
+    async def carry_out(self, command: Command, assignment: Assignment) -> Commanded:
+        """
+        The answer, or why there is none. Commands have ids, so a job may repeat what was not answered.
+        """
+        if refusal := _refusal(assignment):
+            return Commanded(code="denied", reason=refusal)
+        try:
+            body = await self._asked(command, assignment)
+        except RefusedError as error:
+            return Commanded(code=error.code, reason=str(error), retry_after=error.retry_after_ms)
+        except msgspec.MsgspecError as error:
+            return Commanded(code="malformed", reason=f"{command.verb}: {error}")
+        except BusError as error:
+            return Commanded(code="unavailable", reason=str(error))
+        if len(body) > COMMAND:
+            return Commanded(
+                code="too_large", reason=f"an answer of {len(body):,} bytes; a job gets at most {COMMAND:,}"
+            )
+        return Commanded(body=body)
+
+    async def _asked(self, command: Command, assignment: Assignment) -> bytes:
+        if command.role == "schedd":
+            request = JobCommand(
+                job=assignment.job, attempt=assignment.attempt, verb=command.verb, body=command.body
+            )
+            return (await self._bus.call(JOB_COMMAND, self._schedd, request, deadline=_DEADLINE_S)).body
+        if command.role == "shadow" and (own := self._served.get(command.verb)) is not None:
+            owner = user(text(assignment.ad, "Owner"))
+            return _encode(await own.handler(own.endpoint.decode_request(command.body), owner))
+        endpoint = _PUBLIC.get((command.role, command.verb))
+        if endpoint is None:
+            raise RefusedError("denied", f"a running job may not ask for {command.role}.{command.verb}")
+        said = endpoint.decode_request(command.body)
+        return _encode(await self._bus.call(endpoint, command.name, said, deadline=_DEADLINE_S))
+
+
+def _refusal(assignment: Assignment) -> str:
+    if not wants_access(assignment.ad):
+        return f"job {assignment.job} was not submitted with want_pool_access = true"
+    if pool := pool_of(assignment.startd):
+        return f"job {assignment.job} runs in the pool {pool}, whose machines do not speak for people of this one"
+    return ""

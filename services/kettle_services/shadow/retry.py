@@ -1,0 +1,77 @@
+"""Saying something until it is heard: every message of a shadow is harmless to repeat."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from kettle.bus.ports import BusError, RefusedError
+from kettle_services.shadow.settings import ShadowSettings
+
+_log: Final = logging.getLogger(__name__)
+
+_NOT_NOW: Final = frozenset({"busy", "unavailable"})
+"""Refusals of whoever may answer the same question later, or whose successor will."""
+
+T = TypeVar("T")
+
+
+class Peer:
+    """
+    Somebody who answers, and may have to be asked again because he died over the question.
+    """
+
+    def __init__(self, settings: ShadowSettings) -> None:
+        self._settings = settings
+        self._back = asyncio.Event()
+
+    def came_back(self) -> None:
+        """
+        He has started anew: what he was asked before is forgotten.
+        """
+        self._back.set()
+
+    async def ask(self, what: str, question: Callable[[], Awaitable[T]]) -> T:
+        """
+        Ask until there is an answer: at once when he came back, else with jittered back-off.
+
+        Raises RefusedError, which no repeat would change; that somebody is busy is no refusal of the question.
+        """
+        wait = self._settings.retry
+        while True:
+            self._back.clear()
+            try:
+                return await self._unless_back(question)
+            except RefusedError as refusal:
+                if refusal.code not in _NOT_NOW:
+                    raise
+                _log.info("busy: %s", what, extra={"cause": str(refusal)})
+            except BusError as error:
+                _log.info("not heard yet: %s", what, extra={"cause": str(error)})
+            if not await self.came_back_within(wait):
+                wait = min(wait * 2, self._settings.retry_ceiling)
+
+    async def came_back_within(self, seconds: float) -> bool:
+        """
+        Wait about so long, or until he has started anew.
+        """
+        pause = seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads repeats, guards nothing
+        try:
+            async with asyncio.timeout(pause):
+                await self._back.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _unless_back(self, question: Callable[[], Awaitable[T]]) -> T:
+        asking = asyncio.ensure_future(question())
+        back = asyncio.ensure_future(self._back.wait())
+        try:
+            await asyncio.wait({asking, back}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise BusError("it was started anew before it answered")
+        finally:
+            asking.cancel()
+            back.cancel()

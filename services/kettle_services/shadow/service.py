@@ -1,0 +1,468 @@
+"""The shadow's list of attempts, kept equal to what its schedd has recorded."""
+
+import asyncio
+import logging
+import time
+from bisect import bisect_right
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusError, RefusedError, Served
+from kettle.flocking.passes import Passes
+from kettle.flocking.visits import Visit, Visits, Ways
+from kettle.runtime import Telemetry
+from kettle_services.shadow.attempt import Attempt
+from kettle_services.shadow.chirping import Terms
+from kettle_services.shadow.cleaning import Cleaner
+from kettle_services.shadow.commanding import Commanding
+from kettle_services.shadow.domain.files import is_graceful, stranger
+from kettle_services.shadow.file_work import FileWork
+from kettle_services.shadow.inputs import Inputs, Limits, Source
+from kettle_services.shadow.objects import Objects
+from kettle_services.shadow.places import Places, account
+from kettle_services.shadow.queueing import TransferQueue
+from kettle_services.shadow.reporter import Reporter
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.shadow.side import SubmitSide
+from kettle_services.shadow.signing import Signer
+from kettle_services.shadow.spool import Spool, condemned
+from kettle_services.shadow.spooled import SpooledFiles
+from kettle_services.shadow.spooling import Spooling
+from kettle_services.shadow.strays import Strays
+from kettle_services.shadow.workers import Workers
+from kettle_wire.commands import schedd
+from kettle_wire.commands.questions import Answered, Ask, Command, SignUrls, StreamPiece
+from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
+from kettle_wire.commands.shadow import (
+    ANSWER,
+    FETCH_INPUT,
+    OFFER_INPUT,
+    Assignment,
+    FetchInput,
+    LookAfter,
+    Offered,
+    OfferInput,
+    Still,
+    Stop,
+)
+from kettle_wire.commands.startd import Done, Piece
+from kettle_wire.flocking import abroad, pool_of
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects
+from kettle_wire.work import Exited, Failed, Report, Reports
+
+_log: Final = logging.getLogger(__name__)
+VERSION: Final = "0.1.0"
+_KEPT: Final = 1000
+"""Jobs with files for their next run, in one message; those that are over make room for others."""
+_decode: Final = msgspec.msgpack.Decoder(Reports).decode
+
+
+class Followed:
+    """An attempt that is looked after; `stopping` has it ended, and ends with it."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt: Final = attempt
+        self.task: asyncio.Task[None]
+        self.stopping: asyncio.Task[None] | None = None
+        self.hurried = False
+        """It is ended without time to end, whatever was ordered first."""
+
+        self.stilling: asyncio.Task[None] | None = None
+        self.ordered = 0
+        """Number of the last order to stand still or go on."""
+
+    def leave(self) -> None:
+        """Look after it no longer; it goes on where it runs."""
+        self.task.cancel()
+        for order in (self.stopping, self.stilling):
+            if order is not None:
+                order.cancel()
+
+
+class Shadow:
+    """All attempts that this process looks after."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        subjects: Subjects,
+        settings: ShadowSettings,
+        tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
+    ) -> None:
+        self._bus = bus
+        self._subjects = subjects
+        self._settings = settings
+        self._tasks = tasks
+        self._telemetry = telemetry
+        self._visits = Visits(Passes(settings.home_path), tasks, self._visit)
+        self._workers = Workers(Ways(bus, self._visits), settings, tasks)
+        self._places = Places(settings.home_path, spools=[settings.spool_path])
+        spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
+        self.spooling: Final = Spooling(bus, settings, spooled)
+        self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
+        loop = asyncio.get_running_loop()
+        wake = partial(loop.call_soon_threadsafe, self.cleaner.wake)
+        self._spool = Spool(settings.spool_path, condemns=wake)
+        self._queue = TransferQueue(
+            uploads=settings.max_concurrent_uploads, downloads=settings.max_concurrent_downloads
+        )
+        limits = Limits(
+            inline=settings.inline_bytes,
+            inline_total=settings.inline_total_bytes,
+            total=settings.max_input_mib << 20,
+        )
+        # What jobs may read was looked at when they were given it; these send it once more.
+        given = Places(settings.home_path, spools=[settings.spool_path, settings.spooled_path])
+        self._objects = Objects(bus, subjects, settings, given, tasks)
+        self._sent_bytes = 0
+        self._inputs = Inputs(given, limits, cache_bytes=settings.cache_bytes)
+        self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
+        self.reporter = Reporter(bus, settings, self.start)
+        self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
+        self._file_work = FileWork(settings.chirp_open_files)
+        self._side = SubmitSide(
+            shadow=settings.name,
+            account=account(),
+            places=self._places,
+            inputs=self._inputs,
+            workers=self._workers,
+            reporter=self.reporter,
+            max_output=settings.max_output_mib << 20,
+            spool=self._spool,
+            spooled=spooled,
+            queue=self._queue,
+            terms=Terms(
+                at_once=settings.chirp_at_once,
+                hourly=settings.chirp_hourly,
+                delayed=settings.chirp_delayed_update_prefix,
+            ),
+            file_work=self._file_work,
+        )
+        self._attempts: dict[JobId, Followed] = {}
+        self._strays = Strays()
+        self._sync = asyncio.Event()
+        self._asked_about = JobId(0, 0)
+        self._closed = False
+        telemetry.gauge(
+            "kettle.shadow.attempts",
+            lambda: float(len(self._attempts)),
+            unit="{attempt}",
+            description="Attempts looked after",
+        )
+        telemetry.gauge(
+            "kettle.shadow.transfers_waiting",
+            lambda: float(self._queue.waiting),
+            unit="{job}",
+            description="Jobs that wait for their turn to move files",
+        )
+        telemetry.gauge(
+            "kettle.shadow.input_bytes_sent",
+            lambda: float(self._sent_bytes),
+            unit="By",
+            description="Bytes of input files that machines read from this shadow",
+        )
+        telemetry.gauge(
+            "kettle.shadow.object_bytes_sent",
+            lambda: float(self._objects.sent_bytes),
+            unit="By",
+            description="Bytes of input files that this shadow put into the object store",
+        )
+
+    # -- orders -------------------------------------------------------------------------------------------------------
+
+    async def look_after(self, request: LookAfter, caller: Identity) -> Done:
+        """The schedd hands over, or takes back."""
+        if (caller.kind, caller.name) != ("daemon", "schedd"):
+            raise RefusedError("denied", f"only a schedd may say this, not {caller.name}")
+        if self._closed:
+            raise RefusedError("stopping", f"the shadow {self._settings.name} is asked to stop")
+        for assignment in request.start:
+            self.start(assignment)
+        for stop in request.stop:
+            self._stop(stop)
+        for still in request.still:
+            self._still(still)
+        return Done()
+
+    def start(self, assignment: Assignment) -> None:
+        """Look after an attempt; one that is looked after already changes nothing."""
+        known = self._attempts.get(assignment.job)
+        if known is not None:
+            if known.attempt.assignment.attempt >= assignment.attempt:
+                return
+            known.leave()
+        attempt = Attempt(assignment, self._side)
+        for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
+            if pool_of(startd) == pool_of(assignment.startd):
+                attempt.hear(report)
+        followed = self._attempts[assignment.job] = Followed(attempt)
+        followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
+        followed.task.add_done_callback(lambda _: self._over(followed))
+
+    async def _follow(self, attempt: Attempt) -> None:
+        assignment = attempt.assignment
+        with self._telemetry.span(
+            "shadow.attempt",
+            parent={"traceparent": assignment.trace},
+            job=str(assignment.job),
+            attempt=assignment.attempt,
+            slot=assignment.slot,
+        ):
+            await attempt.run()
+
+    def _over(self, followed: Followed) -> None:
+        followed.leave()
+        job = followed.attempt.assignment.job
+        if self._attempts.get(job) is followed:
+            del self._attempts[job]
+
+    def _known(self, job: JobId, attempt: int) -> Followed | None:
+        followed = self._attempts.get(job)
+        if followed is None or followed.attempt.assignment.attempt != attempt:
+            return None
+        return followed
+
+    def _stop(self, stop: Stop) -> None:
+        """Have an attempt ended; said again, it changes nothing."""
+        known = self._known(stop.job, stop.attempt)
+        if known is None:
+            return
+        hurries = bool(stop.hard) and not known.hurried
+        if known.stopping is not None and hurries:
+            known.stopping.cancel()
+        if known.stopping is None or hurries:
+            known.hurried = known.hurried or hurries
+            known.stopping = self._tasks.create_task(self._end(known, stop), name=f"stop {stop.job}")
+
+    async def _end(self, followed: Followed, stop: Stop) -> None:
+        await followed.attempt.settled.wait()
+        assignment = followed.attempt.assignment
+        try:
+            hard = stop.hard
+            if hard is None:
+                hard = not is_graceful(assignment.ad, default=self._settings.gracefully_remove_jobs)
+            await self._workers.deactivate(assignment, stop.code, stop.reason, hard=hard)
+        except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
+            _log.warning("not ended", extra={"job": str(stop.job), "cause": str(refusal)})
+            if followed.stopping is asyncio.current_task():
+                followed.stopping, followed.hurried = None, False
+
+    def _still(self, order: Still) -> None:
+        """Have an attempt stand still or go on; an order that came before, or was followed by another, changes nothing."""
+        known = self._known(order.job, order.attempt)
+        if known is None or order.number <= known.ordered:
+            return
+        if known.stilling is not None:
+            known.stilling.cancel()
+        known.ordered = order.number
+        known.stilling = self._tasks.create_task(self._suspend(known, order), name=f"still {order.job}")
+
+    async def _suspend(self, followed: Followed, order: Still) -> None:
+        await followed.attempt.settled.wait()
+        try:
+            await self._workers.suspend(
+                followed.attempt.assignment, suspended=order.suspended, number=order.number
+            )
+        except RefusedError as refusal:  # the schedd repeats the order as long as the attempt lives
+            _log.warning("not suspended", extra={"job": str(order.job), "cause": str(refusal)})
+            if followed.ordered == order.number:
+                followed.ordered = 0
+
+    async def fetch_input(self, request: FetchInput, caller: Identity) -> Piece:
+        """A worker reads an input file."""
+        _, source = self._source(request, caller)
+        path = source.path
+        try:
+            data = await asyncio.to_thread(self._inputs.piece, path, request.offset, request.length)
+        except OSError as error:
+            raise RefusedError("unreadable", f"reading {path} failed: {error.strerror}") from error
+        except ValueError as error:
+            raise RefusedError("unreadable", f"reading {path} failed: {error}") from error
+        self._sent_bytes += len(data)
+        return Piece(data)
+
+    async def offer_input(self, request: OfferInput, caller: Identity) -> Offered:
+        """A worker asks whether an input file is in the object store, which is for those of our own pool."""
+        assignment, source = self._source(request, caller)
+        if pool_of(assignment.startd):
+            return Offered()
+        file = source.file
+        piece = await self._objects.offer(file.sha256, file.size, source.path, assignment.startd)
+        if piece is None:
+            raise RefusedError("busy", f"{source.path} is on its way into the object store")
+        return Offered(piece=piece)
+
+    def _source(self, request: FetchInput | OfferInput, caller: Identity) -> tuple[Assignment, Source]:
+        """The input file that a worker wants, if it may have it now."""
+        if (caller.kind, caller.name) != ("daemon", "startd"):
+            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+        known = self._known(request.job, request.attempt)
+        source = known.attempt.source(request.key.secret, request.name) if known is not None else None
+        if known is None or source is None:
+            raise RefusedError("not_found", f"job {request.job} has no input file {request.name} for you")
+        given = self._queue.may_upload(request.job, known.attempt.user)
+        known.attempt.waits_for_turn(given=given)
+        if not given:
+            raise RefusedError("busy", f"job {request.job} waits for its turn to have its input files sent")
+        return known.attempt.assignment, source
+
+    async def answer(self, request: Ask, caller: Identity) -> Answered:
+        """What a starter asks, for itself or for a program of its job."""
+        if (caller.kind, caller.name) != ("daemon", "startd"):
+            raise RefusedError("denied", f"only a startd may say this, not {caller.name}")
+        known = self._known(request.job, request.attempt)
+        if known is None or not known.attempt.trusts(request.key.secret):
+            raise RefusedError("not_found", f"job {request.job} is not looked after here for you")
+        ad, question = known.attempt.assignment.ad, request.question
+        if refusal := stranger(ad, self._side.account):  # whose keys and files these are not
+            raise RefusedError("denied", refusal)
+        if isinstance(question, StreamPiece):
+            return Answered(await known.attempt.streaming.take(question))
+        if isinstance(question, Command):
+            return Answered(await self._commanding.carry_out(question, known.attempt.assignment))
+        if not isinstance(question, SignUrls):
+            return Answered(await known.attempt.grant(question))
+        sign = partial(self._signer.sign, ad, question.urls, upload=question.upload)
+        return Answered(await asyncio.to_thread(sign))
+
+    def close(self) -> None:
+        """Look after nothing more: the attempts go on, and whoever asks the schedd next takes them over."""
+        self._closed = True
+        for followed in self._attempts.values():
+            followed.leave()
+        self._workers.close()
+        self._visits.close()
+        self._inputs.close()
+        self._objects.close()
+        self._file_work.close()
+        self.spooling.close()
+
+    # -- the worker's reports ----------------------------------------------------------------------------------------
+
+    def served(self) -> list[Served[Any, Any]]:
+        """What machines ask, wherever they are."""
+        return [
+            Served(FETCH_INPUT, self.fetch_input),
+            Served(OFFER_INPUT, self.offer_input),
+            Served(ANSWER, self.answer, aside=True),
+        ]
+
+    async def _visit(self, visit: Visit, bus: Bus) -> None:
+        """Look after what runs in another pool, until the connection to it is over."""
+        subjects = Subjects(visit.pool)
+        await bus.serve("shadow", visit.visitor, self.served(), version=VERSION)
+        await self.listen(bus, subjects, visit.visitor, pool=visit.name)
+
+    async def listen(self, bus: Bus, subjects: Subjects, schedd: str, *, pool: str = "") -> None:
+        """
+        Follow what the workers of a pool, our own or another, say to the schedd as it is called there; for ever.
+
+        A batch is acknowledged at once: what a job's end depends on, its worker repeats until it is confirmed.
+        """
+        subject, durable = subjects.work_of(schedd), subjects.work_reader(schedd)
+        async for batch in bus.consume(subjects.work_stream, durable, subject=subject):
+            for message in batch.messages:
+                try:
+                    reports = _decode(message.data)
+                except msgspec.MsgspecError as error:
+                    _log.warning("not a report", extra={"subject": message.subject, "cause": str(error)})
+                    continue
+                for report in reports.reports:
+                    self._hear(abroad(pool, reports.startd), report)
+            await batch.ack()
+
+    def _hear(self, startd: str, report: Report) -> None:
+        known = self._known(report.job, report.attempt)
+        if known is not None:
+            if pool_of(known.attempt.assignment.startd) == pool_of(
+                startd
+            ):  # no pool speaks of another's jobs
+                known.attempt.hear(report)
+        elif isinstance(report.body, Exited | Failed) and self._strays.add(startd, report):
+            self._sync.set()
+
+    # -- the full exchange -------------------------------------------------------------------------------------------
+
+    async def keep_in_step(self) -> None:
+        """Compare lists with the schedd, now and then and whenever there is a reason; for ever."""
+        while True:
+            self._sync.clear()
+            interval = await self._exchange()
+            try:
+                async with asyncio.timeout(interval):
+                    await self._sync.wait()
+            except TimeoutError:
+                pass  # the interval has passed
+
+    def schedd_came_back(self) -> None:
+        """
+        The schedd has started anew: it may have forgotten what it was asked, and lists are to be compared.
+        """
+        self.reporter.schedd.came_back()
+        self._sync.set()
+
+    def startd_came_back(self, startd: str) -> None:
+        """
+        A startd has started anew.
+        """
+        self._workers.came_back(startd)
+
+    async def _exchange(self) -> float:
+        """Compare lists once; seconds to the next time."""
+        listed = [
+            schedd.Attempt(job, followed.attempt.assignment.attempt)
+            for job, followed in self._attempts.items()
+        ]
+        strays, began = self._strays.attempts(), time.monotonic()
+        kept, (spooled, spools) = await self._kept(), await self.spooling.kept()
+        request = ShadowSync(
+            shadow=self._settings.name,
+            attempts=listed,
+            strays=strays,
+            kept=kept,
+            spooled=spooled,
+            spools=spools,
+        )
+        try:
+            orders = await self._bus.call(
+                SYNC, self._settings.schedd, request, deadline=self._settings.call_deadline
+            )
+        except BusError as error:
+            _log.info("schedd not reached", extra={"cause": str(error), "after_s": time.monotonic() - began})
+            return self._settings.retry
+        self._obey(orders)
+        await self.spooling.forget(request, orders)
+        return 0.0 if orders.more else orders.sync_interval
+
+    async def _kept(self) -> list[JobId]:
+        """
+        Jobs with saved files of which we do not know whether they run again: some of them now, the next ones next time.
+        """
+        found = sorted(set(await asyncio.to_thread(self._spool.jobs)).difference(self._attempts))
+        if len(found) > _KEPT:
+            first = bisect_right(found, self._asked_about)
+            found = (found[first:] + found[:first])[:_KEPT]
+            self._asked_about = found[-1]
+        return found
+
+    def _obey(self, orders: ShadowOrders) -> None:
+        for assignment in orders.start:
+            self.start(assignment)
+        for stop in orders.stop:
+            self._stop(stop)
+        for still in orders.still:
+            self._still(still)
+        for ended in orders.forget:
+            known = self._known(ended.job, ended.attempt)
+            if known is not None:
+                known.leave()
+        for job in orders.drop:
+            self._spool.drop(job)
+        for ended in orders.over:  # nobody will ask for their results any more
+            for startd, report in self._strays.take(ended):
+                self._workers[startd].confirm(report.key)

@@ -1,0 +1,188 @@
+"""How the parts of a shadow hang together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from kettle.bus.gather import Gather
+from kettle.bus.ports import Batch, Bus, Served, StreamSpec
+from kettle.eventsourcing.replay import head_frame, missing_frames
+from kettle.runtime import Runtime, Telemetry
+from kettle.runtime.joining import join_bus
+from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
+from kettle_services.shadow.event_log import EventLog
+from kettle_services.shadow.mailing import Outbox, Postman
+from kettle_services.shadow.mails import MailProjector
+from kettle_services.shadow.places import Places
+from kettle_services.shadow.service import VERSION, Shadow
+from kettle_services.shadow.settings import ShadowSettings
+from kettle_services.shadow.user_logs import JobAppender
+from kettle_wire.commands.shadow import LOOK_AFTER
+from kettle_wire.subjects import Subjects
+
+WORK_AGE: Final = 7 * 86400.0
+"""Seconds that a worker's report is kept on the bus for a shadow that is away."""
+GATHER_S: Final = 0.05
+"""How long an event may wait for others that are written into the access point's log, or a mail, with it."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+async def serve(rt: Runtime, settings: ShadowSettings) -> None:
+    """Look after jobs until the process is asked to stop; what runs goes on, and the next shadow takes it over."""
+    bus = await join_bus(rt, settings)
+    async with running(bus, settings, telemetry=rt.telemetry):
+        rt.ready()
+        await rt.stopping.wait()
+
+
+@asynccontextmanager
+async def running(
+    bus: Bus, settings: ShadowSettings, *, telemetry: Telemetry | None = None
+) -> AsyncGenerator[Shadow]:
+    """A shadow that answers on the bus while the context lasts; it waits for nobody at its end."""
+    subjects = Subjects(settings.pool)
+    await bus.ensure_stream(
+        StreamSpec(
+            name=subjects.work_stream, subjects=[subjects.work_all], max_age=WORK_AGE, max_bytes=1 << 30
+        )
+    )
+    async with asyncio.TaskGroup() as tasks:
+        shadow = Shadow(bus, subjects, settings, tasks, telemetry or Telemetry())
+        try:
+            await bus.serve(
+                "shadow",
+                settings.name,
+                [Served(LOOK_AFTER, shadow.look_after), *shadow.served(), *shadow.spooling.served()],
+                version=VERSION,
+            )
+            await bus.listen(
+                subjects.notice("schedd", settings.schedd), lambda _subject, _data: shadow.schedd_came_back()
+            )
+            await bus.listen(
+                subjects.notices("startd"),
+                lambda _, name: shadow.startd_came_back(name.decode(errors="replace")),
+            )
+            loops = [
+                tasks.create_task(shadow.listen(bus, subjects, settings.schedd), name="listen"),
+                tasks.create_task(shadow.keep_in_step(), name="keep in step"),
+                tasks.create_task(shadow.reporter.run(), name="report"),
+                tasks.create_task(shadow.cleaner.run(), name="checkpoints"),
+                tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
+            ]
+            if settings.event_log:
+                loops.append(
+                    tasks.create_task(_keep_event_log_always(bus, subjects, settings), name="event log")
+                )
+            if settings.mail_server:
+                loops.append(tasks.create_task(_mail_always(bus, subjects, settings), name="mail"))
+            yield shadow
+            for loop in loops:
+                loop.cancel()
+        finally:
+            shadow.close()
+
+
+async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """Follow the schedd's record into the job event logs that its jobs name; for ever."""
+    settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
+    projector = UserLogProjector(
+        settings.schedd,
+        schedd=settings.schedd,
+        snapshot=checkpoint.load(),
+        options=settings.default_userlog_format_options,
+    )
+    shard = f"schedd.{settings.schedd}"
+    subjects.event_stream(shard)
+    # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
+    redelivered = await _head(bus, subjects, shard)
+    writer = Writer(
+        JobAppender(Places(settings.home_path), spool=settings.spooled_path),
+        redelivered=redelivered,
+        failed=_not_written,
+    )
+    # At once: scripts submit, and in the next line they look into the log.
+    frames = _frames(bus, subjects, shard, projector.frame, gather=None)
+    await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
+
+
+async def _keep_event_log_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """
+    Keep the access point's event log; for ever.  A place that cannot be written is no reason to leave jobs alone.
+    """
+    while True:
+        try:
+            await _keep_event_log(bus, subjects, settings)
+        except Exception as error:  # noqa: BLE001 - the runner of the log: no other task is to be cancelled for it
+            _log.warning(
+                "the event log is not written for the moment: tried again in %g s, from where it stands",
+                settings.event_log_retry,
+                extra={"cause": f"{type(error).__name__}: {error}"},
+            )
+        await asyncio.sleep(settings.event_log_retry)
+
+
+async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """Follow the schedd's record into the event log; for ever."""
+    settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shard = f"schedd.{settings.schedd}"
+    head = await _head(bus, subjects, shard)
+    log = await asyncio.to_thread(EventLog, settings, head=head)
+    try:
+        frames = _frames(bus, subjects, shard, log.projector.frame, gather=Gather(GATHER_S))
+        await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
+    finally:
+        log.close()
+
+
+async def _mail_always(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """
+    Send mail; for ever.  A disk that is full, or a mail that nobody thought of, is no reason to leave jobs alone.
+    """
+    while True:
+        try:
+            await _send_mail(bus, subjects, settings)
+        except Exception:  # noqa: BLE001 - the runner of mail: no other task is to be cancelled for it
+            _log.exception("mail is not sent for the moment: tried again in %g s", settings.mail_retry)
+        await asyncio.sleep(settings.mail_retry)
+
+
+async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> None:
+    """Follow the schedd's record into the mails that its jobs want, and send them; for ever."""
+    directory = settings.state_path / f"mail.{settings.schedd}"
+    shard = f"schedd.{settings.schedd}"
+    outbox = Outbox(directory, settings, head=await _head(bus, subjects, shard))
+    checkpoint = Checkpoint(directory / "state")
+    projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
+    frames = _frames(bus, subjects, shard, projector.frame, gather=Gather(GATHER_S))
+    async with asyncio.TaskGroup() as both:
+        both.create_task(Postman(outbox, settings).run())
+        both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
+
+
+async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:
+    """The newest frame of a shard, as far as the bus knows, or else its owner."""
+    newest = await bus.last_sequence(subjects.event_stream(shard))
+    return await head_frame(bus, shard) if newest is None else newest
+
+
+def _frames(
+    bus: Bus, subjects: Subjects, shard: str, after: int, *, gather: Gather | None
+) -> AsyncGenerator[Batch, None]:
+    """What was recorded after a frame, for those who write it down for people."""
+    return bus.consume(
+        subjects.event_stream(shard),
+        "",
+        subject=subjects.events(shard),
+        after=after,
+        ephemeral=True,
+        gather=gather,
+    )
+
+
+def _not_written(error: UserLogError) -> None:
+    _log.warning("%s", error, extra={"path": str(error.path)})

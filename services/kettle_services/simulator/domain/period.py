@@ -1,0 +1,84 @@
+"""A stretch of the recorded past: how all stood when it began, and what happened until it was over."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from kettle_services.negotiator.domain.principals import Principal
+from kettle_services.schedd.domain.queue import Queue, job_of_stream
+from kettle_services.simulator.domain.machines import Machine
+from kettle_services.simulator.domain.tally import Arrivals, Tally
+from kettle_services.simulator.domain.works import Works
+from kettle_wire.events import ClaimEnded, ClaimGranted, Event, JobAssigned
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """A recorded event."""
+
+    at: int
+    shard: str
+    stream: str
+    event: Event
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in microseconds since the epoch. Whoever plays it changes nothing in it."""
+
+    since: int
+    until: int
+    queues: Callable[[], Mapping[str, Queue]]
+    """By shard, how the queues were when it began; new ones at each call."""
+    arrivals: Mapping[str, Arrivals]
+    works: Mapping[str, Works]
+    machines: Mapping[str, Machine]
+    """All that were there at some time, by name."""
+    there: Sequence[str]
+    """Those that were there when it began."""
+    principals: Mapping[str, Principal]
+    """How submitters stood with the accountant, by what was recorded until then."""
+    happenings: Sequence[Happening]
+    """All that is recorded, in the order of time."""
+    significant: tuple[str, ...] = ()
+    """Attributes by which schedds tell jobs apart besides those that always count."""
+    latency: int = 0
+    """How long it takes from when a match has become possible until the slot is claimed."""
+
+
+def latency(happenings: Iterable[Happening], arrivals: Mapping[str, Arrivals]) -> int:
+    """
+    What ads, a cycle and the claiming of a slot took, by what is recorded.
+
+    The median of the times for which a slot had no claim between one and the next, where the job that then began was in the
+    queue all that time; 0 if there is no such time.
+    """
+    slots: dict[str, str] = {}
+    ended: dict[str, int] = {}
+    gaps: list[int] = []
+    for one in happenings:
+        match one.event:
+            case ClaimGranted(claim=claim, slot=slot):
+                slots[claim] = slot
+            case ClaimEnded(claim=claim) if claim in slots:
+                ended[slots.pop(claim)] = one.at
+            case JobAssigned(slot=slot) if slot in ended:
+                since = ended.pop(slot)
+                if arrivals[one.shard].of(job_of_stream(one.stream)) <= since:
+                    gaps.append(one.at - since)
+            case _:
+                pass
+    return sorted(gaps)[(len(gaps) - 1) // 2] if gaps else 0
+
+
+def really(period: Period) -> Tally:
+    """What became of all who had jobs, by what is recorded."""
+    tally, queues = Tally(period.since, period.until), period.queues()
+    for queue in queues.values():
+        for claim in queue.claims.values():
+            tally.held(claim.granted, claim.at)
+    for one in period.happenings:
+        if one.shard in queues:
+            queue = queues[one.shard]
+            tally.note(queue, period.arrivals[one.shard], one.stream, one.event, one.at)
+            queue.apply(one.stream, one.event, one.at)
+    tally.close(queues.values())
+    return tally

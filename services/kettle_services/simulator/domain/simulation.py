@@ -1,0 +1,234 @@
+"""
+A pool on a clock of its own.
+
+What people and machines did comes as it is recorded; what negotiator, schedds and startds made of it is worked out anew, by
+the negotiator's own cycle and accountant and the schedds' own queues.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from kettle.classad import FOREIGN_STEPS, Context
+from kettle_services.negotiator.domain import administering
+from kettle_services.negotiator.domain.accountant import Accountant
+from kettle_services.negotiator.domain.cycle import negotiate
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.principals import fold_into
+from kettle_services.negotiator.domain.reasons import Unasked
+from kettle_services.schedd.domain.queue import job_of_stream
+from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
+from kettle_services.simulator.domain.period import Happening, Period
+from kettle_services.simulator.domain.rules import Rules
+from kettle_services.simulator.domain.running import RECONNECT_FAILED, Running
+from kettle_services.simulator.domain.startds import Startds
+from kettle_services.simulator.domain.tally import Tally
+from kettle_wire.events import (
+    ClusterSubmitted,
+    FactoryChanged,
+    FactoryClosed,
+    FactoryMaterialized,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    MachineJoined,
+    MachineLeft,
+    PrincipalDeleted,
+    PrincipalEvent,
+    PrincipalReset,
+    PrincipalSet,
+)
+from kettle_wire.subjects import ad_key
+
+_TRUST: Final = 2.0
+"""Seconds for which a match that came to nothing is believed, as a negotiator's."""
+_ACCOUNTANT: Final = "the accountant"
+_LOOKS: Final = 200
+"""So often it is told how far a simulation is."""
+
+Watch = Callable[[int], None]
+"""Is told the simulated time."""
+
+
+def nobody(now: int) -> None:
+    """Nobody looks."""
+
+
+class Simulation:
+    """
+    One run through a period.
+
+    `step` are the microseconds between two cycles at least: what happens in between is seen by the next one.
+    """
+
+    def __init__(self, period: Period, rules: Rules, *, step: int = US, watch: Watch = nobody) -> None:
+        self.period, self.rules = period, rules
+        self.clock = Clock(period.since)
+        self.pool = Pool()
+        self.startds = Startds(self.pool)
+        self._chance = 0
+        self._context = Context(
+            now=lambda: int(self.clock.seconds), random=self._random, max_steps=FOREIGN_STEPS
+        )
+        self.running = Running(
+            self.clock,
+            period,
+            self.startds,
+            worklife=rules.worklife,
+            context=self._context,
+            stir=self._stir,
+        )
+        self.cycles = 0
+        self.accountant = Accountant(factors=rules.factors, half_life=rules.half_life, tree=rules.groups.tree)
+        self._shards = {schedd.name: shard for shard, schedd in self.running.schedds.items()}
+        self._step, self._watch = step, watch
+        self._last = period.since - step
+        self._planned: int | None = None
+        self._regular = period.since
+        """When there is a cycle whether or not something has changed."""
+
+    def _random(self) -> float:
+        """The same numbers in each run: what is to be compared must not differ by chance."""
+        self._chance = (self._chance * 1_103_515_245 + 12_345) % 2**31
+        return self._chance / 2**31
+
+    def run(self) -> Tally:
+        """Play the period; what became of all who had jobs."""
+        period, now = self.period, self.clock.seconds
+        self.accountant.restore(period.principals)
+        for name, factor in self.rules.prio_factors.items():
+            event = PrincipalSet(principal=name, setting="factor", value=factor, at=now, by="what if")
+            fold_into(self.accountant.principals, event)
+        for name in period.there:
+            self.startds.join(period.machines[name])
+        for shard in self.running.schedds:
+            self.running.begin(shard)
+        for one in period.happenings:
+            self.clock.at(one.at, partial(self._happens, one), turn=COMES)
+        self.clock.at(period.since, self._charge, turn=CHARGES)
+        look = max(US, (period.until - period.since) // _LOOKS)
+        self.clock.at(period.since + look, partial(self._look, look))
+        self._stir()
+        self.clock.run(period.until)
+        self.running.tally.close(schedd.queue for schedd in self.running.schedds.values())
+        return self.running.tally
+
+    def _look(self, every: int) -> None:
+        self._watch(self.clock.now)
+        self.clock.at(self.clock.now + every, partial(self._look, every))
+
+    # -- what is recorded --------------------------------------------------------------------------------------------
+
+    def _happens(self, one: Happening) -> None:
+        """Whatever none of those who are simulated has decided."""
+        match one.event:
+            case (
+                ClusterSubmitted(cluster=cluster)
+                | FactoryMaterialized(cluster=cluster)
+                | FactoryChanged(cluster=cluster)
+                | FactoryClosed(cluster=cluster)
+            ):
+                self.running.submitted(one.shard, one.stream, one.event, cluster)
+            case JobHeld() | JobReleased() | JobRemoved():
+                self.running.acted(one.shard, job_of_stream(one.stream), one.event)
+            case MachineJoined(machine=machine):
+                self.startds.join(self.period.machines[machine])
+                self._stir()
+            case MachineLeft(machine=machine):
+                for claim in self.startds.claims_on(machine):
+                    self.running.lost(claim, RECONNECT_FAILED, "its machine is gone")
+                self.startds.leave(machine)
+            case PrincipalSet() | PrincipalReset() | PrincipalDeleted():
+                self._administered(one.event)
+            case _:
+                pass
+
+    def _administered(self, event: PrincipalSet | PrincipalReset | PrincipalDeleted) -> None:
+        if isinstance(event, PrincipalDeleted) and event.by == _ACCOUNTANT:
+            return  # it forgets by itself
+        set_factor = isinstance(event, PrincipalSet) and event.setting == "factor"
+        if set_factor and event.principal in self.rules.prio_factors:
+            return
+        self._fold([*self.accountant.charge_one(event.principal, self.clock.seconds), event])
+        self._regular = self.clock.now
+        self._stir()
+
+    # -- the accountant ----------------------------------------------------------------------------------------------
+
+    def _fold(self, events: Sequence[PrincipalEvent]) -> None:
+        for event in events:
+            fold_into(self.accountant.principals, event)
+
+    def _observe(self) -> None:
+        used = self.pool.in_use_of_known(self.accountant.recorded())
+        self.accountant.observe(self.clock.seconds, used)
+
+    def _charge(self) -> None:
+        self._observe()
+        now = self.clock.seconds
+        gone = administering.forgetting(self.accountant, now=now)
+        self._fold([*gone, *self.accountant.charge(now)])
+        self.clock.at(
+            self.clock.now + max(1, round(self.rules.charge_interval * US)), self._charge, turn=CHARGES
+        )
+
+    # -- the negotiator ----------------------------------------------------------------------------------------------
+
+    def _stir(self) -> None:
+        """Something may have become possible; the news is a while on its way."""
+        self._plan(self.clock.now + self.period.latency)
+
+    def _plan(self, moment: int) -> None:
+        moment = max(moment, self._last + self._step)
+        if self._planned is None or moment < self._planned:
+            self._planned = moment
+            self.clock.at(moment, partial(self._due, moment), turn=CYCLE)
+
+    def _due(self, moment: int) -> None:
+        if self._planned != moment:
+            return  # another came before
+        self._planned = None
+        self._advertise()
+        if self.pool.stirred or self.clock.now >= self._regular:
+            self._cycle()
+
+    def _advertise(self) -> None:
+        """Schedds say what they want."""
+        for shard, submitter in self.running.dirty:
+            schedd = self.running.schedds[shard]
+            self.pool.submitter(ad_key("Submitter", f"{submitter}@{schedd.name}"), schedd.advert(submitter))
+        self.running.dirty.clear()
+
+    def _cycle(self) -> None:
+        self.cycles += 1
+        self._last = self.clock.now
+        self._observe()
+        now, rules = self.clock.seconds, self.rules
+        recorded = self.accountant.recorded()
+        names = {ad.name for ad in self.pool.submitters.values()}
+        if rules.preemption.requirements is not None:
+            names |= self.pool.used(recorded).keys()
+        outcome = negotiate(
+            self.pool,
+            Unasked(),
+            now=now,
+            trust=_TRUST,
+            context=self._context,
+            standings=self.accountant.standings(now, names),
+            groups=rules.groups,
+            limits=rules.limits,
+            ranks=rules.ranks,
+            preemption=rules.preemption,
+            recorded=recorded,
+            cycle=self.cycles,
+        )
+        for schedd, matches in outcome.messages.items():
+            for match in matches:
+                self.running.matched(self._shards[schedd], match, self.cycles)
+        self._advertise()
+        self._regular = self.clock.now + round(rules.interval * US)
+        if (expires := self.pool.expires()) is not None:
+            self._regular = min(self._regular, round(expires * US))
+        if self.pool.stirred:
+            self._regular = self.clock.now
+        self._plan(self._regular)

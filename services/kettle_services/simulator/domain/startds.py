@@ -1,0 +1,288 @@
+"""
+What startds do when a schedd claims a slot: look whether job and slot suit each other, carve the part out, say how it stands.
+
+The ads go into the negotiator's own picture of the pool at once: simulated news takes no time.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+
+from kettle.classad import (
+    UNDEFINED,
+    ClassAd,
+    Context,
+    EvaluationFailed,
+    evaluate_attribute,
+    matches,
+    rank,
+)
+from kettle.matchmaking.request import QUANTA, amount
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.simulator.domain.machines import Machine, Slot
+from kettle_wire.ads import Ad
+from kettle_wire.ads.daemon import SlotSecret
+from kettle_wire.subjects import key
+
+_DEFAULT: Final = {"Cpus": 1, "Memory": 128, "Disk": 1024}
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claim has: some of a partitionable slot, or all of another."""
+
+    claim: str
+    startd: str
+    name: str
+    """Of the dynamic slot, or of the slot."""
+    whole: str
+    """Name of the slot that it is a part of."""
+    amounts: dict[str, int]
+    number: int
+    """Of the dynamic slot; 0: it is a whole slot."""
+
+
+class _Slot:
+    """A slot of a machine that is there."""
+
+    def __init__(self, startd: str, slot: Slot) -> None:
+        self.startd = startd
+        self.slot = slot
+        self.name = f"slot{slot.number}@{startd}"
+        self.left = dict(slot.amounts)
+        self.parts: dict[str, Part] = {}
+
+    def free_number(self) -> int:
+        """The smallest that no dynamic slot of it has."""
+        taken = {part.number for part in self.parts.values()}
+        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+
+class Startds:
+    """All machines that are there."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._slots: dict[str, _Slot] = {}
+        self._of: dict[str, list[str]] = {}
+        self._parts: dict[str, Part] = {}
+        self._named: dict[str, str] = {}
+        """Claims by the names of their slots."""
+
+    # -- machines ----------------------------------------------------------------------------------------------------
+
+    def join(self, machine: Machine) -> None:
+        """A machine has come; nobody has anything of it."""
+        if machine.name in self._of:
+            return
+        self._of[machine.name] = []
+        for slot in machine.slots:
+            made = _Slot(machine.name, slot)
+            self._slots[made.name] = made
+            self._of[machine.name].append(made.name)
+            self._say(made)
+
+    def claims_on(self, machine: str) -> list[str]:
+        """The claims on a machine."""
+        return [claim for slot in self._of.get(machine, []) for claim in self._slots[slot].parts]
+
+    def leave(self, name: str) -> None:
+        """A machine goes, with all claims on it."""
+        for claim in self.claims_on(name):
+            self.free(claim)
+        for slot in self._of.pop(name, []):
+            del self._slots[slot]
+            self._withdraw(slot)
+
+    @property
+    def machines(self) -> list[str]:
+        """The names of those that are there."""
+        return list(self._of)
+
+    @property
+    def parts(self) -> list[Part]:
+        """What is claimed."""
+        return list(self._parts.values())
+
+    def left(self, slot: str) -> dict[str, int]:
+        """What nobody has of a slot."""
+        return dict(self._slots[slot].left)
+
+    # -- claims ------------------------------------------------------------------------------------------------------
+
+    def whole(self, claim: str) -> str:
+        """The name of the slot that a claim has, or has a part of."""
+        return self._parts[claim].whole
+
+    def holder(self, slot: str) -> str | None:
+        """The claim that has a slot, by the slot's name."""
+        return self._named.get(slot)
+
+    def claim(
+        self, slot: str, job: ClassAd, *, claim: str, submitter: str, schedd: str, context: Context
+    ) -> Ad | None:
+        """
+        Carve a part for a job out of a slot, or give it the slot; the ad of what it has.
+
+        None: it is gone or too small by now, or job and slot do not suit each other.
+        """
+        found = self._slots.get(slot)
+        if found is None or (not found.slot.partitionable and found.parts):
+            return None
+        whole = ClassAd.from_wire(self._free_ad(found))
+        for amounts in _sizes(found, job, whole, context):
+            part = Part(
+                claim=claim,
+                startd=found.startd,
+                name=found.name,
+                whole=found.name,
+                amounts=amounts,
+                number=found.free_number() if found.slot.partitionable else 0,
+            )
+            part = _named(part, found)
+            ad = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
+            its = ClassAd.from_wire(ad)
+            if matches(job, its, context):
+                ad["CurrentRank"] = rank(its, job, context)
+                self._take(found, part, ad)
+                return ad
+        return None
+
+    def restore(self, slot: str, ad: Ad, *, claim: str, submitter: str, schedd: str) -> bool:
+        """Count a claim that there was already, with its ad; whether its machine is there and has that much."""
+        number, _, startd = slot.partition("@")
+        parent, _, part_number = number.removeprefix("slot").partition("_")
+        found = self._slots.get(f"slot{parent}@{startd}")
+        if found is None:
+            return False
+        amounts = {name: _amount(ad, name) for name in found.slot.amounts}
+        if any(found.left[name] < asked for name, asked in amounts.items()):
+            return False
+        part = Part(
+            claim=claim,
+            startd=found.startd,
+            name=slot,
+            whole=found.name,
+            amounts=amounts,
+            number=int(part_number) if part_number.isdecimal() else 0,
+        )
+        mine = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
+        current = ad.get("CurrentRank")
+        mine["CurrentRank"] = float(current) if isinstance(current, int | float) else 0.0
+        self._take(found, part, mine)
+        return True
+
+    def free(self, claim: str) -> None:
+        """A claim is over; what it had may be claimed again."""
+        part = self._parts.pop(claim, None)
+        if part is None:
+            return
+        found = self._slots[part.whole]
+        del found.parts[claim], self._named[part.name]
+        for name, amount_ in part.amounts.items():
+            found.left[name] += amount_
+        if part.number:
+            self._withdraw(part.name)
+        self._say(found)
+
+    def _take(self, found: _Slot, part: Part, ad: Ad) -> None:
+        for name, asked in part.amounts.items():
+            found.left[name] -= asked
+        found.parts[part.claim] = self._parts[part.claim] = part
+        self._named[part.name] = part.claim
+        slot = key(part.name)
+        self._pool.slot(slot, ad)
+        secret = SlotSecret(startd=found.startd, capability=part.name)
+        self._pool.secret(slot, secret if _ranks(found.slot.ad) else None)
+        if part.number:
+            self._say(found)
+
+    # -- ads ---------------------------------------------------------------------------------------------------------
+
+    def _say(self, found: _Slot) -> None:
+        slot = key(found.name)
+        self._pool.slot(slot, self._free_ad(found))
+        self._pool.secret(slot, SlotSecret(startd=found.startd, capability=found.name))
+
+    def _withdraw(self, name: str) -> None:
+        self._pool.slot(key(name), None)
+        self._pool.secret(key(name), None)
+
+    @staticmethod
+    def _free_ad(found: _Slot) -> Ad:
+        slot = found.slot
+        weight = slot.weight * found.left.get("Cpus", 0) if slot.partitionable else slot.weight
+        return {
+            **slot.ad,
+            **found.left,
+            **{f"TotalSlot{name}": whole for name, whole in slot.amounts.items()},
+            "Name": found.name,
+            "SlotType": "Partitionable" if slot.partitionable else "Static",
+            "PartitionableSlot": slot.partitionable,
+            "DynamicSlot": False,
+            "State": "Unclaimed",
+            "Activity": "Idle",
+            "CurrentRank": 0.0,
+            "SlotWeight": weight,
+        }
+
+    @staticmethod
+    def _claimed_ad(found: _Slot, part: Part, *, submitter: str, schedd: str) -> Ad:
+        slot = found.slot
+        weight = slot.weight * part.amounts.get("Cpus", 0) if slot.partitionable else slot.weight
+        return {
+            **slot.ad,
+            **part.amounts,
+            **{f"TotalSlot{name}": whole for name, whole in part.amounts.items()},
+            "Name": part.name,
+            "SlotType": "Dynamic" if part.number else "Static",
+            "PartitionableSlot": False,
+            "DynamicSlot": bool(part.number),
+            "State": "Claimed",
+            "Activity": "Busy",
+            "CurrentRank": 0.0,
+            "SlotWeight": weight,
+            "PublicClaimId": part.claim,
+            "RemoteOwner": submitter,
+            "RemoteUser": submitter,
+            "AccountingGroup": submitter,
+            "RemoteScheddName": schedd,
+        }
+
+
+def _named(part: Part, found: _Slot) -> Part:
+    if not part.number:
+        return part
+    return msgspec.structs.replace(part, name=f"slot{found.slot.number}_{part.number}@{found.startd}")
+
+
+def _ranks(ad: Ad) -> bool:
+    """Whether the slot has a Rank that tells jobs apart, or lets priorities count: then its claim may be matched to others."""
+    says = ad.get("Rank", 0.0)
+    return ad.get("UserPreemption") is True or not isinstance(says, int | float)
+
+
+def _amount(ad: Ad, name: str) -> int:
+    value = ad.get(name, 0)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list[dict[str, int]]:
+    """What the job would get, rounded up as startds do and then as it was asked for, where there is that much left."""
+    if not found.slot.partitionable:
+        return [dict(found.left)]
+    rounded: dict[str, int] = {}
+    exact: dict[str, int] = {}
+    for name in found.slot.amounts:
+        try:
+            value = evaluate_attribute(f"Request{name}", job, whole, context)
+        except EvaluationFailed:
+            return []
+        asked = _DEFAULT.get(name, 0) if value is UNDEFINED else amount(value)
+        if asked is None:
+            return []
+        quantum = QUANTA.get(name, 1)
+        exact[name] = math.ceil(asked)
+        rounded[name] = -(-exact[name] // quantum) * quantum
+    both = [rounded] if rounded == exact else [rounded, exact]
+    return [each for each in both if all(asked <= found.left[name] for name, asked in each.items())]

@@ -1,0 +1,72 @@
+"""
+Reports as they go into messages: as many as fit, and what to say when not even one fits.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kettle_wire.work import Checkpointed, Exited, Failed, Report, Trouble
+
+TRANSFER_OUTPUT_ERROR: Final = 12
+FAILED_TO_CHECKPOINT: Final = 36
+_TOO_LARGE: Final = "the report of this attempt has"
+_REASON_CHARS: Final = 1000
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class _Batch(msgspec.Struct, frozen=True):
+    """
+    `Reports`, with each report encoded already.
+    """
+
+    startd: str
+    reports: list[msgspec.Raw]
+
+
+def cut(box: Sequence[Report], limit: int) -> list[msgspec.Raw]:
+    """
+    As many from the front as have together at most `limit` bytes, encoded; at least one.
+    """
+    batch: list[msgspec.Raw] = []
+    size = 0
+    for report in box:
+        raw = msgspec.Raw(_encode(report))
+        size += len(raw)
+        if size > limit and batch:
+            break
+        batch.append(raw)
+    return batch
+
+
+def encoded(startd: str, batch: list[msgspec.Raw]) -> bytes:
+    """
+    The message.
+    """
+    return _encode(_Batch(startd, batch))
+
+
+def shortened(report: Report, size: int) -> Report | None:
+    """
+    The same report without what makes it large; None if that is not possible, or was done before.
+    """
+    body = report.body
+    reason = f"{_TOO_LARGE} {size} bytes, more than one message holds"
+    match body:
+        case Checkpointed(outputs=[_, *_] as outputs):
+            trouble = Trouble(
+                code=FAILED_TO_CHECKPOINT, reason=f"{reason}: the checkpoint has {len(outputs)} files"
+            )
+            body = msgspec.structs.replace(body, outputs=[], trouble=trouble)
+            return msgspec.structs.replace(report, body=body)
+        case Exited(outputs=outputs):
+            reason = f"{reason}: the job left {len(outputs)} files as its results"
+        case Failed(outputs=[_, *_]):  # what it saved is lost, and it runs again
+            return msgspec.structs.replace(report, body=msgspec.structs.replace(body, outputs=[]))
+        case Failed(code=code, reason=why) if not why.startswith(_TOO_LARGE):
+            reason = f"{reason}: code {code}, {why[:_REASON_CHARS]}"
+        case _:
+            return None
+    failed = Failed(hold=True, code=TRANSFER_OUTPUT_ERROR, reason=reason, usage=body.usage)
+    return msgspec.structs.replace(report, body=failed)

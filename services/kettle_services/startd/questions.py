@@ -1,0 +1,106 @@
+"""
+What starters ask of the submit side: carried to the shadow that looks after the job, and its answer back.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from kettle.bus.ports import Bus, BusError, RefusedError
+from kettle.execution.attempt import AttemptId
+from kettle.execution.protocol import Question, Reply, Unanswered
+from kettle_wire.commands.questions import Answer, Ask
+from kettle_wire.commands.shadow import ANSWER
+from kettle_wire.commands.startd import ClaimKey
+
+_log: Final = logging.getLogger(__name__)
+_DEADLINE_S: Final = 30.0
+_PATIENCE_S: Final = 15.0
+"""How long a shadow may not know the job: it may just have been restarted, or have too much in hand."""
+_PAUSE_S: Final = 0.5
+_PASSING: Final = frozenset({"busy", "not_found", "stopping", "unavailable"})
+"""Refusals that another try may change: a shadow that starts anew does not know its jobs at once."""
+_MOST_WAITING: Final = 64
+"""Questions of one job; its starter has fewer in hand."""
+_BUSY: Final = Unanswered("later", "too many questions of the job wait for an answer")
+
+
+class Questions:
+    """
+    Asked one by one for each attempt, in their order; `key` is what an attempt's claim is known by, None if it is over.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        tasks: asyncio.TaskGroup,
+        *,
+        key: Callable[[AttemptId], ClaimKey | None],
+        reply: Callable[[AttemptId, Reply], None],
+    ) -> None:
+        self._bus = bus
+        self._tasks = tasks
+        self._key = key
+        self._reply = reply
+        self._waiting: dict[AttemptId, deque[Question]] = {}
+        """The first one of each is being asked."""
+        self._working: set[asyncio.Task[None]] = set()
+
+    def add(self, attempt: AttemptId, question: Question) -> None:
+        """
+        Have it asked in its turn; said again while it waits, it is asked once.
+        """
+        waiting = self._waiting.get(attempt)
+        if waiting is None:
+            self._waiting[attempt] = deque([question])
+            task = self._tasks.create_task(self._work(attempt), name=f"questions {attempt.name}")
+            self._working.add(task)
+            task.add_done_callback(self._working.discard)
+        elif any(known.number == question.number for known in waiting):
+            return
+        elif len(waiting) < _MOST_WAITING:
+            waiting.append(question)
+        else:
+            self._reply(attempt, Reply(question.number, _BUSY))
+
+    def close(self) -> None:
+        """
+        Ask nothing any more.
+        """
+        for task in self._working:
+            task.cancel()
+
+    async def _work(self, attempt: AttemptId) -> None:
+        waiting = self._waiting[attempt]
+        try:
+            while waiting:
+                question = waiting[0]
+                if (key := self._key(attempt)) is not None:
+                    self._reply(attempt, Reply(question.number, await self._ask(key, attempt, question)))
+                waiting.popleft()
+        finally:
+            del self._waiting[attempt]
+
+    async def _ask(self, key: ClaimKey, attempt: AttemptId, question: Question) -> Answer | Unanswered:
+        """
+        Nothing is asked twice that may have been done: only what was refused for the moment is.
+        """
+        request = Ask(key=key, job=attempt.job, attempt=attempt.attempt, question=question.asks)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _PATIENCE_S
+        while True:
+            try:
+                said = await self._bus.call(ANSWER, question.shadow, request, deadline=_DEADLINE_S)
+            except RefusedError as refusal:
+                passes = refusal.code in _PASSING
+                if not passes or loop.time() >= until:
+                    _log.info("not answered", extra={"job": str(attempt.job), "cause": str(refusal)})
+                    return Unanswered("later" if passes else "refused", str(refusal))
+            except BusError as error:
+                _log.info("shadow not reached", extra={"job": str(attempt.job), "cause": str(error)})
+                return Unanswered("offline", str(error))
+            else:
+                return said.answer
+            await asyncio.sleep(_PAUSE_S)

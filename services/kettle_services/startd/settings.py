@@ -1,0 +1,211 @@
+"""What can be set about a startd; times are seconds, and the defaults are HTCondor's."""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal, get_args
+
+import msgspec
+
+from kettle.execution.attempt import JobHooks
+from kettle.runtime import Settings
+from kettle_services.startd.domain import policy
+from kettle_services.startd.domain.layout import SlotType
+from kettle_wire.ads import Scalar
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+TransferMethod = Literal[
+    "dav", "davs", "file", "gs", "http", "https", "root", "roots", "s3", "xroot", "xroots"
+]
+Expression = str | float | bool
+"""An expression as text; a number or truth value stands for itself."""
+
+
+class StartdSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`KETTLE_STARTD_<FIELD>` or the table `[startd]`."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[^/]*$")] = ""
+    """The machine's name in the pool, without `/`; empty: its host name."""
+    num_cpus: Count = 0
+    """Cores to give away; 0: all that this process may use."""
+    memory: Count = 0
+    """MiB to give away; 0: all that the machine has."""
+    disk: Count = 0
+    """KiB to give away; 0: what is free below `execute`."""
+    start: Expression = "true"
+    """START: whether the slot (MY) takes the job (TARGET)."""
+    rank: Expression = "0.0"
+    """RANK: how much the slot likes the job."""
+    is_owner: Expression = "false"
+    """IS_OWNER: whether the machine's owner has the slot for himself; then it takes no jobs."""
+    want_suspend: Expression = "false"
+    """WANT_SUSPEND: whether SUSPEND is asked about the job, and PREEMPT only when it is suspended."""
+    suspend: Expression = "false"
+    """SUSPEND: whether the job's processes are to stand still."""
+    continue_: Expression = msgspec.field(default="true", name="continue")
+    """CONTINUE: whether a suspended job goes on."""
+    preempt: Expression = "false"
+    """PREEMPT: whether the job is to leave the slot, after its retirement time."""
+    want_vacate: Expression = "true"
+    """WANT_VACATE: whether a job that has to leave is asked to end, and not killed at once."""
+    kill: Expression = "false"
+    """KILL: whether a job that was asked to end is to be killed before its time is over."""
+    want_hold: Expression = "false"
+    """WANT_HOLD: whether a job that PREEMPT ends is held, and does not run again elsewhere."""
+    want_hold_reason: Expression = "undefined"
+    """WANT_HOLD_REASON: why, a string."""
+    want_hold_subcode: Expression = "0"
+    """WANT_HOLD_SUBCODE: HoldReasonSubCode, an integer."""
+    max_job_retirement_time: Expression = "0"
+    """MaxJobRetirementTime: seconds that a job may run undisturbed; one may ask for fewer."""
+    machine_max_vacate_time: Expression = "600"
+    """MachineMaxVacateTime: seconds from the soft kill signal to SIGKILL; a job may ask for fewer."""
+    claim_worklife: Expression = "1200"
+    """CLAIM_WORKLIFE: seconds after which a claim takes no further job; -1: never, 0: one job per claim."""
+    backfill_command: list[str] = []
+    """Program with arguments that slots run while they do nothing for the pool (BACKFILL_SYSTEM); none: they do nothing."""
+    start_backfill: Expression = "false"
+    """START_BACKFILL: whether the slot begins to run it."""
+    evict_backfill: Expression = "false"
+    """EVICT_BACKFILL: whether what runs is ended; a claim, the owner and a drain end it too."""
+    user_preemption: bool = False
+    """Jobs make room for those of submitters with a better priority, where the negotiator's `preemption_requirements` say so;
+    RANK has to like these as much."""
+    polling_interval: Seconds = 5.0
+    """Between two looks at what the expressions above say of the slots (POLLING_INTERVAL)."""
+    console_devices: tuple[str, ...] = ("tty[0-9]*", "console", "input/*")
+    """Devices below `/dev`, as patterns, whose use counts as use of the console (CONSOLE_DEVICES)."""
+    administrators: tuple[str, ...] = ()
+    """Who may drain this machine, beside the account that the startd runs as."""
+    slot_types: list[SlotType] = []
+    """How the machine is divided into slots (SLOT_TYPE_N); none: one partitionable slot with everything."""
+    slot_weight: str = "Cpus"
+    """SLOT_WEIGHT: what a slot counts for, an expression over its ad; fair shares and usage count it."""
+    modify_request_expr: dict[str, str] = {}
+    """Size of dynamic slots by resource, expressions of the job (MODIFY_REQUEST_EXPR_...); else up to 1 core, 128 MiB, 1 MiB."""
+    must_modify_request_exprs: bool = False
+    """Refuse a job whose request fits only as it is, without these expressions."""
+    machine_resources: dict[str, Count | list[str]] = {}
+    """What else the machine has (MACHINE_RESOURCE_...): by tag a number, or the ids of the pieces."""
+    machine_resource_properties: dict[str, dict[str, dict[str, Scalar]]] = {}
+    """What is known about pieces, by tag and id; jobs choose by it (`require_<tag>`)."""
+    offline_machine_resources: dict[str, list[str]] = {}
+    """Ids by tag that are not given to jobs (OFFLINE_MACHINE_RESOURCE_...)."""
+    discover_gpus: bool = True
+    """Look for GPUs at the start, unless `machine_resources` or the `discovery` names them."""
+    discovery: list[str] = []
+    """Program with arguments that tells what else the machine has, as condor_gpu_discovery does."""
+    attributes: dict[str, Scalar] = {}
+    """More attributes of every slot (STARTD_ATTRS)."""
+    local_jobs: bool = True
+    """Run the jobs of the local and the scheduler universe that are submitted to schedds with the same `home`."""
+    local_overcommit: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 1.0
+    """How many times the machine's cores and memory these jobs may have all together, beside those of the pool."""
+    execute: str = ""
+    """Directory of the sandboxes; empty: `execute` in the pool's home, or one that slot accounts can reach."""
+    job_account: Literal["auto", "slot", "own"] = "auto"
+    """Whom jobs run as: an account per slot, which takes root, or the startd's own; auto: slot if the startd is root."""
+    slot_uid_base: Annotated[int, msgspec.Meta(gt=0, lt=2**32 - 100_000)] = 1_900_000_000
+    """The account of dynamic slot N has this number plus N, as user and as group; no distribution gives these out."""
+    update_interval: Seconds = 300.0
+    """Between repeats of an ad that has not changed."""
+    activity_delay: Seconds = 1.0
+    """How long the beginning or end of a job may wait to be seen in its slot's ad; resources never wait."""
+    shutdown_kill_timeout: Annotated[float, msgspec.Meta(ge=0)] = 3.0
+    """The most that `machine_max_vacate_time` is when the startd is being stopped."""
+    max_lease: Seconds = 604800.0
+    """The most that a job may run without word from its schedd, whatever lease it asks for."""
+    monitor_interval: Seconds = 5.0
+    """Between two measurements of a job by its starter."""
+    measure_interval: Seconds = 300.0
+    """Between two reports of what was measured (STARTER_UPDATE_INTERVAL)."""
+    checkpoint_pause: Seconds = 10.0
+    """The least time between two starts of a program that ends with a checkpoint; doubled, up to 30 times as much, as
+    long as it uses no CPU: one that does nothing else must not keep the access point busy."""
+    enforce_disk: bool = False
+    """Hold a job that uses more disk than its slot has (STARTD_ENFORCE_DISK_LIMITS)."""
+    cgroups: bool = True
+    """Use control groups where the machine lets us."""
+    container_runtimes: tuple[Literal["bubblewrap", "runc", "crun", "podman", "docker"], ...] = (
+        "bubblewrap", "runc", "crun", "podman", "docker",
+    )  # fmt: skip
+    """What may run containers, the most preferred first; each is tried at the start, and what fails is not used."""
+    container_bind: list[str] = []
+    """What every container sees of this machine: `SOURCE` or `SOURCE:DESTINATION`; read-only unless `:rw` follows."""
+    container_network: Literal["host", "none"] = "host"
+    """The network of containers; `none` wins over what a job asks for."""
+    container_devices: list[str] = []
+    """Device files that containers of jobs with GPUs see, but for the nodes of GPUs that are not theirs."""
+    container_engine_options: dict[str, list[str]] = {}
+    """Options of the commands `podman` and `docker`, by their names: where the daemon or the store of images is."""
+    container_auth_file: str = ""
+    """File with logins for registries, as `docker login` and `podman login` write it; empty: what they find themselves."""
+    container_always: bool = False
+    """Jobs that bring no image run in a container too: they see the machine's files read-only, and a /tmp of their own."""
+    container_images: str = ""
+    """Directory of unpacked images; empty: `images` beside the sandboxes."""
+    container_images_mib: Count = 20480
+    """How much of it is kept when no job uses it, and the most that one image may have."""
+    container_pull_timeout: Seconds = 1200.0
+    """The longest that docker or podman may take to get an image; the job runs elsewhere then."""
+    transfer_plugins: list[str] = []
+    """Programs that move files by URL (FILETRANSFER_PLUGINS); they go before Kettle's own."""
+    transfer_methods: tuple[TransferMethod, ...] = get_args(TransferMethod)
+    """URL schemes that Kettle's own plugins move; those of XRootD only where its programs (xrdcp, xrdfs) work."""
+    transfer_plugin_lifetime: Seconds = 72_000.0
+    """How long a plugin may take for all files of a job before it is killed (MAX_FILE_TRANSFER_PLUGIN_LIFETIME)."""
+    job_hooks: dict[str, JobHooks] = {}
+    """Programs that are run around jobs, by keyword: as HTCondor's `<KEYWORD>_HOOK_PREPARE_JOB` and so on."""
+    job_hook_keyword: str = ""
+    """The keyword of all jobs (STARTER_JOB_HOOK_KEYWORD); empty: each job says its own (HookKeyword)."""
+    default_job_hook_keyword: str = ""
+    """The keyword of jobs that say none, or one that is not here (STARTER_DEFAULT_JOB_HOOK_KEYWORD)."""
+    enable_chirp: bool = True
+    """Whether programs of jobs may ask their submit side anything (ENABLE_CHIRP)."""
+    enable_chirp_io: bool = True
+    """Those of jobs with `want_io_proxy`: for files of the submitter (ENABLE_CHIRP_IO)."""
+    enable_chirp_updates: bool = True
+    """The same: for attributes of the job's ad, and lines in its log (ENABLE_CHIRP_UPDATES)."""
+    enable_chirp_delayed: bool = True
+    """Those of all jobs: for attributes that are set without hurry (ENABLE_CHIRP_DELAYED)."""
+    enable_pool_access: bool = True
+    """Those of jobs with `want_pool_access`: to submit jobs and to act on those of their owner."""
+    chirp_delayed_update_prefix: tuple[str, ...] = ("Chirp*",)
+    """What those attributes are called (CHIRP_DELAYED_UPDATE_PREFIX)."""
+    report_repeat: Seconds = 5.0
+    """To the first repeat of a final report that nobody confirmed; later ones wait longer."""
+    input_cache_mib: Count = 1024
+    """Size of the cache of input files."""
+    url_cache_mib: Count = 1024
+    """Size of the cache of what jobs fetch by http and https, if the server can say that it is the same; 0: no cache."""
+    input_patience: Seconds = 60.0
+    """How long a shadow may not know an input file that it announced: it may just have been restarted."""
+    adoption_patience: Seconds = 3.0
+    """How long a starter whose process is not known may take to find a startd that was restarted."""
+
+    @property
+    def policy(self) -> dict[str, str]:
+        """The texts of the policy's expressions, by HTCondor's names."""
+        return {
+            name: _text(getattr(self, _POLICY_FIELDS.get(name, name.lower()))) for name in policy.DEFAULTS
+        }
+
+    @property
+    def state_path(self) -> Path:
+        """Where the journal, the reports, the input cache and the starters' socket are."""
+        return self.home_path / "startd"
+
+
+_POLICY_FIELDS: Final = {
+    "CONTINUE": "continue_",
+    "MaxJobRetirementTime": "max_job_retirement_time",
+    "MachineMaxVacateTime": "machine_max_vacate_time",
+}
+
+
+def _text(said: Expression) -> str:
+    return str(said).lower() if isinstance(said, bool) else str(said)
+
+
+def setting_of(name: str) -> str:
+    """The setting that holds an expression of the policy, as people write it."""
+    return _POLICY_FIELDS.get(name, name.lower()).removesuffix("_")

@@ -1,0 +1,477 @@
+"""
+The startd: decisions are recorded in the journal, then they take effect.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus
+from kettle.execution.attempt import AttemptId, Input, StoredReport
+from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.containers.policy import ContainerPolicy
+from kettle.execution.linux import boottime
+from kettle.execution.protocol import Answer, Question
+from kettle.runtime import Telemetry
+from kettle.transfer.plugin import Plugin
+from kettle_services.startd import host
+from kettle_services.startd.advertiser import Advertiser
+from kettle_services.startd.backfilling import Backfilling
+from kettle_services.startd.books import Books
+from kettle_services.startd.checkpoints import Checkpoints
+from kettle_services.startd.domain import attempts, claims
+from kettle_services.startd.domain.changes import (
+    Begun,
+    Change,
+    Claimed,
+    Closing,
+    Continued,
+    Drained,
+    Draining,
+    Gone,
+    Met,
+    Ordered,
+    Over,
+    Renewed,
+    Reopened,
+    Stopped,
+    Suspended,
+    Waiting,
+)
+from kettle_services.startd.domain.claim import Attempt, Claim, Now, Stop
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.evictions import Evictions
+from kettle_services.startd.fetching import InputError
+from kettle_services.startd.inputs import TRANSFER_INPUT_ERROR, InputCache
+from kettle_services.startd.nursery import Starters
+from kettle_services.startd.observing import Observer
+from kettle_services.startd.overseeing import Overseer
+from kettle_services.startd.questions import Questions
+from kettle_services.startd.reporting import Reporter
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.specs import Specs
+from kettle_services.startd.tenancy import Tenancy
+from kettle_wire.commands.startd import Activation, ClaimKey
+from kettle_wire.events.job import Transfer
+from kettle_wire.work import Exited, Failed, Report, ReportKey
+
+_log: Final = logging.getLogger(__name__)
+
+STARTER_ERROR: Final = 1007
+SCRATCH_DIR_ERROR: Final = 1024
+
+
+def moment() -> Now:
+    """
+    Now, on both clocks.
+    """
+    return Now(clock=boottime(), time=time.time())
+
+
+class Startd:
+    """
+    The machine with its hands and feet.  `record` is the only way to change it.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: StartdSettings,
+        *,
+        execute: Path,
+        books: Books,
+        nursery: Starters,
+        cgroups: CgroupLayout | None,
+        containers: ContainerPolicy | None,
+        plugins: list[Plugin],
+        reporter: Reporter,
+        advertiser: Advertiser,
+        cache: InputCache,
+        bus: Bus,
+        observer: Observer,
+        tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
+    ) -> None:
+        self.machine: Final = machine
+        self.reporter: Final = reporter
+        self._settings = settings
+        self._books = books
+        self._evictions = Evictions(execute, cgroups, containers, tasks)
+        self._advertiser = advertiser
+        self._cache = cache
+        self._tasks = tasks
+        self._telemetry = telemetry
+        self._hurry: float | None = None
+        """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
+        self.checkpoints: Final = Checkpoints(execute)
+        self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
+        self._deadlines = asyncio.Event()
+        self._tenancy = Tenancy(nursery, self)
+        self._questions = Questions(bus, tasks, key=self._key, reply=self._tenancy.reply)
+        self._nursery = nursery
+        self._specs = Specs(machine, settings, execute, cgroups, containers, plugins)
+        self._backfilling = Backfilling(
+            machine,
+            settings,
+            execute=execute,
+            cgroups=cgroups,
+            containers=containers,
+            nursery=nursery,
+            evictions=self._evictions,
+            moment=moment,
+            told=self._backfill_changed,
+        )
+        self.overseer: Final = Overseer(
+            machine,
+            self.record,
+            moment,
+            advertiser,
+            observer,
+            self._backfilling,
+            interval=settings.polling_interval,
+        )
+
+    def _backfill_changed(self) -> None:
+        self._advertiser.now()
+        self.overseer.wake()
+
+    async def advertised(self) -> None:
+        """
+        Wait until the pool has been told of the machine: from then on it can be seen and matched.
+        """
+        await self._advertiser.told.wait()
+
+    # -- deciding, recording, acting ---------------------------------------------------------------------------------
+
+    def record(self, changes: Sequence[Change]) -> None:
+        """
+        Write changes down, make them true, and let them take effect.
+
+        Raises:
+            NotRecordedError: they would begin something, and cannot be recorded: nothing has happened.
+        """
+        if not changes:
+            return
+        before = self.machine.trouble
+        try:
+            self._books.write(changes)
+        finally:
+            if before != self.machine.trouble:
+                self._advertiser.now()
+        for change in changes:
+            self._act(change)
+
+    def _act(self, change: Change) -> None:
+        match change:
+            case Claimed() | Closing() | Reopened():
+                self._advertiser.now()
+                self._deadlines.set()
+                self._backfilling.look()
+            case Draining() | Drained() | Gone() | Waiting():
+                if isinstance(change, Gone):
+                    self._specs.forget(change.claim)
+                self._advertiser.now()
+                self.overseer.wake()
+            case Renewed(claims=names, deadline=deadline):
+                for attempt in self._attempts_of(names):
+                    self._tenancy.renew(attempt, deadline)
+                self._deadlines.set()
+            case Begun() | Over():
+                self._advertiser.soon()
+            case Suspended(claim=name) | Continued(claim=name) | Ordered(claim=name):
+                self._still(name)
+                self._advertiser.soon()
+            case Stopped(claim=name, stop=stop):
+                self._end(name, stop)
+            case _:
+                pass
+
+    def _attempts_of(self, claims: Sequence[str]) -> list[AttemptId]:
+        found = (self.machine.claims.get(name) for name in claims)
+        return [
+            attempt for claim in found if claim is not None and (attempt := claim.attempt_id()) is not None
+        ]
+
+    def _still(self, name: str) -> None:
+        claim = self.machine.claims.get(name)
+        if claim is not None and claim.attempt is not None:
+            for attempt in self._attempts_of([name]):
+                self._tenancy.still(attempt, suspended=claim.attempt.stands_still)
+
+    def _end(self, name: str, stop: Stop) -> None:
+        for attempt in self._attempts_of([name]):
+            fetching = self._fetching.pop(attempt, None)
+            if fetching is not None:
+                fetching.cancel()
+                self._bury(attempt, _failed(stop))
+            else:
+                limit = self._specs.kill_timeout(self.machine.claims[name], moment())
+                self._tenancy.end(
+                    attempt, stop, limit=limit if self._hurry is None else min(limit, self._hurry)
+                )
+
+    # -- attempts ----------------------------------------------------------------------------------------------------
+
+    def begin(self, activation: Activation, change: Begun) -> None:
+        """
+        Run an attempt that was accepted and recorded just now.
+        """
+        claim = self.machine.claims[change.claim]
+        attempt = AttemptId(change.claim, activation.job, activation.attempt)
+        self._tenancy.expect(attempt)
+        self._backfilling.look()
+        here = all(file.data is not None for file in activation.inputs)
+        if here and not self._backfilling.is_leaving(claim.parent):
+            self._start(claim, activation, [self._cache.input(file) for file in activation.inputs])
+            return
+        fetching = self._tasks.create_task(self._fetch(attempt, activation), name=f"inputs {attempt.name}")
+        self._fetching[attempt] = fetching
+
+    async def _fetch(self, attempt: AttemptId, activation: Activation) -> None:
+        """
+        Get the input files, then start; the files stay in the cache until the starter has copied them.
+        """
+        began = time.time()
+        try:
+            async with self._cache.gathered(activation) as inputs:
+                await self._backfilling.left(self.machine.claims[attempt.claim].parent)
+                claim = self.machine.claims[attempt.claim]
+                self._fetching.pop(attempt, None)
+                self._start(claim, activation, inputs, Transfer(began=began, ended=time.time()))
+                await self._tenancy.settled(attempt)
+        except InputError as error:
+            self._fetching.pop(attempt, None)
+            if error.errno:  # of this machine's disk: another machine may have more room
+                failed = Failed(hold=False, code=SCRATCH_DIR_ERROR, subcode=error.errno, reason=str(error))
+            else:
+                failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
+            self._bury(attempt, failed)
+
+    def _start(
+        self, claim: Claim, activation: Activation, inputs: list[Input], fetched: Transfer | None = None
+    ) -> None:
+        spec = self._specs.of(claim, activation, inputs, moment())
+        self._tenancy.start(msgspec.structs.replace(spec, fetched=fetched))
+
+    def _attempt(self, attempt: AttemptId) -> Attempt | None:
+        claim = self.machine.claims.get(attempt.claim)
+        return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
+
+    async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
+        """
+        Ask the starter of an attempt; None: it is not there, or not any more.
+        """
+        return await self._tenancy.ask(attempt, verb, body)
+
+    # -- what the tenancy tells --------------------------------------------------------------------------------------
+
+    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+        """
+        A starter has said hello.
+        """
+        self.record([Met(attempt.claim, pid, started)])
+
+    def said(self, report: Report) -> None:
+        """
+        The job runs, or uses so much.
+        """
+        claim = self.machine.claims.get(report.claim)
+        if claim is not None:
+            self.checkpoints.said(report, claim.key.secret)
+            self.reporter.tell(claim.schedd, report)
+
+    def asked(self, attempt: AttemptId, question: Question) -> None:
+        """
+        A starter asks the submit side of its job.
+        """
+        self._questions.add(attempt, question)
+
+    def _key(self, attempt: AttemptId) -> ClaimKey | None:
+        claim = self.machine.claims.get(attempt.claim)
+        return claim.key if claim is not None and claim.attempt_id() == attempt else None
+
+    def confirm(self, keys: Sequence[ReportKey]) -> None:
+        """
+        These reports are recorded: final ones are forgotten, and jobs whose checkpoints are saved go on.
+        """
+        self.reporter.confirm(keys)
+        for attempt, number in self.checkpoints.saved(keys):
+            self._tenancy.saved(attempt, number)
+
+    def over(self, stored: StoredReport) -> None:
+        """
+        A final report is on disk.
+        """
+        if stored.id in self._evictions:
+            return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
+        changes = attempts.over(self.machine, stored.report, moment())
+        self.checkpoints.over(stored.id)
+        self.reporter.finish(_closing(stored, changes))
+        self._trace(stored.report)
+        self._tenancy.forget(stored.id)
+        self.record(changes)
+
+    def _trace(self, report: Report) -> None:
+        if isinstance(report.body, Exited | Failed) and report.trace:
+            ended = time.time()
+            self._telemetry.finished(
+                "startd.attempt",
+                began=ended - report.body.usage.wall,
+                ended=ended,
+                parent={"traceparent": report.trace},
+                job=str(report.job),
+                attempt=report.attempt,
+            )
+
+    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+        """
+        A starter is gone: perhaps it was done, else we clean up after it.
+        """
+        stored = self.reporter.on_disk(attempt)
+        if stored is not None:
+            self.over(stored)
+        elif not ran:
+            self._lose(attempt, "no starter could be made")
+        else:
+            claim = self.machine.claims.get(attempt.claim)
+            account = host.account(self._settings, claim.slot) if claim is not None else None
+            self._evictions.begin(attempt, account, partial(self._evicted, attempt))
+
+    def _evicted(self, attempt: AttemptId) -> None:
+        """
+        Nothing of the attempt lives any more; if its starter did after all, it may have left its report meanwhile.
+        """
+        stored = self.reporter.on_disk(attempt)
+        if stored is not None:
+            self.over(stored)
+        else:
+            self._lose(attempt, "the starter died")
+
+    def _lose(self, attempt: AttemptId, reason: str) -> None:
+        _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
+        known = self._attempt(attempt)
+        stop = known.stop if known is not None else None
+        self._bury(attempt, _failed(stop or Stop(STARTER_ERROR, reason)))
+
+    def _bury(self, attempt: AttemptId, failed: Failed) -> None:
+        """
+        Write the final report of an attempt that has no starter to write it.
+        """
+        claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
+        self._tenancy.forget(attempt)
+        self.checkpoints.over(attempt)
+        if claim is None or known is None:
+            return
+        report = attempts.obituary(claim, known, failed)
+        changes = attempts.over(self.machine, report, moment())
+        stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
+        self.reporter.write(_closing(stored, changes))
+        self.record(changes)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def take_over(self) -> None:
+        """
+        Go on where a former startd stopped, and clean up what it can no longer.
+        """
+        self._cache.restore()
+        self.reporter.restore()
+        known: set[str] = self.reporter.kept()
+        for claim in list(self.machine.claims.values()):
+            attempt = claim.attempt_id()
+            if attempt is None or claim.attempt is None:
+                if claim.ending:
+                    self.record([Gone(claim.key.claim)])
+                continue
+            known.add(attempt.sandbox)
+            stored = self.reporter.on_disk(attempt)
+            if stored is not None:
+                self.over(stored)
+                continue
+            self._tenancy.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
+            if claim.attempt.stop is not None:
+                self._end(claim.key.claim, claim.attempt.stop)
+        self._nursery.listen(self._tenancy.arrive)
+        await self._evictions.leftovers(known)
+
+    async def watch_leases(self) -> None:
+        """
+        End claims whose lease has ended; for ever.
+        """
+        while True:
+            self._deadlines.clear()
+            deadline = self.machine.next_deadline()
+            try:
+                async with asyncio.timeout(None if deadline is None else max(0.0, deadline - boottime())):
+                    await self._deadlines.wait()
+            except TimeoutError:
+                self.record(claims.expire(self.machine, moment()))
+
+    async def watch_disk(self) -> None:
+        """
+        Accept nothing while there is no room, and again when there is; for ever.
+        """
+        await self._books.watch(self._advertiser.now)
+
+    async def finish(self, hurried: asyncio.Event) -> None:
+        """
+        Begin nothing any more; returns when the last job has ended by itself, or as soon as it is `hurried`.
+        """
+        self.machine.stopping = True
+        self._advertiser.now()
+        waiting = [asyncio.ensure_future(self._tenancy.emptied()), asyncio.ensure_future(hurried.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    async def drain(self, *, fast: bool = False) -> None:
+        """
+        End all jobs and claims, and say so; returns when the bus knows.  `fast`: jobs are not given time to end.
+        """
+        self.machine.stopping = True
+        self._hurry = 0.0 if fast else self._settings.shutdown_kill_timeout
+        self._evictions.hurry()
+        self._advertiser.now()
+        self.record(claims.shut_down(self.machine, moment(), hard=fast))
+        self._backfilling.look()
+        await self._backfilling.emptied()
+        await self._tenancy.emptied()
+        self.record([Gone(name) for name in self.machine.claims])
+        await self.reporter.sent()
+
+    def close(self) -> None:
+        """
+        Let go of everything; jobs that still run go on.
+        """
+        self._questions.close()
+        for task in self._fetching.values():
+            task.cancel()
+        self._tenancy.close()
+        self._backfilling.close()
+        self._evictions.close()
+        self._nursery.close()
+        self._books.close()
+
+
+def _failed(stop: Stop) -> Failed:
+    """
+    How an attempt ended that was told to, and has no starter to say so.
+    """
+    return Failed(hold=stop.hold, code=stop.code, subcode=stop.subcode, reason=stop.reason)
+
+
+def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
+    """
+    The report as it is told: with the word that its claim is over too, if it is.
+    """
+    if not any(isinstance(change, Gone) for change in changes):
+        return stored
+    return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

@@ -1,0 +1,218 @@
+"""
+How the parts of a startd hang together.
+"""
+
+import asyncio
+import hashlib
+import logging
+import os
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus
+from kettle.execution.cgroup_layout import probe_cgroups, remove_layout
+from kettle.execution.linux import boot_id
+from kettle.execution.sandbox import release_execute
+from kettle.runtime import Runtime, SettingsError, Telemetry
+from kettle.runtime.joining import join_bus
+from kettle.runtime.lifeline import VARIABLE
+from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
+from kettle_services.startd import host
+from kettle_services.startd.advertiser import Advertiser
+from kettle_services.startd.books import Books
+from kettle_services.startd.containers import find_containers, tidy_containers
+from kettle_services.startd.domain.machine import Machine
+from kettle_services.startd.fetching import Fetcher
+from kettle_services.startd.handlers import Handlers
+from kettle_services.startd.inputs import InputCache
+from kettle_services.startd.journal import Journal, lock_state
+from kettle_services.startd.nursery import Nursery, Starters
+from kettle_services.startd.observing import Observer
+from kettle_services.startd.plugins import find_plugins, plugin_attributes
+from kettle_services.startd.reporting import Reporter
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.startd import Startd
+from kettle_services.startd.survey import survey
+from kettle_wire.subjects import Subjects
+
+VERSION: Final = "0.1.0"
+_log: Final = logging.getLogger(__name__)
+
+
+async def serve(rt: Runtime, settings: StartdSettings) -> None:
+    """
+    Offer the machine until the process is asked to stop; then end what runs, say so, and withdraw.
+    """
+    bus = await join_bus(rt, settings)
+    lifeline = os.environ.get(VARIABLE)
+    fd = int(lifeline) if lifeline else None
+    async with AsyncExitStack() as stack:
+        starting = running(bus, settings, lifeline_fd=fd, telemetry=rt.telemetry)
+        try:
+            async with unless(rt.stopping):
+                startd = await stack.enter_async_context(starting)
+        except TimeoutError:
+            return  # nothing has begun
+        rt.loop(_ready(rt, startd), name="ready")
+        await rt.stopping.wait()
+        if rt.how == "peaceful":
+            await startd.finish(rt.hurried)
+        await startd.drain(fast=rt.how == "fast")
+
+
+async def _ready(rt: Runtime, startd: Startd) -> None:
+    """
+    A machine that nobody sees yet would make a pool that is up look empty.
+    """
+    await startd.advertised()
+    rt.ready()
+
+
+@asynccontextmanager
+async def unless(event: asyncio.Event) -> AsyncGenerator[None]:
+    """
+    What is awaited here ends with a TimeoutError when the event comes: an engine or a program of the owner's that hangs
+    while the machine is looked at keeps nobody from stopping us.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+        waiting = asyncio.ensure_future(event.wait())
+        waiting.add_done_callback(lambda done: None if done.cancelled() else scope.reschedule(loop.time()))
+        try:
+            yield
+        finally:
+            waiting.cancel()
+
+
+@asynccontextmanager
+async def running(
+    bus: Bus,
+    settings: StartdSettings,
+    *,
+    lifeline_fd: int | None = None,
+    telemetry: Telemetry | None = None,
+    starters: Starters | None = None,
+) -> AsyncGenerator[Startd]:
+    """
+    A startd that answers on the bus while the context lasts.  Jobs that have not been ended before go on after it.
+
+    `starters` may be others than those that this machine forks: a simulated machine has simulated ones.
+    """
+    subjects = Subjects(settings.pool)
+    execute = host.make_execute(settings)
+    state = settings.state_path
+    try:
+        lock = lock_state(state)
+    except BlockingIOError as error:
+        raise SettingsError(f"{state}: another startd works with this directory.") from error
+    journal = Journal(state / "journal", boot_id())
+    containers, attributes = await find_containers(settings, execute)
+    facts = await asyncio.to_thread(survey, settings, execute)
+    plugins = await find_plugins(settings)
+    attributes |= plugin_attributes(plugins, bus=settings.nats_url)
+    facts = msgspec.structs.replace(facts, attributes={**attributes, **facts.attributes})
+    machine = Machine(
+        facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
+    )
+    books = Books(machine, journal, places=(state, execute))
+    books.open()
+    mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
+    cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
+    nursery = starters or Nursery(state, execute, lifeline_fd=lifeline_fd)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            reporter = Reporter(
+                bus,
+                subjects,
+                tasks,
+                startd=machine.facts.name,
+                state=state,
+                execute=execute,
+                repeat=settings.report_repeat,
+            )
+            cache = InputCache(
+                state / "cache",
+                Fetcher(bus, subjects, patience=settings.input_patience),
+                limit_bytes=settings.input_cache_mib << 20,
+            )
+            advertiser = Advertiser(
+                bus,
+                subjects,
+                machine,
+                memo=state / "advertised",
+                interval=settings.update_interval,
+                delay=settings.activity_delay,
+                version=VERSION,
+                counted=cache.ad,
+            )
+            startd = Startd(
+                machine,
+                settings,
+                execute=execute,
+                books=books,
+                nursery=nursery,
+                cgroups=cgroups,
+                containers=containers,
+                plugins=plugins,
+                reporter=reporter,
+                advertiser=advertiser,
+                cache=cache,
+                bus=bus,
+                observer=Observer(
+                    facts.policy, console=settings.console_devices, accounts=host.accounts(settings)
+                ),
+                tasks=tasks,
+                telemetry=telemetry or Telemetry(),
+            )
+            try:
+                await startd.take_over()
+                handlers = Handlers(startd, administrators=host.administrators(settings))
+                await bus.serve("startd", machine.facts.name, handlers.served(), version=VERSION)
+                name = machine.facts.name
+                _offer_local_slot(machine, settings)
+                # Whoever waits for the answer of our predecessor need not wait longer.
+                await bus.publish(subjects.notice("startd", name), name.encode())
+                loops = (
+                    tidy_containers(containers, execute),
+                    nursery.keep(),
+                    reporter.repeat(),
+                    startd.watch_leases(),
+                    startd.watch_disk(),
+                    startd.overseer.run(),
+                    advertiser.run(),
+                )
+                running_loops = [tasks.create_task(loop) for loop in loops]
+                yield startd
+                for task in running_loops:
+                    task.cancel()
+                take_back(settings.home_path)
+                await advertiser.withdraw()
+            finally:
+                startd.close()
+                reporter.close()
+    finally:
+        nursery.close()
+        if cgroups is not None:
+            remove_layout(cgroups)
+        release_execute(str(execute))
+        os.close(lock)
+
+
+def _offer_local_slot(machine: Machine, settings: StartdSettings) -> None:
+    """
+    Without room on the disk local jobs wait, as all others do: nothing would be accepted.
+    """
+    facts = machine.facts
+    if facts.local is None:
+        return
+    word = LocalStartd(
+        startd=facts.name, slot=facts.slot_name(facts.local.number), capability=machine.local_capability
+    )
+    try:
+        leave_word(settings.home_path, word)
+    except OSError as error:
+        _log.warning("local jobs have to wait", extra={"cause": str(error)})

@@ -1,0 +1,168 @@
+"""
+One connection in the chirp protocol: bytes in and out of a socket that never keeps the starter waiting.
+"""
+
+import select
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+from kettle.execution.attempt import ChirpPolicy
+from kettle.execution.linux import boottime
+from kettle_services.starter.chirp.dialogue import (
+    Ask,
+    Bytes,
+    Delayed,
+    Dialogue,
+    HangUpError,
+    Line,
+    Room,
+    Wait,
+)
+from kettle_services.starter.chirp.words import LONGEST_LINE
+from kettle_wire.commands.chirp import PIECE, Chirped, Wish
+from kettle_wire.commands.questions import Command
+
+_READ: Final = 64 * 1024
+_MUCH: Final = 2 * PIECE
+"""Bytes that the other side has not taken: it is told nothing more before it does."""
+
+
+class Connection:
+    """
+    Asks `ask` what the submit side is to answer; one question at a time.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        cookie: str,
+        policy: ChirpPolicy,
+        delayed: Delayed,
+        ask: Callable[["Connection", Wish | Command], object],
+    ) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._ask = ask
+        self._heard = bytearray()
+        self._unsaid = bytearray()
+        self._dialogue = Dialogue(cookie, policy, delayed, self._unsaid.extend)
+        self._talk = self._dialogue.talk()
+        self._wait: Wait | None = None
+        self._ended = False
+        self.since: Final = boottime()
+        self.over = False
+        """Whether it is to be closed."""
+        self._advance(None)
+
+    def fileno(self) -> int:
+        """
+        Its descriptor.
+        """
+        return self._socket.fileno()
+
+    @property
+    def trusted(self) -> bool:
+        """
+        Whether it has shown the cookie.
+        """
+        return self._dialogue.trusted
+
+    @property
+    def open_files(self) -> set[int]:
+        """
+        What it has opened and not closed.
+        """
+        return self._dialogue.open_files
+
+    @property
+    def events(self) -> int:
+        """
+        What a poll is to watch for.
+        """
+        return (select.POLLIN if self._listens else 0) | (select.POLLOUT if self._unsaid else 0)
+
+    @property
+    def _listens(self) -> bool:
+        """
+        Whether it is to be heard: who does not take its answers is not asked for more questions.
+        """
+        return isinstance(self._wait, Line | Bytes) and len(self._unsaid) < _MUCH
+
+    def go_on(self) -> None:
+        """
+        Hear and say what can be now.
+        """
+        try:
+            if self._unsaid:
+                del self._unsaid[: self._socket.send(self._unsaid, socket.MSG_NOSIGNAL)]
+            listens = self._listens
+            data = self._socket.recv(_READ, 0 if listens else socket.MSG_PEEK)
+            if not data:
+                self.over = True
+                return
+            if listens:
+                self._heard += data
+        except BlockingIOError:
+            pass  # there is nothing, or no room
+        except OSError:
+            self.over = True
+            return
+        self._pump()
+
+    def answered(self, answer: Chirped) -> None:
+        """
+        The submit side has.
+        """
+        if isinstance(self._wait, Ask):
+            self._advance(answer)
+            self._pump()
+
+    def close(self) -> None:
+        """
+        Hang up.
+        """
+        self.over = True
+        self._talk.close()
+        self._socket.close()
+
+    def _pump(self) -> None:
+        """
+        Give the dialogue what it waits for, as long as we have it.
+        """
+        while not self.over and (found := self._found()) is not None:
+            self._advance(found[0])
+        if self._ended and not self._unsaid:
+            self.over = True
+
+    def _found(self) -> tuple[Any] | None:
+        match self._wait:
+            case Line() if len(self._unsaid) < _MUCH:
+                return self._line()
+            case Bytes(count=count) if len(self._heard) >= count:
+                data = bytes(self._heard[:count])
+                del self._heard[:count]
+                return (data,)
+            case Room() if len(self._unsaid) < _MUCH:
+                return (None,)
+            case _:
+                return None
+
+    def _line(self) -> tuple[str | None] | None:
+        end = self._heard.find(b"\n", 0, LONGEST_LINE + 1)
+        if end < 0:
+            return (None,) if len(self._heard) > LONGEST_LINE else None
+        line = self._heard[:end].decode(errors="replace")
+        del self._heard[: end + 1]
+        return (line,)
+
+    def _advance(self, found: Any) -> None:
+        try:
+            self._wait = self._talk.send(found)
+        except StopIteration:
+            self._wait, self._ended = None, True
+        except HangUpError:
+            self.over = True
+        else:
+            if isinstance(self._wait, Ask):
+                self._ask(self, self._wait.wish)

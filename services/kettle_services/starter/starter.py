@@ -1,0 +1,498 @@
+"""
+One job from its order to its final report: a state machine around `poll`, in a process of its own.
+"""
+
+import os
+import select
+import sys
+import time
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import msgspec
+
+from kettle.execution import protocol, record
+from kettle.execution.attempt import JobSpec, StoredReport
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.containers.policy import ContainerError
+from kettle.execution.jobad import JobAd, long_form
+from kettle.execution.linux import become_subreaper, boottime, forget_peak
+from kettle.execution.outputs import STDOUT, Purpose, TooManyResultsError, collect
+from kettle.execution.process import LaunchError, launch
+from kettle.execution.quoting import QuotingError
+from kettle.execution.sandbox import Mark, Sandbox
+from kettle.transfer.plugin import Move
+from kettle_services.starter.checkpoint import Checkpoint
+from kettle_services.starter.chirp.proxy import Proxy
+from kettle_services.starter.cores import cores_of, take_core
+from kettle_services.starter.deadlines import Deadlines
+from kettle_services.starter.errands import EndedError, Errands, Orders
+from kettle_services.starter.family import Family, nobody
+from kettle_services.starter.hooks import Hook, Updates
+from kettle_services.starter.keeping import Keeper, vanish
+from kettle_services.starter.mover import TransferError, downloads
+from kettle_services.starter.program import container_of, program_of
+from kettle_services.starter.questions import Questions
+from kettle_services.starter.reception import Reception
+from kettle_services.starter.remote import Remote
+from kettle_services.starter.reporting import Reporter
+from kettle_services.starter.stacks import stack_of
+from kettle_services.starter.stillness import Stillness
+from kettle_services.starter.streaming import Streams
+from kettle_services.starter.transfers import Transfers
+from kettle_services.starter.verdict import (
+    Ending,
+    after_collecting,
+    after_mishap,
+    after_starting,
+    after_transfer,
+    after_waiting,
+    exited,
+    out_of_disk,
+    out_of_memory,
+)
+from kettle_wire.events.job import Usage
+from kettle_wire.work import Exited, Failed, Measured, Report, Trouble
+
+if TYPE_CHECKING:
+    from kettle.execution.containers.contained import Contained
+
+_LONGEST_POLL_S: Final = 3600.0
+_LONGEST_WAIT_S: Final = 30.0
+"""For a time on the wall's clock, which may be set."""
+
+
+class Starter:
+    """
+    The state of one job on this machine.
+    """
+
+    def __init__(self, keeper: Keeper, order: protocol.Run, *, last: bool) -> None:
+        self._keeper = keeper
+        self._line = line = keeper.line
+        self._lifeline_fd = keeper.lifeline_fd
+        self._good = not last
+        """Whether this process can run another job."""
+        self._spec: JobSpec = order.spec
+        self._job = JobAd(order.spec.ad)
+        self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
+        self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
+        self._family: Family | None = None
+        self._container: Contained | None = None
+        self._before: dict[str, Mark] = {}
+        self._started: Report | None = None
+        self._ending: Ending | None = None
+        self._deadlines = Deadlines(order.spec, self._job)
+        self._reporter = Reporter(order.spec)
+        self._stillness = Stillness(self._reporter.report)
+        self._checkpoint = Checkpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
+        self._reception = Reception(order.spec, self._job, self._sandbox, self._cgroup, line.say)
+        questions = Questions(order.spec.shadow, line.say)
+        self._transfers = Transfers(order.spec, self._job, questions)
+        orders = Orders(watch=self._watch, wait=self._wait, ending=lambda: self._ending)
+        self._errands = Errands(order.spec, self._job, self._cgroup, self._transfers, orders)
+        saved = [file for file in order.spec.inputs if file.saved]
+        self._remote = Remote(self._job, self._sandbox, saved, self._errands.move)
+        self._updates = Updates(order.spec, self._job, self._cgroup)
+        self._proxy = Proxy(order.spec, self._job, questions.ask)
+        self._streams = Streams(self._job, self._sandbox, questions.ask)
+        self._deferred = self._job.given("DeferralTime")
+
+    def run(self) -> bool:
+        """
+        All of it; returns when the final report is on disk and nothing else is left to do: whether the startd was told
+        that this process waits for another job.
+        """
+        self._line.settle(self._spec.state)
+        self._line.say(self._hello())
+        become_subreaper()
+        if os.geteuid() == 0:
+            os.setgroups([])  # when we act as the job's account, we have no group but its own
+        try:
+            self._live()
+        except Exception as error:  # noqa: BLE001 - the runner of this process: a job must not be able to end it
+            self._stumble(after_mishap(error), error)
+        return self._finish()
+
+    def _live(self) -> None:
+        """
+        From an empty directory to the end of the job's main process, by way of its checkpoints.
+        """
+        while self._launch():
+            assert self._family is not None
+            self._begin(self._family)
+            self._watch(self._family)
+            if not self._saved(self._family):
+                return
+
+    def _launch(self) -> bool:
+        """
+        Have a main process, the first one or the next; whether there is one.
+        """
+        try:
+            before = self._family
+            pid = self._start(again=before is not None)
+            self._family = before.successor(pid) if before is not None else Family(pid, self._cgroup)
+        except TransferError as error:
+            self._ending = self._ending or after_transfer(error)
+        except (ContainerError, LaunchError, QuotingError, OSError) as error:
+            self._ending = after_starting(error)
+        except EndedError:
+            pass  # before it had begun
+        return self._ending is None
+
+    def _stumble(self, ending: Ending, error: Exception) -> None:
+        """
+        The job pays for it, in words that its owner can read; the traceback goes to the log.
+        """
+        if not isinstance(error, TooManyResultsError):
+            sys.excepthook(type(error), error, error.__traceback__)
+        self._good = False
+        self._ending = self._ending or ending
+
+    # -- before ------------------------------------------------------------------------------------------------------
+
+    def _start(self, *, again: bool = False) -> int:
+        """
+        The pid of the job's main process; `again`: in the sandbox as it is.
+        """
+        path = self._sandbox.path
+        saved = any(file.saved and file.name == STDOUT for file in self._spec.inputs)
+        appends = again or (saved and not self._job.flag("EraseOutputAndErrorOnRestart", default=False))
+        if not again:
+            self._open()
+        contained = container_of(self._spec, self._job, path)
+        if not again:
+            self._prepare(contained[1] if contained is not None else None)
+        elif self._container is not None:
+            self._container.clear()
+        if contained is None:
+            program = program_of(self._spec, self._job, path)
+            record.begin(self._sandbox, self._job, program.environment)
+            self._check()
+            forget_peak()
+            with cores_of(self._job), stack_of(self._job):
+                return launch(msgspec.structs.replace(program, appends=appends), self._cgroup)
+        request, self._container = contained
+        program = program_of(self._spec, self._job, path, request.directory)
+        record.begin(self._sandbox, self._job, program.environment)
+        program = msgspec.structs.replace(program, appends=appends)
+        with self._container.preparing(program) as builder:
+            self._listen(nobody(self._cgroup), builder.fileno())
+            self._check()
+            box = self._container.prepared(builder)
+        forget_peak()
+        return self._container.start(box, self._cgroup, self._check)
+
+    def _check(self, pid: int = 0) -> None:
+        """
+        Preparing takes its time: what was ordered meanwhile, and the end of the lease, keep the job from being started.
+        One that is to start at a time of its own waits for that here, once.  With a process of its container the job can
+        be met there.
+
+        Raises:
+            EndedError: it must not start any more.
+        """
+        bystanders = nobody(self._cgroup)
+        self._round(bystanders, -1, 0)
+        if self._deferred and self._ending is None:
+            self._deferred = False
+            self._ending = after_waiting(self._job, time.time())
+            at = self._job.number("DeferralTime") or 0.0
+            while self._ending is None and (left := at - time.time()) > 0:
+                left_ms = int(min(left, _LONGEST_WAIT_S) * 1000) + 1
+                self._round(bystanders, -1, min(left_ms, self._timeout_ms()))
+        if self._ending is not None:
+            raise EndedError
+        if pid:
+            self._proxy.move_into(pid, self._sandbox)
+
+    def _open(self) -> None:
+        self._sandbox.make()
+        if self._cgroup is not None:
+            self._cgroup.make(memory_mib=self._spec.memory)
+        self._sandbox.write(".machine.ad", self._spec.machine_ad)
+        self._hook("prepare_job_before_transfer")
+
+    def _prepare(self, container: "Contained | None") -> None:
+        but = container.brought() if container is not None else None
+        for file in self._spec.inputs:
+            if file is not but:
+                self._sandbox.place(file)
+        self._proxy.furnish(self._sandbox, contained=container is not None)
+        if moves := downloads(self._job, self._sandbox.path):
+            self._errands.move(moves, upload=False)
+        restored = self._remote.restore()
+        self._hook("prepare_job")
+        self._sandbox.write(".job.ad", long_form(self._job.whole))
+        saved = {*(file.name for file in self._spec.inputs if file.saved), *restored}
+        self._before = {name: mark for name, mark in self._sandbox.catalogue().items() if name not in saved}
+
+    def _hook(self, hook: Hook) -> None:
+        self._ending = self._errands.prepare(hook) or self._ending
+        if self._ending is not None:
+            raise EndedError
+
+    def _wait(self, timeout_ms: int) -> None:
+        self._round(nobody(self._cgroup), -1, min(timeout_ms, self._timeout_ms()))
+
+    def _begin(self, family: Family) -> None:
+        self._deadlines.runs()
+        if self._started is None:
+            self._started = self._reporter.report(self._transfers.started(family.pid))
+            self._line.say(protocol.Said(self._started))
+        self._stillness.begin(family)
+        self._repeat()
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def _watch(self, family: Family) -> None:
+        """
+        Returns when the main process has ended and was reaped.
+        """
+        handle = os.pidfd_open(family.pid)
+        try:
+            self._listen(family, handle)
+        finally:
+            os.close(handle)
+        family.reap()
+
+    def _saved(self, family: Family) -> bool:
+        """
+        Whether the program has ended with a checkpoint that is saved now, and is to be started again.
+        """
+        if self._ending is not None or not self._checkpoint.is_made(family.status):
+            return False
+        family.extinguish()
+        self._updates.close()
+        self._reception.close()  # its sessions are of this life
+        self._stillness.pause(family)
+        self._deadlines.rests()
+        usage = self._usage(family.cpu_seconds())
+        try:
+            self._ending = self._checkpoint.take(self._sandbox, self._before, usage, self._remote)
+        except TransferError as error:
+            self._ending = self._ending or after_transfer(error)
+        except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
+            self._stumble(after_collecting(error), error)
+        while self._ending is None and not self._checkpoint.goes_on:
+            self._checkpoint.say(self._line)
+            self._round(family, -1, min(self._checkpoint.timeout_ms(), self._timeout_ms()))
+        return self._ending is None
+
+    def _listen(self, family: Family, handle: int) -> None:
+        """
+        Look after the family, and hear what is ordered, until `handle` is readable.
+        """
+        while not self._round(family, handle, self._timeout_ms()):
+            pass
+
+    def _round(self, family: Family, handle: int, timeout_ms: int) -> bool:
+        """
+        Whether `handle` (-1: there is none) is readable; if not, everything else that is due was done.
+        """
+        poll = select.poll()
+        for fd in (handle, self._lifeline_fd):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        self._line.register(poll)
+        self._reception.register(poll)
+        self._proxy.register(poll)
+        ready = {fd for fd, _ in poll.poll(0 if self._line.heard else timeout_ms)}
+        if self._lifeline_fd in ready:
+            self._orphaned()
+        self._reception.go_on(ready)
+        self._proxy.go_on(ready)
+        if handle in ready:
+            return True
+        if self._line.heard or self._line.fileno() in ready:
+            self._hear(family)
+        self._tick(family)
+        self._reception.answer(self._family, self._container, still=self._stillness.wanted)
+        return False
+
+    def _timeout_ms(self) -> int:
+        due = self._deadlines.next(ends=self._ending is not None)
+        moments = [due, self._reception.due, self._proxy.due, self._streams.due]
+        moments += [self._line.retry_at] if self._line.retry_at is not None else []
+        return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
+
+    def _hear(self, family: Family) -> None:
+        for message in self._line.hear():
+            match message:
+                case protocol.Renew(deadline=deadline):
+                    self._deadlines.renew(deadline)
+                case protocol.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
+                    ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
+                    self._end(family, ending, hard=hard)
+                case protocol.Suspend() | protocol.Continue():
+                    self._still(family, suspend=isinstance(message, protocol.Suspend))
+                case protocol.Saved(number=number):
+                    self._checkpoint.confirm(number)
+                case protocol.Asked():
+                    self._reception.hear(message)
+                case protocol.Reply():
+                    self._transfers.hear(message)
+                    self._proxy.hear(message)
+                    self._streams.hear(message)
+                case protocol.Run():
+                    pass  # said twice is said once
+
+    def _still(self, family: Family, *, suspend: bool) -> None:
+        if not suspend:
+            self._stillness.resume(family)
+        elif self._ending is None:
+            self._stillness.suspend(family)
+        self._repeat()
+
+    def _repeat(self) -> None:
+        if (said := self._stillness.said) is not None:
+            self._line.say(protocol.Said(said))
+
+    def _tick(self, family: Family) -> None:
+        self._line.reconnect(self._hello())
+        self._streams.go_on()
+        if self._deadlines.is_kill_due():
+            family.signal(9)
+        if self._ending is None:
+            for ending, hard in self._deadlines.over():
+                self._end(family, ending, hard=hard)
+        if self._deadlines.is_look_due():
+            if family.status is None:
+                self._monitor(family)
+            self._deadlines.looked()
+
+    def _monitor(self, family: Family) -> None:
+        family.reap()
+        if family.status is not None:
+            return
+        memory = family.measure()
+        enforced = self._cgroup is not None and self._cgroup.limits_memory
+        if not enforced and self._spec.memory and memory > self._spec.memory * 1024:
+            self._end(family, out_of_memory(self._spec.memory, memory), hard=True)
+        if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
+            self._end(family, out_of_disk(self._spec.disk, disk), hard=True)
+        if self._deadlines.is_measurement_due():
+            measured = Measured(usage=self._usage(family.running_cpu_seconds()), told=self._proxy.told)
+            self._line.say(protocol.Said(self._reporter.report(measured)))
+            self._updates.tell(family, measured.usage)
+            self._repeat()
+
+    def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
+        """
+        Start to end the job.  The first reason counts; a hard order also hurries one that was given time.
+
+        What only prepares a job needs no time.
+        """
+        hard = hard or family.status is not None
+        first = self._ending is None
+        if first:
+            self._ending = ending
+        if hard:
+            self._deadlines.killed()
+            family.signal(9)
+        elif first:
+            self._deadlines.asked_to_end()
+            family.signal(self._job.kill_signal(ending.code))
+            self._stillness.lift(family)  # else it would not hear of it
+
+    def _orphaned(self) -> NoReturn:
+        container = self._container
+        vanish(
+            self._family or nobody(self._cgroup), self._cgroup, container, self._sandbox, self._spec.execute
+        )
+
+    # -- after -------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> bool:
+        at = time.time()
+        (self._family or nobody(self._cgroup)).extinguish()
+        if self._ending is not None:
+            self._streams.finish(self._wait)
+        self._updates.close()
+        self._reception.close()
+        self._proxy.close()
+        body, kept = self._conclude(at)
+        body = msgspec.structs.replace(body, told=self._proxy.told)
+        if self._cgroup is not None:
+            self._cgroup.remove()
+        try:
+            if kept:
+                self._sandbox.close_to_others()
+            else:
+                self._sandbox.remove()
+        except OSError as error:  # the startd removes it when it starts the next time
+            self._stumble(after_mishap(error), error)
+        stored = StoredReport(
+            schedd=self._spec.schedd,
+            secret=self._spec.key.secret,
+            report=self._reporter.report(body),
+            sandbox=kept,
+        )
+        self._keeper.keep(stored, self._spec.state, self._hello(), self._orphaned)
+        if self._container is not None:
+            self._container.finish()  # an engine takes its time, and the report must not be lost in it
+        rests = self._good and self._ending is None and self._container is None
+        return self._line.say(protocol.Over(stored, rests=rests)) and rests
+
+    def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
+        """
+        What is to be reported, and whether outputs are kept for it.
+        """
+        family = self._family
+        status = family.status if family is not None else None
+        usage = self._usage(family.cpu_seconds() if family is not None else (0.0, 0.0))
+        if self._ending is None and status and self._cgroup is not None and self._cgroup.oom_kills():
+            self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
+        if status is not None:
+            self._errands.farewell(os.waitstatus_to_exitcode(status), usage)
+        if self._ending is not None or status is None:
+            ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
+            return self._evicted(ending, usage, ran=status is not None)
+        code, trouble = os.waitstatus_to_exitcode(status), None
+        try:
+            core = take_core(self._sandbox, self._job, self._before, self._spec.job, status)
+            results = collect(self._sandbox, self._job, self._before, code=code)
+            if results.uploads:
+                trouble = self._upload(results.uploads)
+        except Exception as error:  # noqa: BLE001 - as in `run`: the job made what we stumbled over
+            ending = after_collecting(error)
+            self._stumble(ending, error)
+            return ending.failed(usage), False
+        if self._ending is not None:
+            return self._ending.failed(usage), False
+        ended = exited(code, results, trouble, at=at, usage=usage, core=core)
+        return self._transfers.exited(ended), results.kept
+
+    def _evicted(self, ending: Ending, usage: Usage, *, ran: bool) -> tuple[Failed, bool]:
+        """
+        The same for a job that was ended: what it has made is sent for its next run, if it wants that and has one.
+        """
+        failed = ending.failed(usage)
+        results = self._checkpoint.unsaved
+        if not (ran and ending.runs_again and (self._job.is_saved or results is not None)):
+            return failed, False
+        try:
+            if results is None:
+                results = collect(self._sandbox, self._job, self._before, code=Purpose.EVICTION)
+        except Exception as error:  # noqa: BLE001 - as below
+            self._stumble(ending, error)
+            return failed, False
+        return msgspec.structs.replace(failed, outputs=results.files), results.kept
+
+    def _upload(self, moves: list[Move]) -> Trouble | None:
+        """
+        Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
+        """
+        try:
+            self._errands.move(moves, upload=True)
+        except TransferError as error:
+            if error.hold:
+                return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
+            self._ending = self._ending or after_transfer(error)
+        return None
+
+    def _usage(self, cpu: tuple[float, float]) -> Usage:
+        return self._reporter.usage(self._sandbox, self._family, cpu)
+
+    def _hello(self) -> protocol.Hello:
+        return protocol.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)
