@@ -11,7 +11,7 @@ import pytest
 from kettle.classad import parse as parse_expression
 from kettle.classad import unparse
 from kettle.submit import CLUSTER, Site, SubmitError, expand, parse
-from kettle_services.schedd.domain.charging import completed
+from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_wire.ads.types import Ad, Expr
 
 DATA = Path(__file__).parent / "data/submit-vectors.jsonl"

@@ -13,7 +13,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, Post, RefusedError
 from kettle.embedded import EmbeddedNats, Permissions
 from kettle.testing.embedded import server_directory
-from kettle_services.gateway.fanout import stream_spec
+from kettle_services.gateway.event_stream import stream_spec
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_wire.identity import Identity, daemon, user
 from kettle_wire.subjects import Subjects

@@ -118,9 +118,9 @@ def test_an_empty_tree_keeps_the_contracts(skeleton: Path, roots: list[Path]) ->
         ("schemas/kettle_wire/events.py", "import kettle.classad", "services over libraries"),
         ("services/kettle_services/astrologer/__init__.py", "", "services know each other"),
         ("libs/kettle/astrology/__init__.py", "", "libraries stand"),
-        ("services/kettle_services/schedd/domain/job.py", "import time", "domains are pure"),
+        ("services/kettle_services/schedd/domain/jobs/job.py", "import time", "domains are pure"),
         (
-            "services/kettle_services/schedd/domain/job.py",
+            "services/kettle_services/schedd/domain/jobs/job.py",
             "from datetime import datetime",
             "domains are pure",
         ),

@@ -34,10 +34,10 @@ from kettle.eventsourcing.working_set import Checkpointer
 from kettle.projections import prepare
 from kettle.storage import PgCursors, PgLog, PgWorkingSet
 from kettle.testing.embedded import Servers, servers
-from kettle_services.schedd.domain.queue import Change, Queue
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.schedd.domain.restoring import restore
-from kettle_services.schedd.ledger import mark
+from kettle_services.schedd.domain.queue.fold import Change, Queue
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.working_set import restore
+from kettle_services.schedd.queue.recorder import mark
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import QUERY_JOBS, QueryJobs, Select
 from kettle_wire.events import ClusterSubmitted, Event, JobAssigned, JobCompleted, JobStarted, Usage

@@ -25,10 +25,10 @@ from kettle.embedded import EmbeddedNats
 from kettle.pool.personal import Tables
 from kettle.testing.embedded import EVERYTHING
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
-from kettle_services.shadow.objects import Objects
-from kettle_services.shadow.places import Places
+from kettle_services.shadow.file_transfer.object_store import Objects
+from kettle_services.shadow.files.access import Places
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.startd.fetching import Fetcher
+from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_wire.commands.shadow import OFFER_INPUT, Offered, OfferInput
 from kettle_wire.commands.startd import Activation, ClaimKey, InputFile
 from kettle_wire.events import JobAssigned, JobCompleted, JobStarted

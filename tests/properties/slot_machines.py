@@ -7,11 +7,11 @@ from collections import Counter
 from hypothesis import strategies as st
 
 from kettle.classad import parse
-from kettle_services.startd.domain.layout import LayoutError, SlotType, lay_out
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.policy import Policy
-from kettle_services.startd.domain.resources import Carving, Resources
-from kettle_services.startd.domain.slots import Slot, device
+from kettle_services.startd.domain.slots.layout import LayoutError, SlotType, lay_out
+from kettle_services.startd.domain.slots.resources import Carving, Resources
+from kettle_services.startd.domain.slots.slot import Slot, device
+from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.domain.state.policy_expressions import Policy
 
 IDS = tuple("abcd")
 SHARES = st.one_of(st.just("auto"), st.integers(0, 5), st.sampled_from(["25%", "50%", "1/3", "12.5%"]))

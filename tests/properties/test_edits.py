@@ -5,13 +5,13 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain import editing
-from kettle_services.schedd.domain.editing import Edit
-from kettle_services.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide
-from kettle_services.schedd.domain.many import as_few
-from kettle_services.schedd.domain.queue import Queue, job_stream
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.working_set import restore
+from kettle_services.schedd.domain.submission import job_edits
+from kettle_services.schedd.domain.submission.job_edits import Edit
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.events import ClusterSubmitted, Event, JobEvent, encode, tag_of
 from kettle_wire.frames import Entry, Frame
@@ -53,9 +53,9 @@ def single(queue: Queue, job: JobId, command: "Ad | int | Hold | Release | Remov
             if isinstance(command, int)
             else Edit(attributes=command, by="anna")
         )
-        editing.check(edit)
+        job_edits.check(edit)
         ad = queue.ad(job)
-        event = editing.decide(edit, ad, {name.lower(): name for name in ad}, queue.priority(job), 0)
+        event = job_edits.decide(edit, ad, {name.lower(): name for name in ad}, queue.priority(job), 0)
         return [event] if event else []
     try:
         return decide(queue.jobs[job].job, command)

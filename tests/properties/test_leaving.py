@@ -13,7 +13,7 @@ from kettle.audit.report import AuditReport
 from kettle.jobs.past import Past
 from kettle.userlog import Aborted, Terminated, parse
 from kettle.userlog.project import UserLogProjector
-from kettle_services.schedd.domain.job import (
+from kettle_services.schedd.domain.jobs.job import (
     Assign,
     Begin,
     Command,
@@ -27,10 +27,10 @@ from kettle_services.schedd.domain.job import (
     RemoveX,
     decide,
 )
-from kettle_services.schedd.domain.leaving import release, settled
-from kettle_services.schedd.domain.queue import Queue, job_stream
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.queue.leave_in_queue import release, settled
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire.ads import Expr, Scalar
 from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobRemoved, Usage, encode, tag_of
 from kettle_wire.frames import Entry, Frame

@@ -13,7 +13,7 @@ from kettle.audit.walk import Recorded, Walk
 from kettle.eventsourcing.projection import decoded_events
 from kettle.jobs.past import Past
 from kettle.userlog import UserLogProjector
-from kettle_services.schedd.domain.job import (
+from kettle_services.schedd.domain.jobs.job import (
     Assign,
     Command,
     End,
@@ -24,11 +24,11 @@ from kettle_services.schedd.domain.job import (
     Remove,
     decide,
 )
-from kettle_services.schedd.domain.many import as_few
-from kettle_services.schedd.domain.queue import Change, Queue, job_stream
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.schedd.domain.restoring import restore
-from kettle_services.shadow.mails import MailProjector
+from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
+from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.working_set import restore
+from kettle_services.shadow.projections.mail import MailProjector
 from kettle_services.simulator.domain.recording import Recording
 from kettle_wire.events import ClusterSubmitted, Event, JobEvent, decode, encode, tag_of
 from kettle_wire.expansion import expanded

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.factory import Factory
-from kettle_services.schedd.domain.job import (
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.jobs.job import (
     Assign,
     Begin,
     Checkpoint,
@@ -23,9 +23,9 @@ from kettle_services.schedd.domain.job import (
     decide,
     evolve,
 )
-from kettle_services.schedd.domain.queue import Change, Queue, job_stream
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.schedd.domain.restoring import restore
+from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire.ads import Scalar
 from kettle_wire.events import (
     ClaimEnded,

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kettle_services.startd.domain import attempts, claims, draining, looking, preempting
 from kettle_services.startd.domain.ads import slot_ads
-from kettle_services.startd.domain.changes import Change, Gone, Met
-from kettle_services.startd.domain.claim import Drain, Now, Speed
-from kettle_services.startd.domain.layout import SlotType
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import Slot
-from kettle_services.startd.domain.states import state_of
+from kettle_services.startd.domain.claims import activation, preemption, requests
+from kettle_services.startd.domain.policy import draining, evaluation
+from kettle_services.startd.domain.slots.layout import SlotType
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import Slot
+from kettle_services.startd.domain.state.changes import Change, Gone, Met
+from kettle_services.startd.domain.state.claim import Drain, Now, Speed
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Expr
 from kettle_wire.commands.startd import Activation, Alive, ClaimKey, Deactivation, RequestClaims
 from kettle_wire.jobs import JobId
@@ -95,7 +96,7 @@ class Requests(RuleBasedStateMachine):
             claims=[ClaimKey(name, "s")],
             lease=60.0,
         )
-        reply, changes = claims.request_claims(self.machine, command, self.now)
+        reply, changes = requests.request_claims(self.machine, command, self.now)
         self.apply(changes)
         if reply.granted:
             self.known.add(name)
@@ -163,7 +164,7 @@ class Requests(RuleBasedStateMachine):
             lease=60.0,
         )
         shut = self.machine.shut or slot.number in self.machine.owned
-        reply, changes = claims.request_claims(self.machine, command, self.now)
+        reply, changes = requests.request_claims(self.machine, command, self.now)
         assert not (shut and reply.granted), "a slot that takes nothing was given"
         self.apply(changes)
         self.known |= {grant.claim for grant in reply.granted}
@@ -179,7 +180,7 @@ class Requests(RuleBasedStateMachine):
             suitable = [each for each in claim.devices.get("GPUs", []) if IDS.index(each) >= (least or 0)]
             assert len(suitable) >= gpus
             assert claim.whole or len(suitable) == len(claim.devices.get("GPUs", []))
-        again, nothing = claims.request_claims(self.machine, command, self.now)
+        again, nothing = requests.request_claims(self.machine, command, self.now)
         assert {grant.claim for grant in reply.granted} <= {grant.claim for grant in again.granted}
         self.apply(nothing)
         self.known |= {grant.claim for grant in again.granted}
@@ -204,7 +205,7 @@ class Requests(RuleBasedStateMachine):
             inputs=[],
             shadow="shadow",
         )
-        result, changes = attempts.activate(self.machine, what, self.now)
+        result, changes = activation.activate(self.machine, what, self.now)
         self.apply([*changes, Met(claim, 1, 1)])
         assert not (busy is not None and result.code == 0), "two jobs in one slot"
         if result.code == 0:
@@ -225,7 +226,7 @@ class Requests(RuleBasedStateMachine):
         command = RequestClaims(
             schedd="schedd",
             slot=self.machine.facts.name_of(current),
-            capability="old" if stale else preempting.capability(self.machine, current),
+            capability="old" if stale else preemption.capability(self.machine, current),
             submitter="bob",
             job={
                 "Requirements": True,
@@ -235,9 +236,9 @@ class Requests(RuleBasedStateMachine):
             claims=[key],
             lease=60.0,
         )
-        may = current in preempting.preemptible(self.machine) and liking > current.rank and not stale
+        may = current in preemption.preemptible(self.machine) and liking > current.rank and not stale
         was = state_of(current)
-        reply, changes = claims.request_claims(self.machine, command, self.now)
+        reply, changes = requests.request_claims(self.machine, command, self.now)
         self.apply(changes)
         answered = [*reply.waiting, *(grant.claim for grant in reply.granted)]
         self.known |= set(answered)
@@ -266,7 +267,7 @@ class Requests(RuleBasedStateMachine):
                 reason="removed",
                 hard=hard,
             )
-            self.apply(attempts.deactivate(self.machine, order, self.now))
+            self.apply(activation.deactivate(self.machine, order, self.now))
             assert state_of(self.machine.claims[claim.key.claim])[1] in {"Cleaning", "Vacating", "Killing"}
             for better in range(rivals):
                 self.prefer(claim.key.claim, 4 + better)
@@ -277,7 +278,7 @@ class Requests(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.machine.waiting)))
         heir = self.machine.waiting[name]
         told = {each for each in heir.after if self.machine.claims[each].preempting}
-        self.apply(claims.release(self.machine, [heir.key], "no job is left", self.now))
+        self.apply(requests.release(self.machine, [heir.key], "no job is left", self.now))
         assert name not in self.machine.waiting
         for each in set(heir.after) - told:
             assert state_of(self.machine.claims[each])[1] in {"Busy", "Suspended"}
@@ -301,7 +302,7 @@ class Requests(RuleBasedStateMachine):
             lease=60.0,
             instead_of=[claim.key for claim in currents],
         )
-        reply, changes = claims.request_claims(self.machine, command, self.now)
+        reply, changes = requests.request_claims(self.machine, command, self.now)
         self.apply(changes)
         self.known |= {*reply.waiting, *(grant.claim for grant in reply.granted)}
         if reply.granted or reply.waiting:
@@ -325,13 +326,13 @@ class Requests(RuleBasedStateMachine):
                 job=claim.attempt.job,
                 body=Exited(exit_code=0),
             )
-            self.apply(attempts.over(self.machine, report, self.now))
+            self.apply(activation.over(self.machine, report, self.now))
 
     @precondition(lambda self: self.machine.claims)
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         claim = data.draw(st.sampled_from(sorted(self.machine.claims)))
-        self.apply(claims.release(self.machine, [ClaimKey(claim, "s")], "enough", self.now))
+        self.apply(requests.release(self.machine, [ClaimKey(claim, "s")], "enough", self.now))
 
     @rule(seconds=st.sampled_from([1.0, 20.0, 61.0]), renew=st.booleans())
     def wait(self, seconds: float, *, renew: bool) -> None:
@@ -339,15 +340,15 @@ class Requests(RuleBasedStateMachine):
         if renew:
             keys = [ClaimKey(claim, "s") for claim in self.machine.claims]
             alive = Alive(schedd="schedd", claims=keys, deadline=self.clock + 60.0)
-            self.apply(claims.alive(self.machine, alive, self.now)[1])
-        self.apply(claims.expire(self.machine, self.now))
+            self.apply(requests.alive(self.machine, alive, self.now)[1])
+        self.apply(requests.expire(self.machine, self.now))
 
     @rule(wishes=st.dictionaries(st.sampled_from([*WISHES, "START_NOW"]), st.booleans()))
     def look(self, wishes: dict[str, bool]) -> None:
         self.machine.conditions = dict(wishes)
-        self.machine.owned = looking.owned(self.machine, self.now)
+        self.machine.owned = evaluation.owned(self.machine, self.now)
         before = {name: state_of(claim) for name, claim in self.machine.claims.items()}
-        self.apply(looking.look(self.machine, self.now))
+        self.apply(evaluation.look(self.machine, self.now))
         for name, claim in self.machine.claims.items():
             assert (before[name], state_of(claim)) in LEADS or before[name] == state_of(claim)
         self.apply(draining.proceed(self.machine, self.now))
@@ -431,7 +432,7 @@ class Requests(RuleBasedStateMachine):
                 claims=[ClaimKey(name, "s")],
                 lease=60.0,
             )
-            reply, _ = claims.request_claims(self.machine, command, self.now)
+            reply, _ = requests.request_claims(self.machine, command, self.now)
             assert [name] == [grant.claim for grant in reply.granted], reply.reason
 
     @precondition(lambda self: self.machine.claims)
@@ -439,7 +440,7 @@ class Requests(RuleBasedStateMachine):
     def everything_ends(self) -> None:
         keys = [ClaimKey(claim, "s") for claim in self.machine.claims]
         keys += [claim.key for claim in self.machine.waiting.values()]
-        self.apply(claims.release(self.machine, keys, "enough", self.now))
+        self.apply(requests.release(self.machine, keys, "enough", self.now))
         for claim in list(self.machine.claims.values()):
             assert claim.attempt is not None
             report = Report(
@@ -449,7 +450,7 @@ class Requests(RuleBasedStateMachine):
                 job=claim.attempt.job,
                 body=Exited(exit_code=0),
             )
-            self.apply(attempts.over(self.machine, report, self.now))
+            self.apply(activation.over(self.machine, report, self.now))
         assert not self.machine.claims
         for slot in self.machine.facts.slots:
             assert slot.total == self.machine.free(slot)

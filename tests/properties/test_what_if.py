@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from kettle.classad import ClassAd, matches
 from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
-from kettle_services.simulator.change import rules
-from kettle_services.simulator.comparing import compare
-from kettle_services.simulator.domain.fleet import with_machines
+from kettle_services.simulator.comparison import compare
+from kettle_services.simulator.domain.changed_machines import with_machines
 from kettle_services.simulator.domain.period import Period
+from kettle_services.simulator.domain.pool_rules import Rules
 from kettle_services.simulator.domain.recording import Recording
-from kettle_services.simulator.domain.rules import Rules
 from kettle_services.simulator.domain.simulation import Simulation
-from kettle_services.simulator.domain.tally import Tally
+from kettle_services.simulator.domain.submitter_sums import Tally
+from kettle_services.simulator.what_if_file import rules
 from kettle_wire.ads import Expr
 from kettle_wire.events import JobHeld, JobReleased, JobRemoved
 

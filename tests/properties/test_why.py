@@ -11,7 +11,7 @@ from kettle.classad import ClassAd
 from kettle.matchmaking import Analyst, Explainer
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 

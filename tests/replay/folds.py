@@ -13,12 +13,12 @@ from kettle.eventsourcing.projection import decoded_events
 from kettle.eventsourcing.shard import Shard
 from kettle.jobs.past import Past
 from kettle.userlog.project import UserLogProjector
-from kettle_services.collector.domain.machines import fold
-from kettle_services.negotiator.accounts import fold_frame
+from kettle_services.collector.domain.machine_presence import fold
+from kettle_services.negotiator.accountant import fold_frame
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.negotiator.record import Record
-from kettle_services.schedd.domain.clusters import Cluster
-from kettle_services.schedd.domain.queue import Queue
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.submission.cluster import Cluster
 from kettle_wire.events import CycleNegotiated, decode
 from kettle_wire.frames import Frame
 

@@ -14,10 +14,10 @@ import pytest
 from kettle.schemas import documents
 from kettle.schemas.catalogue import event_path
 from kettle.userlog.project import UserLogProjector
-from kettle_services.gateway.domain import publication
-from kettle_services.gateway.domain.publication import Publisher
-from kettle_services.schedd.domain.queue import Queue
-from kettle_services.schedd.domain.restoring import restore
+from kettle_services.gateway.domain import cloud_events
+from kettle_services.gateway.domain.cloud_events import Publisher
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_wire import frames
 from kettle_wire.events import CODEC
 from kettle_wire.frames import Entry
@@ -97,7 +97,7 @@ def test_published_events_follow_their_schemas(schemas: dict[str, Any]) -> None:
     for version in versions():
         for recorded in read(version).values():
             for frame in recorded:
-                for told in publication.read(frame):
+                for told in cloud_events.read(frame):
                     envelope = msgspec.json.decode(publisher.post(frame, told, "ann").data)
                     schemas["monitoring/cloudevent.json"].validate(envelope)
                     events[envelope["dataschema"]].validate(envelope["data"])

@@ -18,9 +18,9 @@ from kettle.jobs.runs import US
 from kettle.projections import Trouble
 from kettle.storage import Database
 from kettle.storage.queries import load
-from kettle_services.accounting.reporting import TooManyRowsError, report
-from kettle_services.accounting.searching import search
+from kettle_services.accounting.history_search import search
 from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.usage_reports import TooManyRowsError, report
 from kettle_wire.commands.accounting import (
     History,
     OwnerUsage,

@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.runtime import Hidden, Settings
 from kettle.runtime.settings import Secret
-from kettle_services.accounting.addresses import check
+from kettle_services.accounting.store_addresses import check
 
 _Index: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,254}$")]
 

@@ -66,8 +66,10 @@ async def _feed(
     """
     Feed the accounting store, beside all else: it may be away.
     """
-    from kettle_services.accounting.bulk import BulkStore  # an HTTP client, which most pools do without
-    from kettle_services.accounting.feeding import Feed
+    from kettle_services.accounting.adstash import Feed
+    from kettle_services.accounting.elasticsearch import (
+        BulkStore,  # an HTTP client, which most pools do without
+    )
 
     store = await rt.enter(
         BulkStore.open(

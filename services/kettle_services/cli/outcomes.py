@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kettle_services.cli.screen import Cell, Screen
-    from kettle_services.simulator.comparing import Compared, WhatIf
-    from kettle_services.simulator.domain.tally import Sums
+    from kettle_services.simulator.comparison import Compared, WhatIf
+    from kettle_services.simulator.domain.submitter_sums import Sums
 
 _TITLES: Final = (
     "", "CASE", "BEGUN", "ENDED", "WAITING", "PREEMPTED", "WAIT", "P90", "MEAN", "CORE HOURS", "WEIGHTED", "SHARE", "CHANGE",

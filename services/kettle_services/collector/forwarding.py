@@ -17,8 +17,8 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import WrongSequenceError
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit
-from kettle_services.collector.domain.adverts import Adverts, is_forwarded, type_of
-from kettle_services.collector.domain.outbox import Outbox
+from kettle_services.collector.domain.ads import Adverts, is_forwarded, type_of
+from kettle_services.collector.domain.forwarding import Outbox
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.subjects import Subjects, forwarded_key

@@ -9,7 +9,7 @@ import msgspec
 from kettle.eventsourcing.log import Log, WorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
-from kettle_services.collector.domain.machines import THERE, absence, fold, row_of
+from kettle_services.collector.domain.machine_presence import THERE, absence, fold, row_of
 from kettle_wire.ads.types import Ad
 from kettle_wire.events import MachineJoined, MachineLeft, decode
 from kettle_wire.frames import Frame

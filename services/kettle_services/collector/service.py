@@ -9,11 +9,11 @@ import msgspec
 
 from kettle.bus.ports import Bus, RefusedError
 from kettle.classad import ClassAdParseError, Node, parse
-from kettle_services.collector.domain.adverts import Adverts, NotAnAdError
-from kettle_services.collector.domain.machines import Sighting, sighting_of
-from kettle_services.collector.domain.selection import Query, page
+from kettle_services.collector.domain.ads import Adverts, NotAnAdError
+from kettle_services.collector.domain.machine_presence import Sighting, sighting_of
+from kettle_services.collector.domain.queries import Query, page
 from kettle_services.collector.forwarding import Forwarding
-from kettle_services.collector.registrar import Registrar
+from kettle_services.collector.machine_recorder import Registrar
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.ads.types import Ad
 from kettle_wire.commands.collector import Ads, QueryAds

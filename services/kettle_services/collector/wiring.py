@@ -10,11 +10,11 @@ from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.storage import PgWorkingSet
-from kettle_services.collector.absentees import Absentees
-from kettle_services.collector.domain.machines import Machines
+from kettle_services.collector.absent_ads import Absentees
+from kettle_services.collector.domain.machine_presence import Machines
 from kettle_services.collector.forwarding import Forwarding
+from kettle_services.collector.machine_recorder import Registrar
 from kettle_services.collector.record import SHARD, Record, recall
-from kettle_services.collector.registrar import Registrar
 from kettle_services.collector.service import Collector
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.commands.collector import QUERY_ADS

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 
-from kettle_services.gateway.tally import Tally
+from kettle_services.gateway.metrics import Tally
 
 
 @asynccontextmanager

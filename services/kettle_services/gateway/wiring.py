@@ -2,9 +2,9 @@
 
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus
-from kettle_services.gateway.fanout import FanOut
+from kettle_services.gateway.event_stream import FanOut
+from kettle_services.gateway.metrics import Tally
 from kettle_services.gateway.settings import GatewaySettings
-from kettle_services.gateway.tally import Tally
 from kettle_services.gateway.web import pages
 from kettle_wire.subjects import Subjects
 

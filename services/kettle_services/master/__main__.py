@@ -5,9 +5,9 @@
 from functools import partial
 
 from kettle.runtime import EXIT_CLEAN, run
-from kettle_services.master.serve import STOP_S, serve
+from kettle_services.master.lifecycle import STOP_S, serve
+from kettle_services.master.self_restart import Succession
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.succession import Succession
 
 
 def main() -> int:

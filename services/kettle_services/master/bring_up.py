@@ -13,11 +13,11 @@ from kettle.embedded import EmbeddedNats, EmbeddedPostgres, Permissions
 from kettle.pool import processes
 from kettle.pool.home import Home
 from kettle.runtime import Lifeline, Notifier
-from kettle_services.master.daemon_list import Daemons
-from kettle_services.master.daemons import Server, Service
-from kettle_services.master.domain.order import NEEDS_DATABASE, Instance, role_of
+from kettle_services.master.bus_users import PERSON, bus_users, login_name
+from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.users import PERSON, bus_users, login_name
+from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_services.master.supervision.processes import Server, Service
 
 NATS: Final = "nats"
 POSTGRES: Final = "postgres"

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Hidden, Secret, Settings
-from kettle_services.master.domain.child import Rules
-from kettle_services.master.domain.order import DAEMON_LIST, Instance
+from kettle_services.master.domain.daemon import Rules
 from kettle_services.master.domain.restart import Backoff
+from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
 from kettle_wire.flocking import is_visitor
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

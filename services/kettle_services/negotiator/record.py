@@ -7,7 +7,7 @@ from typing import Final
 
 from kettle.eventsourcing.log import Log
 from kettle.eventsourcing.shard import Shard
-from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import Outcome, fresh
 from kettle_wire import events
 from kettle_wire.commands.negotiator import RecordedVerdict

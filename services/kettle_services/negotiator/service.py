@@ -13,12 +13,12 @@ import msgspec
 from kettle.bus.ports import Bus, BusError, KeyChange
 from kettle.classad import FOREIGN_STEPS, Context
 from kettle.runtime import Telemetry
-from kettle_services.negotiator.accounts import Accounts
-from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.accountant import Accounts
+from kettle_services.negotiator.domain.ad_limits import checked, checked_submitter
+from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import negotiate
-from kettle_services.negotiator.domain.limits import checked, checked_submitter
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.reasons import Reasons
+from kettle_services.negotiator.domain.rejections import Reasons
 from kettle_services.negotiator.record import Record
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_wire.ads import Ad

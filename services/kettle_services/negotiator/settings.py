@@ -10,7 +10,7 @@ from kettle.jobs.concurrency import is_name, is_prefix
 from kettle.matchmaking import SORT, GroupError, GroupRule, LimitRules, Policy, Ranks, Tree
 from kettle.runtime import OwnerSettings
 from kettle.runtime.settings import SettingRefused
-from kettle_services.negotiator.domain.preempting import RANK, Preemption
+from kettle_services.negotiator.domain.preemption import RANK, Preemption
 from kettle_services.negotiator.domain.principals import Factors
 
 Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]

@@ -10,10 +10,10 @@ from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.storage import PgWorkingSet
-from kettle_services.negotiator.accounts import Accounts, recall
-from kettle_services.negotiator.answering import Answering
+from kettle_services.negotiator.accountant import Accounts, recall
 from kettle_services.negotiator.domain.accountant import Accountant
 from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.match_analysis import Answering
 from kettle_services.negotiator.record import Record
 from kettle_services.negotiator.service import Negotiator
 from kettle_services.negotiator.settings import NegotiatorSettings

@@ -8,9 +8,9 @@ import msgspec
 from kettle.classad import ClassAdParseError, Node, parse
 from kettle.runtime import OwnerSettings
 from kettle.transfer import spooled
-from kettle_services.schedd.domain.admission import JobTransform, SubmitRequirement
-from kettle_services.schedd.domain.job_policy import SystemPolicy, SystemRule
-from kettle_services.schedd.domain.universes import Starting
+from kettle_services.schedd.domain.jobs.policy import SystemPolicy, SystemRule
+from kettle_services.schedd.domain.jobs.universes import Starting
+from kettle_services.schedd.domain.submission.admission import JobTransform, SubmitRequirement
 from kettle_wire.flocking import POOL
 
 

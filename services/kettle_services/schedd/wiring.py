@@ -11,28 +11,28 @@ from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.storage import PgWorkingSet
-from kettle_services.schedd.adverts import Adverts
-from kettle_services.schedd.claims import Claims
-from kettle_services.schedd.deferrals import Deferrals
-from kettle_services.schedd.domain.queue import Queue
-from kettle_services.schedd.edits import Edits
-from kettle_services.schedd.factories import Factories
-from kettle_services.schedd.flocking import Flock
-from kettle_services.schedd.home_jobs import HomeJobs
-from kettle_services.schedd.job_commands import JobCommands
-from kettle_services.schedd.job_edits import JobEdits
-from kettle_services.schedd.ledger import Ledger, restore
-from kettle_services.schedd.limits import Limits
-from kettle_services.schedd.partners import Partners
-from kettle_services.schedd.people import People
-from kettle_services.schedd.policies import Policies
-from kettle_services.schedd.questions import Questions
-from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.commands.attempt_reports import Partners
+from kettle_services.schedd.commands.factory_edits import Edits
+from kettle_services.schedd.commands.job_access import Visitors
+from kettle_services.schedd.commands.job_edits import JobEdits
+from kettle_services.schedd.commands.pool_access import JobCommands
+from kettle_services.schedd.commands.queries import Questions
+from kettle_services.schedd.commands.queue_management import People
+from kettle_services.schedd.commands.run_now import Swaps
+from kettle_services.schedd.commands.spooling import Spooling
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.jobs.deferrals import Deferrals
+from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.jobs.local_universe import HomeJobs
+from kettle_services.schedd.jobs.policies import Policies
+from kettle_services.schedd.negotiation.advertiser import Adverts
+from kettle_services.schedd.negotiation.flocking import Flock
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows import Shadows
-from kettle_services.schedd.spooling import Spooling
-from kettle_services.schedd.swaps import Swaps
-from kettle_services.schedd.visitors import Visitors
+from kettle_services.schedd.shadows.dispatch import Shadows
 from kettle_wire.commands import schedd as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects

@@ -13,25 +13,25 @@ from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit, Visits, Ways
 from kettle.runtime import Telemetry
-from kettle_services.shadow.attempt import Attempt
-from kettle_services.shadow.chirping import Terms
-from kettle_services.shadow.cleaning import Cleaner
-from kettle_services.shadow.commanding import Commanding
-from kettle_services.shadow.domain.files import is_graceful, stranger
-from kettle_services.shadow.file_work import FileWork
-from kettle_services.shadow.inputs import Inputs, Limits, Source
-from kettle_services.shadow.objects import Objects
-from kettle_services.shadow.places import Places, account
-from kettle_services.shadow.queueing import TransferQueue
-from kettle_services.shadow.reporter import Reporter
+from kettle_services.shadow.attempts.attempt import Attempt
+from kettle_services.shadow.attempts.submit_side import SubmitSide
+from kettle_services.shadow.attempts.unmatched_reports import Strays
+from kettle_services.shadow.chirp.pool_access import Commanding
+from kettle_services.shadow.chirp.requests import Terms
+from kettle_services.shadow.connections.schedd_reports import Reporter
+from kettle_services.shadow.connections.startd_registry import Workers
+from kettle_services.shadow.domain.transfer_checks import is_graceful, stranger
+from kettle_services.shadow.file_transfer.input_files import Inputs, Limits, Source
+from kettle_services.shadow.file_transfer.object_store import Objects
+from kettle_services.shadow.file_transfer.queue import TransferQueue
+from kettle_services.shadow.file_transfer.url_signing import Signer
+from kettle_services.shadow.files.access import Places, account
+from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.shadow.side import SubmitSide
-from kettle_services.shadow.signing import Signer
-from kettle_services.shadow.spool import Spool, condemned
-from kettle_services.shadow.spooled import SpooledFiles
-from kettle_services.shadow.spooling import Spooling
-from kettle_services.shadow.strays import Strays
-from kettle_services.shadow.workers import Workers
+from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
+from kettle_services.shadow.spool.checkpoints import Spool, condemned
+from kettle_services.shadow.spool.job_files import SpooledFiles
+from kettle_services.shadow.spool.submitter_transfers import Spooling
 from kettle_wire.commands import schedd
 from kettle_wire.commands.questions import Answered, Ask, Command, SignUrls, StreamPiece
 from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync

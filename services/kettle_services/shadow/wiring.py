@@ -13,13 +13,13 @@ from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle_services.shadow.event_log import EventLog
-from kettle_services.shadow.mailing import Outbox, Postman
-from kettle_services.shadow.mails import MailProjector
-from kettle_services.shadow.places import Places
+from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.projections.event_log import EventLog
+from kettle_services.shadow.projections.job_event_logs import JobAppender
+from kettle_services.shadow.projections.mail import MailProjector
+from kettle_services.shadow.projections.mail_delivery import Outbox, Postman
 from kettle_services.shadow.service import VERSION, Shadow
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.shadow.user_logs import JobAppender
 from kettle_wire.commands.shadow import LOOK_AFTER
 from kettle_wire.subjects import Subjects
 

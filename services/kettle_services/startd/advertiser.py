@@ -15,9 +15,9 @@ import msgspec
 
 from kettle.bus.ports import BucketSpec, Bus, BusError
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.domain.preempting import capability, preemptible
-from kettle_services.startd.memo import Memo, slot_of
+from kettle_services.startd.domain.claims.preemption import capability, preemptible
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.state.advertised_names import Memo, slot_of
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import Subjects, ad_key, key

@@ -7,8 +7,8 @@ import msgspec
 
 from kettle.execution.attempt import JobHooks
 from kettle.runtime import Settings
-from kettle_services.startd.domain import policy
-from kettle_services.startd.domain.layout import SlotType
+from kettle_services.startd.domain.slots.layout import SlotType
+from kettle_services.startd.domain.state import policy_expressions as policy
 from kettle_wire.ads import Scalar
 
 Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -20,13 +20,12 @@ from kettle.execution.linux import boottime
 from kettle.execution.protocol import Answer, Question
 from kettle.runtime import Telemetry
 from kettle.transfer.plugin import Plugin
-from kettle_services.startd import host
+from kettle_services.startd.access_point.questions import Questions
+from kettle_services.startd.access_point.reports import Reporter
 from kettle_services.startd.advertiser import Advertiser
-from kettle_services.startd.backfilling import Backfilling
-from kettle_services.startd.books import Books
-from kettle_services.startd.checkpoints import Checkpoints
-from kettle_services.startd.domain import attempts, claims
-from kettle_services.startd.domain.changes import (
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import requests as claims
+from kettle_services.startd.domain.state.changes import (
     Begun,
     Change,
     Claimed,
@@ -44,19 +43,21 @@ from kettle_services.startd.domain.changes import (
     Suspended,
     Waiting,
 )
-from kettle_services.startd.domain.claim import Attempt, Claim, Now, Stop
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.evictions import Evictions
-from kettle_services.startd.fetching import InputError
-from kettle_services.startd.inputs import TRANSFER_INPUT_ERROR, InputCache
-from kettle_services.startd.nursery import Starters
-from kettle_services.startd.observing import Observer
-from kettle_services.startd.overseeing import Overseer
-from kettle_services.startd.questions import Questions
-from kettle_services.startd.reporting import Reporter
+from kettle_services.startd.domain.state.claim import Attempt, Claim, Now, Stop
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.file_transfer.checkpoints import Checkpoints
+from kettle_services.startd.file_transfer.input_cache import TRANSFER_INPUT_ERROR, InputCache
+from kettle_services.startd.file_transfer.input_download import InputError
+from kettle_services.startd.machine import host
+from kettle_services.startd.policy.backfill import Backfilling
+from kettle_services.startd.policy.evaluation import Overseer
+from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.specs import Specs
-from kettle_services.startd.tenancy import Tenancy
+from kettle_services.startd.starters.cleanup_tasks import Evictions
+from kettle_services.startd.starters.orders import Specs
+from kettle_services.startd.starters.pool import Starters
+from kettle_services.startd.starters.supervisor import Tenancy
+from kettle_services.startd.state.recorder import Books
 from kettle_wire.commands.startd import Activation, ClaimKey
 from kettle_wire.events.job import Transfer
 from kettle_wire.work import Exited, Failed, Report, ReportKey

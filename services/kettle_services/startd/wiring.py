@@ -21,22 +21,22 @@ from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
 from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
-from kettle_services.startd import host
+from kettle_services.startd.access_point.reports import Reporter
 from kettle_services.startd.advertiser import Advertiser
-from kettle_services.startd.books import Books
-from kettle_services.startd.containers import find_containers, tidy_containers
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.fetching import Fetcher
-from kettle_services.startd.handlers import Handlers
-from kettle_services.startd.inputs import InputCache
-from kettle_services.startd.journal import Journal, lock_state
-from kettle_services.startd.nursery import Nursery, Starters
-from kettle_services.startd.observing import Observer
-from kettle_services.startd.plugins import find_plugins, plugin_attributes
-from kettle_services.startd.reporting import Reporter
+from kettle_services.startd.commands.handlers import Handlers
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.file_transfer.input_cache import InputCache
+from kettle_services.startd.file_transfer.input_download import Fetcher
+from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
+from kettle_services.startd.machine import host
+from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
+from kettle_services.startd.machine.survey import survey
+from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.startd import Startd
-from kettle_services.startd.survey import survey
+from kettle_services.startd.starters.pool import Nursery, Starters
+from kettle_services.startd.state.journal import Journal, lock_state
+from kettle_services.startd.state.recorder import Books
 from kettle_wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"

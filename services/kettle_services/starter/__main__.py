@@ -14,7 +14,7 @@ sys.modules["typing_extensions"] = cast("ModuleType", None)
 
 from kettle.execution.sandbox import release_execute  # noqa: E402 - after the line above
 from kettle.execution.zygote import serve  # noqa: E402 - after the line above
-from kettle_services.starter.jobs import run_starter  # noqa: E402
+from kettle_services.starter.job_loop import run_starter  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
 from kettle.execution.linux import boottime
-from kettle_services.starter.verdict import Ending, limits, lost_lease
+from kettle_services.starter.reports.endings import Ending, limits, lost_lease
 
 _FIRST_MEASURE_S: Final = 8.0
 

@@ -20,9 +20,9 @@ from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.jobs import in_use
-from kettle_services.starter.errand import Errand
-from kettle_services.starter.family import Family, nobody
-from kettle_services.starter.verdict import Ending
+from kettle_services.starter.execution.helper_process import Errand
+from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
 from kettle_wire.events.job import Usage
 

@@ -21,25 +21,22 @@ from kettle.execution.process import LaunchError, launch
 from kettle.execution.quoting import QuotingError
 from kettle.execution.sandbox import Mark, Sandbox
 from kettle.transfer.plugin import Move
-from kettle_services.starter.checkpoint import Checkpoint
-from kettle_services.starter.chirp.proxy import Proxy
-from kettle_services.starter.cores import cores_of, take_core
+from kettle_services.starter.chirp.server import Proxy
 from kettle_services.starter.deadlines import Deadlines
-from kettle_services.starter.errands import EndedError, Errands, Orders
-from kettle_services.starter.family import Family, nobody
+from kettle_services.starter.execution.core_files import cores_of, take_core
+from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.execution.program import container_of, program_of
+from kettle_services.starter.execution.stack_limit import stack_of
+from kettle_services.starter.execution.suspension import Stillness
+from kettle_services.starter.file_transfer.checkpoint_destination import Remote
+from kettle_services.starter.file_transfer.output_streaming import Streams
+from kettle_services.starter.file_transfer.plugin_process import TransferError, downloads
+from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import Hook, Updates
-from kettle_services.starter.keeping import Keeper, vanish
-from kettle_services.starter.mover import TransferError, downloads
-from kettle_services.starter.program import container_of, program_of
-from kettle_services.starter.questions import Questions
-from kettle_services.starter.reception import Reception
-from kettle_services.starter.remote import Remote
-from kettle_services.starter.reporting import Reporter
-from kettle_services.starter.stacks import stack_of
-from kettle_services.starter.stillness import Stillness
-from kettle_services.starter.streaming import Streams
-from kettle_services.starter.transfers import Transfers
-from kettle_services.starter.verdict import (
+from kettle_services.starter.hooks_and_transfers import EndedError, Errands, Orders
+from kettle_services.starter.job_access.request_queue import Reception
+from kettle_services.starter.reports.composition import Reporter
+from kettle_services.starter.reports.endings import (
     Ending,
     after_collecting,
     after_mishap,
@@ -50,6 +47,9 @@ from kettle_services.starter.verdict import (
     out_of_disk,
     out_of_memory,
 )
+from kettle_services.starter.reports.final import Keeper, vanish
+from kettle_services.starter.self_checkpoint import Checkpoint
+from kettle_services.starter.submit_side_questions import Questions
 from kettle_wire.events.job import Usage
 from kettle_wire.work import Exited, Failed, Measured, Report, Trouble
 

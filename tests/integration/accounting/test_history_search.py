@@ -12,7 +12,7 @@ from kettle.classad import ClassAd, Context, evaluate, is_true, parse
 from kettle.projections import Jobs, prepare
 from kettle.storage.database import Connection
 from kettle.testing.services import Backend, hosted, owned
-from kettle_services.accounting.searching import search, statement
+from kettle_services.accounting.history_search import search, statement
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
 from kettle_wire.ads.types import Ad, Expr, Scalar

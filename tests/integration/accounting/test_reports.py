@@ -17,8 +17,8 @@ from kettle.projections import PROJECTIONS, prepare, rebuild
 from kettle.projections.jobs import rows
 from kettle.projections.stored import instant
 from kettle.testing.services import Backend, hosted, owned
-from kettle_services.accounting.reporting import report
 from kettle_services.accounting.settings import AccountingSettings
+from kettle_services.accounting.usage_reports import report
 from kettle_services.accounting.wiring import serve
 from kettle_wire.commands.accounting import REPORT_USAGE, Axis, ReportUsage, UsageRow
 from kettle_wire.endpoint import Position

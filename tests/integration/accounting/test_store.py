@@ -14,8 +14,8 @@ from aiohttp import web
 from kettle.projections.records import Record
 from kettle.runtime import Settings
 from kettle.testing.services import Backend, Owner, eventually, hosted, owned
-from kettle_services.accounting.bulk import BulkStore, NotNowError
-from kettle_services.accounting.feeding import CONSUMER
+from kettle_services.accounting.adstash import CONSUMER
+from kettle_services.accounting.elasticsearch import BulkStore, NotNowError
 from kettle_services.accounting.settings import AccountingSettings
 from kettle_services.accounting.wiring import serve
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobCompleted, JobRemoved, JobVacated, Usage

@@ -15,7 +15,7 @@ from kettle.storage import PgLog
 from kettle.testing.embedded import fresh_database
 from kettle.testing.services import Backend, eventually, owned
 from kettle_services.cli.log.folds import WORKING_SETS
-from kettle_services.collector.domain.machines import THERE
+from kettle_services.collector.domain.machine_presence import THERE
 from kettle_wire.events import (
     CycleNegotiated,
 )

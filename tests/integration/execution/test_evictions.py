@@ -17,9 +17,9 @@ import pytest
 from kettle.execution.linux import parent_of
 from kettle.testing.submit_side import job_ad, script
 from kettle.testing.worker import WorkerPool
-from kettle_services.startd import landlord
-from kettle_services.startd.host import EXECUTE_LINK, make_execute
+from kettle_services.startd.machine.host import EXECUTE_LINK, make_execute
 from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.starters import orphan_cleanup
 from kettle_wire.commands.startd import NOT_KNOWN, RELEASE, Activation, Release
 from kettle_wire.work import Exited, Failed, Started
 
@@ -32,15 +32,15 @@ class Stubborn:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lives = True
         self.tried = 0
-        clean = landlord.clean
+        clean = orphan_cleanup.clean
 
         def resisted(*arguments: object, **named: object) -> bool:
             self.tried += 1
             return not self.lives and clean(*arguments, **named)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(landlord, "clean", resisted)
-        monkeypatch.setattr("kettle_services.startd.evictions._FIRST_PAUSE_S", 0.02)
-        monkeypatch.setattr("kettle_services.startd.evictions._LAST_PAUSE_S", 0.02)
+        monkeypatch.setattr(orphan_cleanup, "clean", resisted)
+        monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._FIRST_PAUSE_S", 0.02)
+        monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._LAST_PAUSE_S", 0.02)
 
 
 @pytest.fixture
@@ -143,10 +143,10 @@ def test_a_clean_up_that_was_stopped_touches_nothing(
     """
     sandbox, process = sandboxed
 
-    assert not landlord.clean(str(sandbox), None, None, stopped=lambda: True)
+    assert not orphan_cleanup.clean(str(sandbox), None, None, stopped=lambda: True)
     assert process.poll() is None
     assert sandbox.exists()
-    assert landlord.clean(str(sandbox), None, None) or process.wait(5) == -signal.SIGKILL
+    assert orphan_cleanup.clean(str(sandbox), None, None) or process.wait(5) == -signal.SIGKILL
 
 
 async def test_a_probe_is_answered_as_long_as_the_report_waits(pool: WorkerPool) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import kettle.execution.reports
-import kettle_services.startd.journal
+import kettle_services.startd.state.journal
 from kettle.execution.attempt import AttemptId
 from kettle.execution.linux import boottime, parent_of
 from kettle.testing.submit_side import SCHEDD, job_ad, output, script
@@ -29,7 +29,7 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
-        put = kettle_services.startd.journal.write_all
+        put = kettle_services.startd.state.journal.write_all
         store = kettle.execution.reports.store
 
         def limited(write: object) -> object:
@@ -40,13 +40,13 @@ class Disk:
 
             return call
 
-        monkeypatch.setattr(kettle_services.startd.journal, "write_all", limited(put))
+        monkeypatch.setattr(kettle_services.startd.state.journal, "write_all", limited(put))
         monkeypatch.setattr(kettle.execution.reports, "store", limited(store))
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    monkeypatch.setattr("kettle_services.startd.books._LOOK_S", 0.05)
+    monkeypatch.setattr("kettle_services.startd.state.recorder._LOOK_S", 0.05)
     return Disk(monkeypatch)
 
 

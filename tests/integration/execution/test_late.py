@@ -20,10 +20,10 @@ from kettle.execution.containers.policy import ContainerPolicy, Found
 from kettle.execution.linux import boottime, start_time
 from kettle.execution.protocol import End, Run, frame
 from kettle.execution.reports import load_all
-from kettle_services.startd import landlord
-from kettle_services.starter.jobs import run_starter
-from kettle_services.starter.keeping import Keeper
-from kettle_services.starter.line import Line
+from kettle_services.startd.starters import orphan_cleanup
+from kettle_services.starter.job_loop import run_starter
+from kettle_services.starter.reports.final import Keeper
+from kettle_services.starter.reports.startd_connection import Line
 from kettle_services.starter.starter import Starter
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ClaimKey
@@ -183,7 +183,7 @@ def test_what_prepares_for_a_killed_starter_is_found(place: Path, waiting: JobSp
         os.waitpid(pid, 0)
         assert b"" == received(line)
 
-    assert landlord.clean(str(place / "execute" / waiting.id.sandbox), None, None)
+    assert orphan_cleanup.clean(str(place / "execute" / waiting.id.sandbox), None, None)
     assert [] == list((place / "execute").iterdir())
     until_it_is_gone(child)
 

@@ -15,7 +15,7 @@ import pytest
 
 from kettle.execution.linux import children_of
 from kettle.runtime import open_files
-from kettle_services.startd.nursery import Nursery
+from kettle_services.startd.starters.pool import Nursery
 
 MANY = 400
 """More than the zygote's socket holds, which is about 280 requests."""

@@ -16,8 +16,8 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempt import StoredReport
 from kettle.execution.reports import load_all, store
 from kettle.testing.submit_side import POOL
-from kettle_services.startd.domain import rush
-from kettle_services.startd.reporting import Reporter
+from kettle_services.startd.access_point.reports import Reporter
+from kettle_services.startd.domain import report_pacing
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
@@ -156,7 +156,7 @@ async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
     """
     Its sender ends; what is told later has a new one.
     """
-    monkeypatch.setattr("kettle_services.startd.reporting._IDLE_S", 0.05)
+    monkeypatch.setattr("kettle_services.startd.access_point.reports._IDLE_S", 0.05)
     async with opened() as (reporter, hear):
         for proc in (1, 2):
             reporter.write(stored(proc))
@@ -186,7 +186,7 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
     """
     The first one waits for the others; what comes alone is on its way at once.
     """
-    monkeypatch.setattr(rush, "GATHER_S", 0.09)
+    monkeypatch.setattr(report_pacing, "GATHER_S", 0.09)
     (tmp_path / "reports").mkdir()
     bus = Counting(MemoryServer(payload_limit=LIMIT), subjects=Subjects(POOL), identity=daemon("startd"))
     bus.sizes = []

@@ -11,7 +11,7 @@ import pytest
 from kettle.execution.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle_services.startd import nursery
+from kettle_services.startd.starters import pool as nursery
 from kettle_wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
 from kettle_wire.work import Exited, Failed, Started
 

@@ -19,7 +19,7 @@ from kettle.testing.submit_side import SubmitSide, inline, job_ad, output, scrip
 from kettle.testing.transfer_plugin import install
 from kettle.testing.worker import WorkerPool
 from kettle.transfer.plugins import xroot
-from kettle_services.startd.plugins import find_plugins, plugin_attributes
+from kettle_services.startd.file_transfer.plugins import find_plugins, plugin_attributes
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.commands.startd import DEACTIVATE, Deactivate, Deactivation
 from kettle_wire.work import Exited, Failed, Started

@@ -13,7 +13,7 @@ import msgspec
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle_services.shadow.places import account
+from kettle_services.shadow.files.access import account
 from kettle_services.shadow.service import Shadow
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.wiring import running

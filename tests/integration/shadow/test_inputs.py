@@ -9,10 +9,10 @@ import pytest
 
 from kettle.bus.ports import RefusedError
 from kettle.userlog import UserLogError
-from kettle_services.shadow import inputs as module
-from kettle_services.shadow.inputs import InputError, Inputs, Limits, Source
-from kettle_services.shadow.places import Places
-from kettle_services.shadow.user_logs import JobAppender
+from kettle_services.shadow.file_transfer import input_files as module
+from kettle_services.shadow.file_transfer.input_files import InputError, Inputs, Limits, Source
+from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_wire.ads import Ad
 from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
 

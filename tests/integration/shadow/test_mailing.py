@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from kettle.embedded.ports import free_ports
-from kettle_services.shadow import mailing, wiring
-from kettle_services.shadow.mailing import Outbox, Postman
-from kettle_services.shadow.mails import Mail
+from kettle_services.shadow import wiring
+from kettle_services.shadow.projections import mail_delivery
+from kettle_services.shadow.projections.mail import Mail
+from kettle_services.shadow.projections.mail_delivery import Outbox, Postman
 from kettle_services.shadow.settings import ShadowSettings
 
 from .fakes import WITHIN_S, Side, until
@@ -163,7 +164,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
     """
     Of each owner so many in an hour, of all together so many on the disk; in the next hour there is room again.
     """
-    monkeypatch.setattr(mailing, "_MOST_WAITING", 5)
+    monkeypatch.setattr(mail_delivery, "_MOST_WAITING", 5)
     outbox = Outbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
     with caplog.at_level(logging.WARNING):
         outbox.write(2, [mail("x") for _ in range(9)] + [mail("x", "bob")])
@@ -171,7 +172,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
         outbox.write(3, [mail("x", owner) for owner in ("eve", "eve", "dan")])
         assert 5 == len(outbox.waiting())
 
-        monkeypatch.setattr(mailing, "_HOUR_S", 0.0)
+        monkeypatch.setattr(mail_delivery, "_HOUR_S", 0.0)
         outbox = Outbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
         outbox.waiting()[0].unlink()
         outbox.write(4, [mail("x"), mail("x"), mail("x")])

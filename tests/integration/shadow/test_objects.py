@@ -16,12 +16,12 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
-from kettle_services.shadow import objects as module
-from kettle_services.shadow.objects import Objects
-from kettle_services.shadow.places import Places
+from kettle_services.shadow.file_transfer import object_store as module
+from kettle_services.shadow.file_transfer.object_store import Objects
+from kettle_services.shadow.files.access import Places
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_services.startd.fetching import Fetcher
-from kettle_services.startd.inputs import InputCache
+from kettle_services.startd.file_transfer.input_cache import InputCache
+from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, Offered, OfferInput
 from kettle_wire.commands.startd import Activation, ClaimKey, InputFile, Piece
 from kettle_wire.identity import Identity, daemon

@@ -8,7 +8,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
-from kettle_services.shadow.inputs import Inputs
+from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
 from kettle_wire.commands.chirp import Chirped, OnPath
@@ -190,7 +190,7 @@ async def test_a_failure_over_results_holds_the_job(side: Side, monkeypatch: pyt
     async def place(*args: object, **options: object) -> None:
         raise ZeroDivisionError("nobody thought of this")
 
-    monkeypatch.setattr("kettle_services.shadow.attempt.place", place)
+    monkeypatch.setattr("kettle_services.shadow.attempts.attempt.place", place)
     job = side.assignment()
     async with side.shadow():
         await side.schedd.hand_over(job)

@@ -21,11 +21,11 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.process import Program
 from kettle.execution.protocol import Answer, Asked, Renew, frame
 from kettle.execution.sandbox import Sandbox
-from kettle_services.starter import sessions
-from kettle_services.starter.family import Family, nobody
-from kettle_services.starter.line import Line
-from kettle_services.starter.reception import Reception
-from kettle_services.starter.sessions import Sessions
+from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.job_access import sessions
+from kettle_services.starter.job_access.request_queue import Reception
+from kettle_services.starter.job_access.sessions import Sessions
+from kettle_services.starter.reports.startd_connection import Line
 from kettle_wire.ads import Scalar
 from kettle_wire.commands.access import (
     LONGEST_LOOK,
@@ -72,7 +72,7 @@ def test_what_goes_wrong_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     Whoever asks is told: a starter that has outlived its own modules, or is asked what it does not know, goes on.
     """
-    monkeypatch.setitem(sys.modules, "kettle_services.starter.visits", None)
+    monkeypatch.setitem(sys.modules, "kettle_services.starter.job_access.requests", None)
     assert "ModuleNotFoundError" in Desk(tmp_path).ask(PEEK.verb, b"").reason
     monkeypatch.undo()
     desk = Desk(tmp_path)

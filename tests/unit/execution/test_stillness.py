@@ -4,8 +4,8 @@ A job that is to stand still.
 
 from typing import cast
 
-from kettle_services.starter.family import Family
-from kettle_services.starter.stillness import Stillness
+from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.suspension import Stillness
 from kettle_wire.jobs import JobId
 from kettle_wire.work import Body, Report
 

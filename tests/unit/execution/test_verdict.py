@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from kettle.execution.jobad import JobAd
-from kettle_services.starter.verdict import (
+from kettle_services.starter.reports.endings import (
     after_collecting,
     after_mishap,
     after_preparing,

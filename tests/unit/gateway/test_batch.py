@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from kettle.bus.ports import Post
 from kettle_services.gateway.domain import batch
 from kettle_services.gateway.domain.batch import Batch, Mark, Piece, marks_of, note_of, pieces
-from kettle_services.gateway.domain.owners import Owners
+from kettle_services.gateway.domain.owner_cache import Owners
 
 
 def posts(sizes: list[int]) -> list[Post]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kettle.pool.home import open_home
-from kettle_services.master import hangs
-from kettle_services.master.switched import read_off, write_off
+from kettle_services.master.supervision import hang_reports
+from kettle_services.master.supervision.switched_off import read_off, write_off
 
 
 def test_who_is_off_is_remembered(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_what_was_written_after_the_look_is_kept(tmp_path: Path) -> None:
     """
     log = tmp_path / "schedd.log"
     log.write_text("before\n")
-    hang = hangs.look(os.getpid(), log)
+    hang = hang_reports.look(os.getpid(), log)
     with log.open("a") as file:
         file.write("Current thread 0x1:\n  File x.py, line 3 in stuck\n")
-    kept = hangs.keep(hang, log, "schedd")
+    kept = hang_reports.keep(hang, log, "schedd")
     assert kept is not None
     said = kept.read_text()
     assert "State:" in said
@@ -61,9 +61,9 @@ def test_only_the_last_ones_are_kept(tmp_path: Path) -> None:
     log.write_text("")
     other = tmp_path / "schedd.ap1.hang.20260101T000000Z.1.txt"
     other.write_text("another's")
-    for pid in range(hangs.KEPT + 3):
-        hangs.keep(hangs.Hang(pid=pid, kernel="", written=0), log, "schedd")
-    assert hangs.KEPT == len(list(tmp_path.glob("schedd.hang.*.txt")))
+    for pid in range(hang_reports.KEPT + 3):
+        hang_reports.keep(hang_reports.Hang(pid=pid, kernel="", written=0), log, "schedd")
+    assert hang_reports.KEPT == len(list(tmp_path.glob("schedd.hang.*.txt")))
     assert other.exists()
 
 
@@ -72,4 +72,4 @@ def test_a_full_disk_costs_only_the_stacks(tmp_path: Path) -> None:
     Stacks that cannot be kept are no reason not to start the service again.
     """
     log = tmp_path / "gone" / "schedd.log"
-    assert hangs.keep(hangs.Hang(pid=1, kernel="", written=0), log, "schedd") is None
+    assert hang_reports.keep(hang_reports.Hang(pid=1, kernel="", written=0), log, "schedd") is None

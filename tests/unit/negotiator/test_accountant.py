@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.matchmaking import GroupRule, Tree
-from kettle_services.negotiator.domain import administering
+from kettle_services.negotiator.domain import accountant_commands
 from kettle_services.negotiator.domain.accountant import Accountant, Use
-from kettle_services.negotiator.domain.administering import Unacceptable, setting
+from kettle_services.negotiator.domain.accountant_commands import Unacceptable, setting
 from kettle_services.negotiator.domain.principals import (
     Factors,
     Principal,
@@ -229,7 +229,9 @@ def test_priorities_follow_from_what_was_recorded(uses: list[tuple[float, int]])
         accountant.observe(now, {"alice": Use(1, cores)})
         now += seconds
         log += recorded(accountant, now)
-        for event in administering.setting(accountant, "alice", "factor", 10.0 + cores, now=now, by="root"):
+        for event in accountant_commands.setting(
+            accountant, "alice", "factor", 10.0 + cores, now=now, by="root"
+        ):
             fold_into(accountant.principals, event)
             log.append(event)
     assert folded(*log) == accountant.principals["alice"]
@@ -261,9 +263,9 @@ def test_administrators_commands_are_events() -> None:
     """
     accountant = Accountant()
     accountant.observe(START, {"alice": Use(1, 8), "bob": Use(1, 8)})
-    events = administering.setting(accountant, "alice", "factor", 10.0, now=START + 60, by="root")
+    events = accountant_commands.setting(accountant, "alice", "factor", 10.0, now=START + 60, by="root")
     assert ["PrincipalSet"] == [type(event).__name__ for event in events]
-    events += administering.setting(accountant, "alice", "priority", 2.0, now=START + 60, by="root")
+    events += accountant_commands.setting(accountant, "alice", "priority", 2.0, now=START + 60, by="root")
     assert ["PrincipalSet", "PrincipalCharged", "PrincipalSet"] == [type(event).__name__ for event in events]
     assert {"alice"} == {event.principal for event in events}
     for event in events:
@@ -271,12 +273,12 @@ def test_administrators_commands_are_events() -> None:
     assert 2.0 == accountant.standing("alice", START + 60).principal.priority
     assert 480.0 == accountant.standing("alice", START + 60).principal.weighted_accumulated
     assert 480.0 == accountant.standing("bob", START + 60).principal.weighted_accumulated
-    for event in administering.resetting(accountant, ["alice"], now=START + 90, by="root"):
+    for event in accountant_commands.resetting(accountant, ["alice"], now=START + 90, by="root"):
         fold_into(accountant.principals, event)
     principal = accountant.principals["alice"]
     assert (0.0, 0.0, 10.0) == (principal.accumulated, principal.weighted_accumulated, principal.factor)
     assert START + 90 == principal.begun
-    for event in administering.deleting(accountant, "alice", now=START + 90, by="root"):
+    for event in accountant_commands.deleting(accountant, "alice", now=START + 90, by="root"):
         fold_into(accountant.principals, event)
     assert {} == accountant.principals
 
@@ -325,8 +327,8 @@ def test_names_that_mean_nothing_any_more_are_forgotten() -> None:
     )
     accountant.observe(START, {"has used": Use(1, 1)})
     accountant.observe(START + 1, {"uses": Use(1, 1)})
-    assert [] == administering.forgetting(accountant, now=START + 1)
-    (gone,) = administering.forgetting(accountant, now=START + DAY)
+    assert [] == accountant_commands.forgetting(accountant, now=START + 1)
+    (gone,) = accountant_commands.forgetting(accountant, now=START + DAY)
     assert PrincipalDeleted(principal="idle", at=START + DAY, by="the accountant") == gone
 
 
@@ -350,7 +352,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(what: Setting, value: fl
     accountant = Accountant()
     accountant.restore({"alice": Principal(ceiling=10.0)})
     with pytest.raises(Unacceptable, match=says):
-        administering.setting(accountant, "alice", what, value, now=START, by="root")
+        accountant_commands.setting(accountant, "alice", what, value, now=START, by="root")
 
 
 def test_who_is_forgotten_begins_as_somebody_new() -> None:

@@ -8,7 +8,7 @@ import pytest
 from kettle.classad import Context
 from kettle_services.negotiator.domain.cycle import fresh, negotiate
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.reasons import BUSY, NO_MATCH, NO_SLOTS, Reasons
+from kettle_services.negotiator.domain.rejections import BUSY, NO_MATCH, NO_SLOTS, Reasons
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.ads.daemon import ResourceRequest, SlotSecret, SubmitterAd
 from kettle_wire.subjects import key

@@ -9,8 +9,8 @@ from kettle.matchmaking import GroupRule, Policy, Tree
 from kettle_services.negotiator.domain.accountant import Accountant
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.principals import fold_into
-from kettle_services.negotiator.domain.reasons import Reasons
-from kettle_services.negotiator.domain.using import usage
+from kettle_services.negotiator.domain.rejections import Reasons
+from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import key

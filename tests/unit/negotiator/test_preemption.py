@@ -11,9 +11,9 @@ from kettle.matchmaking import GroupRule, Policy, Tree
 from kettle_services.negotiator.domain.accountant import Standing
 from kettle_services.negotiator.domain.cycle import UNGROUPED, Outcome, negotiate
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.preempting import Preemption
+from kettle_services.negotiator.domain.preemption import Preemption
 from kettle_services.negotiator.domain.principals import Principal
-from kettle_services.negotiator.domain.reasons import QUOTA, Reasons
+from kettle_services.negotiator.domain.rejections import QUOTA, Reasons
 from kettle_wire.ads import Ad, Scalar
 
 from .test_cycle import job, pool, slot, submitter

@@ -5,7 +5,7 @@ import time
 
 from kettle.eventsourcing.memory import MemoryLog
 from kettle.eventsourcing.shard import Shard
-from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.cycle import Outcome
 from kettle_services.negotiator.record import Record
 from kettle_wire.events import CycleNegotiated, Match, Rejection, decode

@@ -10,10 +10,10 @@ import pytest
 
 from kettle.bus.ports import Bus, KeyChange
 from kettle.runtime import Telemetry
-from kettle_services.negotiator.accounts import Accounts
+from kettle_services.negotiator.accountant import Accounts
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
+from kettle_services.negotiator.domain.ad_limits import LONGEST, LONGEST_NAME, MOST
 from kettle_services.negotiator.domain.cycle import Outcome
-from kettle_services.negotiator.domain.limits import LONGEST, LONGEST_NAME, MOST
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.record import Record
 from kettle_services.negotiator.service import Negotiator

@@ -12,8 +12,8 @@ from kettle.matchmaking.shares import limits
 from kettle_services.negotiator.domain.accountant import Accountant, Standing
 from kettle_services.negotiator.domain.cycle import Outcome, negotiate
 from kettle_services.negotiator.domain.principals import Principal, fold_into
-from kettle_services.negotiator.domain.reasons import CEILING, Reasons
-from kettle_services.negotiator.domain.using import usage
+from kettle_services.negotiator.domain.rejections import CEILING, Reasons
+from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import key

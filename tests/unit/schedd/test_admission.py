@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from kettle.transforms import Transform
-from kettle_services.schedd.domain.admission import Admission, JobTransform, SubmitRequirement
-from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_services.schedd.domain.submission.admission import Admission, JobTransform, SubmitRequirement
+from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Expr, Scalar
 
@@ -182,7 +182,7 @@ def test_too_many_jobs_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) 
     """
     In what is looked at; the same jobs pass where nobody looks at what they differ in.
     """
-    monkeypatch.setattr("kettle_services.schedd.domain.admission.MOST_VALUES", 1_000)
+    monkeypatch.setattr("kettle_services.schedd.domain.submission.admission.MOST_VALUES", 1_000)
     rows: list[list[Scalar]] = [[f"{number}"] for number in range(501)]
     with pytest.raises(Unacceptable, match="several clusters"):
         admission("DELETE /^Secret/").admit("anna", {"Cmd": "x"}, ["Args"], rows, now=1.0)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.claim import Leases, Terms
-from kettle_services.schedd.domain.pace import Paces
+from kettle_services.schedd.domain.claims.claim import Leases, Terms
+from kettle_services.schedd.domain.claims.renewal_schedule import Paces
 from kettle_wire.ads.types import Expr, Scalar
 
 LEASE, MARGIN = 10.0, 2.0

@@ -9,13 +9,13 @@ import pytest
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle_services.schedd import deferrals
-from kettle_services.schedd.deferrals import Deferrals
-from kettle_services.schedd.domain.deferral import Done, Move, Senseless, Wait, plan, settled, timed
-from kettle_services.schedd.domain.job import Assign, Job, decide
-from kettle_services.schedd.domain.orders import Defer
-from kettle_services.schedd.domain.queue import Queue
-from kettle_services.schedd.ledger import Ledger, restore
+from kettle_services.schedd.domain.jobs.deferral import Done, Move, Senseless, Wait, plan, settled, timed
+from kettle_services.schedd.domain.jobs.job import Assign, Job, decide
+from kettle_services.schedd.domain.jobs.orders import Defer
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.jobs import deferrals
+from kettle_services.schedd.jobs.deferrals import Deferrals
+from kettle_services.schedd.queue.recorder import Ledger, restore
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
 from kettle_wire.jobs import JobId

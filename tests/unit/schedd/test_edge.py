@@ -6,11 +6,11 @@ import pytest
 
 from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, matches, parse
-from kettle_services.schedd.domain.policy import at, holds
-from kettle_services.schedd.domain.submission import JOB_BYTES, Unacceptable, check
-from kettle_services.schedd.partners import command_of
-from kettle_services.schedd.people import LONGEST_ID, command_id
-from kettle_services.schedd.shadows import MESSAGE_BYTES, fitting
+from kettle_services.schedd.commands.attempt_reports import command_of
+from kettle_services.schedd.commands.queue_management import LONGEST_ID, command_id
+from kettle_services.schedd.domain.evaluation import at, holds
+from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacceptable, check
+from kettle_services.schedd.shadows.dispatch import MESSAGE_BYTES, fitting
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.schedd import AttemptReport, Ended, Finished
 from kettle_wire.commands.shadow import Assignment

@@ -13,20 +13,20 @@ from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.transforms import Transform
-from kettle_services.schedd.domain.factory import Factory
-from kettle_services.schedd.domain.gone import PAGE, Gone
-from kettle_services.schedd.domain.job import Assign, Finish, Hold, Remove, decide
-from kettle_services.schedd.domain.queue import Queue, factory_stream, job_stream
-from kettle_services.schedd.domain.restoring import restore as restore_queue
-from kettle_services.schedd.domain.submission import Unacceptable, check
-from kettle_services.schedd.domain.table import BLOCK, Table
-from kettle_services.schedd.edits import Edits
-from kettle_services.schedd.factories import Factories
-from kettle_services.schedd.ledger import Ledger, restore
-from kettle_services.schedd.limits import Limits
-from kettle_services.schedd.people import LONG, People
-from kettle_services.schedd.questions import Questions
-from kettle_services.schedd.refusals import Refusals
+from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.commands.factory_edits import Edits
+from kettle_services.schedd.commands.queries import Questions
+from kettle_services.schedd.commands.queue_management import LONG, People
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.jobs.job import Assign, Finish, Hold, Remove, decide
+from kettle_services.schedd.domain.queue.fold import Queue, factory_stream, job_stream
+from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
+from kettle_services.schedd.domain.submission.departed import PAGE, Gone
+from kettle_services.schedd.domain.submission.packed_rows import BLOCK, Table
+from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.schedd import (
@@ -393,7 +393,7 @@ async def test_not_too_many_submissions_wait_to_be_looked_at(monkeypatch: pytest
     """
     Each may be large, and one is looked at at a time: those that are too many are told to come again.
     """
-    monkeypatch.setattr("kettle_services.schedd.people._MOST_ADMITTED", 2)
+    monkeypatch.setattr("kettle_services.schedd.commands.queue_management._MOST_ADMITTED", 2)
     async with access_point(job_transforms=[{"name": "t", "transform": "SET A 1"}]) as ap:
         asked = [Submit(id=f"{i}", ad={"Cmd": "x"}, columns=[], rows=[[]]) for i in range(5)]
         found = await asyncio.gather(
@@ -442,7 +442,7 @@ async def test_others_are_answered_while_a_long_submission_is_looked_at(
         assert len(rows) < LONG or seen.wait(60)
         check(ad, columns, rows, limit=limit)
 
-    monkeypatch.setattr("kettle_services.schedd.people.check", patient)
+    monkeypatch.setattr("kettle_services.schedd.commands.queue_management.check", patient)
     rows: list[list[Scalar]] = [[number] for number in range(LONG)]
     many = Submit(id="1", ad={"Cmd": "x", "JobMaterializeLimit": 1}, columns=["N"], rows=rows)
     async with access_point() as ap, asyncio.timeout(60):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kettle_services.schedd.domain.job import (
+from kettle_services.schedd.domain.jobs.job import (
     Assign,
     Begin,
     Checkpoint,

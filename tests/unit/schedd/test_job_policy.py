@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.jobs import Status
-from kettle_services.schedd.domain.job_policy import (
+from kettle_services.schedd.domain.jobs.policy import (
     SystemPolicy,
     SystemRule,
     Verdict,

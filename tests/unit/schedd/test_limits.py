@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.job import Assign, decide
-from kettle_services.schedd.domain.queue import Queue, job_stream
-from kettle_services.schedd.domain.submission import Unacceptable, check
-from kettle_services.schedd.limits import Limits
+from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.queue.limits import Limits
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactorySubmitted

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
-from kettle_services.schedd.domain.orders import NONE, USER_VACATE_JOB, Order, ordered
+from kettle_services.schedd.domain.jobs.job import Assign, End, Finish, Hold, Job, Refused, decide, evolve
+from kettle_services.schedd.domain.jobs.orders import NONE, USER_VACATE_JOB, Order, ordered
 from kettle_wire.events import JobOrdered
 from kettle_wire.events.job import OrderKind
 

@@ -17,15 +17,15 @@ from kettle.runtime import Telemetry
 from kettle.runtime.settings import SettingsError
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
-from kettle_services.schedd.claims import Claims
-from kettle_services.schedd.domain.job_policy import SystemRule
-from kettle_services.schedd.domain.queue import Queue
-from kettle_services.schedd.ledger import Ledger, restore
-from kettle_services.schedd.partners import Partners
-from kettle_services.schedd.policies import Policies
-from kettle_services.schedd.secrets import ClaimSecrets
+from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.commands.attempt_reports import Partners
+from kettle_services.schedd.domain.jobs.policy import SystemRule
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.jobs.policies import Policies
+from kettle_services.schedd.queue.recorder import Ledger, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows import Shadows
+from kettle_services.schedd.shadows.dispatch import Shadows
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.schedd import (
     Attempt,
@@ -350,7 +350,9 @@ async def test_nobody_waits_long_for_a_look(monkeypatch: pytest.MonkeyPatch) -> 
     """
     Of many jobs that all have a policy, some are looked at before somebody else has a turn, and in the end all were.
     """
-    monkeypatch.setattr("kettle_services.schedd.turns.SLICE_S", 0.0)  # the shortest turns there can be
+    monkeypatch.setattr(
+        "kettle_services.schedd.queue.time_slice.SLICE_S", 0.0
+    )  # the shortest turns there can be
     async with schedd() as ap:
         await ap.submit({"PeriodicHold": Expr('Args == "1999"')}, count=2000)
         turns, over = 0, asyncio.Event()
@@ -382,7 +384,7 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
             await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
             with monkeypatch.context() as patched:
                 if not held:
-                    patched.setattr("kettle_services.schedd.policies.View", None)
+                    patched.setattr("kettle_services.schedd.jobs.policies.View", None)
                 await ap.policies.look()
             assert held == ap.queue.tally["eve"].get("held", 0)
 

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from kettle_services.schedd.domain.autocluster import Autoclusters
-from kettle_services.schedd.domain.job import Assign, End, Finish, Hold, decide
-from kettle_services.schedd.domain.queue import NEWEST, Queue, job_stream
-from kettle_services.schedd.domain.restoring import restore
-from kettle_services.schedd.selecting import listed
+from kettle_services.schedd.domain.jobs.job import Assign, End, Finish, Hold, decide
+from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
+from kettle_services.schedd.domain.queue.fold import NEWEST, Queue, job_stream
+from kettle_services.schedd.domain.queue.working_set import restore
+from kettle_services.schedd.queue.selection import listed
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, Event, Usage
 from kettle_wire.jobs import JobId

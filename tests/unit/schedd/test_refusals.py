@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kettle_services.schedd.refusals import Refusals
+from kettle_services.schedd.claims.refusals import Refusals
 
 
 def test_the_last_refusal_is_told_and_an_old_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

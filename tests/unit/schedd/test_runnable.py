@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.runnable import Runnable
+from kettle_services.schedd.domain.queue.runnable import Runnable
 from kettle_wire.jobs import JobId
 
 procs = st.lists(st.integers(0, 30), max_size=20)

@@ -9,9 +9,9 @@ import pytest
 from kettle.jobs import apply
 from kettle.jobs.submitted import job_ad
 from kettle.transfer.spooled import as_submitted, is_spooled
-from kettle_services.schedd.domain.job import Hold, Job, Refused, Release, Remove, decide, evolve
-from kettle_services.schedd.domain.spooling import STAYS, held, placed, released
-from kettle_services.schedd.domain.submission import Unacceptable
+from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide, evolve
+from kettle_services.schedd.domain.submission.spooling import STAYS, held, placed, released
+from kettle_services.schedd.domain.submission.validation import Unacceptable
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.events import ClusterSubmitted, JobReleased
 

@@ -11,11 +11,11 @@ import pytest
 
 from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, Entry, line
 from kettle.transfer.manifest import ManifestError
-from kettle_services.shadow import cleaning
-from kettle_services.shadow.cleaning import Cleaner
-from kettle_services.shadow.domain.files import check_checkpoint, check_outputs
-from kettle_services.shadow.places import OwnFileError, Places
-from kettle_services.shadow.removing import remove_files
+from kettle_services.shadow.domain.transfer_checks import check_checkpoint, check_outputs
+from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.spool import checkpoint_cleanup
+from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
+from kettle_services.shadow.spool.file_removal import remove_files
 from kettle_wire.ads import Ad
 from kettle_wire.work import OutputFile
 
@@ -180,8 +180,8 @@ async def test_a_server_that_never_comes_back_is_named(
     """
     After so many tries it is given up, with the URL in the log for whoever cleans up there.
     """
-    monkeypatch.setattr(cleaning, "_TRIES", 2)
-    monkeypatch.setattr(cleaning, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(checkpoint_cleanup, "_TRIES", 2)
+    monkeypatch.setattr(checkpoint_cleanup, "_FIRST_PAUSE_S", 0.01)
     (tmp_path / "ckpt").write_text("not a directory")
     list_ = tmp_path / "condemned"
     where = f"file://{tmp_path}/ckpt/x/job/0001"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kettle_services.shadow.places import Places
-from kettle_services.shadow.remote_files import MOST_OPEN, FileWish, RemoteFiles
+from kettle_services.shadow.chirp.remote_files import MOST_OPEN, FileWish, RemoteFiles
+from kettle_services.shadow.files.access import Places
 from kettle_wire.commands.chirp import (
     CloseFile,
     OnFile,

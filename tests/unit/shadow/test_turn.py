@@ -4,14 +4,14 @@ How long a job has waited for its turn to move files.
 
 import pytest
 
-from kettle_services.shadow.queueing import Turn
+from kettle_services.shadow.file_transfer.queue import Turn
 from kettle_wire.events import Transfer
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     at = [100.0]
-    monkeypatch.setattr("kettle_services.shadow.queueing.time.time", lambda: at[0])
+    monkeypatch.setattr("kettle_services.shadow.file_transfer.queue.time.time", lambda: at[0])
     return at
 
 

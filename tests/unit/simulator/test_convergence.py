@@ -11,10 +11,10 @@ import pytest
 
 from kettle.testing.pasts import BEGIN, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
-from kettle_services.simulator.change import rules
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import Simulation
-from kettle_services.simulator.domain.tally import Tally
+from kettle_services.simulator.domain.submitter_sums import Tally
+from kettle_services.simulator.what_if_file import rules
 
 HOUR = 3600
 CORES = 8

@@ -6,14 +6,14 @@ import pytest
 from kettle.testing.pasts import SCHEDD, SHARDS, Past, moment
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.simulator.change import WORKLIFE, rules
-from kettle_services.simulator.comparing import compare, same_order
-from kettle_services.simulator.domain.fleet import Addition, with_machines
+from kettle_services.simulator.comparison import compare, same_order
+from kettle_services.simulator.domain.changed_machines import Addition, with_machines
 from kettle_services.simulator.domain.period import Period, really
+from kettle_services.simulator.domain.pool_rules import Rules
 from kettle_services.simulator.domain.recording import Recording
-from kettle_services.simulator.domain.rules import Rules
 from kettle_services.simulator.domain.simulation import Simulation
-from kettle_services.simulator.domain.tally import Sums
+from kettle_services.simulator.domain.submitter_sums import Sums
+from kettle_services.simulator.what_if_file import WORKLIFE, rules
 from kettle_wire.ads import Expr
 from kettle_wire.events import JobCheckpointed, JobHeld, JobReleased, JobRemoved
 from kettle_wire.jobs import JobId

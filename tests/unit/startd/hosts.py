@@ -2,12 +2,13 @@
 Machines and messages for the tests of what a startd decides.
 """
 
-from kettle_services.startd.domain import attempts, claims
-from kettle_services.startd.domain.claim import Now
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.policy import DEFAULTS, Policy
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import whole_machine
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import requests
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import whole_machine
+from kettle_services.startd.domain.state.claim import Now
+from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, Policy
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.startd import (
     Activation,
@@ -57,7 +58,7 @@ def request(
 
 
 def claimed(host: Machine, *keys: ClaimKey, **job: Scalar) -> ClaimsDecided:
-    reply, changes = claims.request_claims(host, request(*(keys or (KEY,)), ad=job), NOW)
+    reply, changes = requests.request_claims(host, request(*(keys or (KEY,)), ad=job), NOW)
     for change in changes:
         host.apply(change)
     return reply

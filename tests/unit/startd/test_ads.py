@@ -4,11 +4,11 @@ The ads of a machine.
 
 from kettle.classad import ClassAd, evaluate_attribute, matches
 from kettle_services.startd.domain.ads import claim_ad, slot_ad, startd_ad
-from kettle_services.startd.domain.changes import Claimed, Closing, Stopped
-from kettle_services.startd.domain.claim import Attempt, Claim, Stop
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import whole_machine
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import whole_machine
+from kettle_services.startd.domain.state.changes import Claimed, Closing, Stopped
+from kettle_services.startd.domain.state.claim import Attempt, Claim, Stop
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 

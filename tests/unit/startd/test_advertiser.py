@@ -10,10 +10,10 @@ import pytest
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
 from kettle_services.startd.advertiser import Advertiser
-from kettle_services.startd.domain.changes import Gone
-from kettle_services.startd.domain.layout import SlotType, lay_out
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots.layout import SlotType, lay_out
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.state.changes import Gone
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 

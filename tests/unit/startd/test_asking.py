@@ -11,8 +11,8 @@ import pytest
 
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Answer, Asked, Frames, Hello, ToStartd, decode_to_starter, frame
-from kettle_services.startd.nursery import Nursery
-from kettle_services.startd.tenancy import Tenancy
+from kettle_services.startd.starters.pool import Nursery
+from kettle_services.startd.starters.supervisor import Tenancy
 from kettle_wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession
 from kettle_wire.jobs import JobId
 

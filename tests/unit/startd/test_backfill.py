@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.startd.domain import backfill
 from kettle_services.startd.domain.ads import slot_ad
-from kettle_services.startd.domain.backfill import Order, Says
-from kettle_services.startd.domain.changes import Draining
-from kettle_services.startd.domain.claim import Drain, Now
-from kettle_services.startd.domain.machine import Backfill, Facts, Machine
-from kettle_services.startd.domain.policy import Policy
-from kettle_services.startd.domain.slots import whole_machine
+from kettle_services.startd.domain.policy import backfill
+from kettle_services.startd.domain.policy.backfill import Order, Says
+from kettle_services.startd.domain.slots.slot import whole_machine
+from kettle_services.startd.domain.state.changes import Draining
+from kettle_services.startd.domain.state.claim import Drain, Now
+from kettle_services.startd.domain.state.machine import Backfill, Facts, Machine
+from kettle_services.startd.domain.state.policy_expressions import Policy
 from kettle_wire.commands.startd import ClaimKey
 
 from .hosts import NOW, TOTAL, claimed, machine

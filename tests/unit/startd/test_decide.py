@@ -8,12 +8,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from kettle_services.startd.domain import attempts, claims
-from kettle_services.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Over, Renewed, Stopped
-from kettle_services.startd.domain.claim import Now, Stop
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import whole_machine
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import requests
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import whole_machine
+from kettle_services.startd.domain.state.changes import (
+    Change,
+    Claimed,
+    Closing,
+    Gone,
+    Met,
+    Over,
+    Renewed,
+    Stopped,
+)
+from kettle_services.startd.domain.state.claim import Now, Stop
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.ads import Expr
 from kettle_wire.commands.startd import (
     Activation,
@@ -71,7 +81,7 @@ def test_a_decision_changes_nothing_until_it_is_applied() -> None:
     """
     host = machine()
 
-    claims.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
+    requests.request_claims(host, request(KEY, ClaimKey("c2", "s2")), NOW)
 
     assert TOTAL == host.free(host.facts.slots[0])
 
@@ -94,7 +104,7 @@ def test_a_repeat_is_granted_as_it_was_and_records_nothing() -> None:
     host = machine()
     first = claimed(host)
 
-    again, changes = claims.request_claims(host, request(KEY, capability="old"), NOW)
+    again, changes = requests.request_claims(host, request(KEY, capability="old"), NOW)
 
     assert ([], first.granted) == (changes, again.granted)
 
@@ -114,7 +124,7 @@ def test_claims_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
     """
     Stale matches, lack of room, unwilling jobs.
     """
-    reply, changes = claims.request_claims(machine(), request(KEY, **wrong), NOW)
+    reply, changes = requests.request_claims(machine(), request(KEY, **wrong), NOW)
 
     assert ([], []) == (reply.granted, changes)
     assert reply.reason
@@ -148,11 +158,11 @@ def test_a_lease_is_renewed_on_this_clock_and_never_beyond_its_length() -> None:
     claimed(host)
     keys = [KEY, ClaimKey("gone", "x")]
 
-    far, changes = claims.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
+    far, changes = requests.alive(host, Alive(schedd="schedd", claims=keys, deadline=9e9), Now(1030.0, 0.0))
     assert [Renewed(["c1"], 1090.0)] == changes
     assert (["gone"], []) == (far.unknown, far.extra)
 
-    _, past = claims.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
+    _, past = requests.alive(host, Alive(schedd="schedd", claims=keys, deadline=1040.0), Now(1035.0, 0.0))
     assert [] == past
 
 
@@ -167,10 +177,10 @@ def test_each_claim_goes_on_for_the_lease_that_it_has() -> None:
     host.apply(Claimed(short))
 
     said = Alive(schedd="schedd", claims=[KEY, short.key], deadline=1080.0, at=1020.0)
-    _, changes = claims.alive(host, said, Now(1021.0, 0.0))
+    _, changes = requests.alive(host, said, Now(1021.0, 0.0))
     assert {("c1", 1080.0), ("c2", 1025.0)} == {(*each.claims, each.deadline) for each in renewals(changes)}
 
-    _, changes = claims.alive(host, msgspec.structs.replace(said, at=5000.0), Now(1022.0, 0.0))
+    _, changes = requests.alive(host, msgspec.structs.replace(said, at=5000.0), Now(1022.0, 0.0))
     assert {("c1", 1082.0), ("c2", 1027.0)} == {(*each.claims, each.deadline) for each in renewals(changes)}
 
 
@@ -196,8 +206,8 @@ def test_claims_that_a_schedd_leaves_out_are_named() -> None:
     host = machine()
     claimed(host)
 
-    ours, _ = claims.alive(host, Alive(schedd="schedd", claims=[], deadline=None), NOW)
-    theirs, _ = claims.alive(host, Alive(schedd="other", claims=[], deadline=None), NOW)
+    ours, _ = requests.alive(host, Alive(schedd="schedd", claims=[], deadline=None), NOW)
+    theirs, _ = requests.alive(host, Alive(schedd="other", claims=[], deadline=None), NOW)
 
     assert (["c1"], []) == (ours.extra, theirs.extra)
 
@@ -209,11 +219,13 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    changes = claims.expire(host, Now(2000.0, 0.0))
+    changes = requests.expire(host, Now(2000.0, 0.0))
     for change in changes:
         host.apply(change)
 
-    reply, renewed = claims.alive(host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0))
+    reply, renewed = requests.alive(
+        host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0)
+    )
     assert ([], [], []) == (reply.unknown, reply.extra, renewed)
     assert [Closing, Stopped] == [type(change) for change in changes]
     assert host.claims["c1"].attempt is not None
@@ -230,8 +242,8 @@ def test_an_idle_claim_ends_at_once() -> None:
     host = machine()
     claimed(host)
 
-    assert [Gone("c1")] == claims.release(host, [KEY], "enough", NOW)
-    assert [] == claims.release(host, [ClaimKey("c1", "wrong")], "enough", NOW)
+    assert [Gone("c1")] == requests.release(host, [KEY], "enough", NOW)
+    assert [] == requests.release(host, [ClaimKey("c1", "wrong")], "enough", NOW)
 
 
 @pytest.mark.parametrize(
@@ -391,5 +403,5 @@ def test_a_startd_that_is_to_end_fast_gives_jobs_no_time(hard: bool) -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    (stopped,) = [each for each in claims.shut_down(host, NOW, hard=hard) if isinstance(each, Stopped)]
+    (stopped,) = [each for each in requests.shut_down(host, NOW, hard=hard) if isinstance(each, Stopped)]
     assert ("c1", hard) == (stopped.claim, stopped.stop.hard)

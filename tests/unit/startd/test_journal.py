@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import kettle_services.startd.books
-import kettle_services.startd.journal
-from kettle_services.startd.books import Books, NotRecordedError
-from kettle_services.startd.domain.changes import Change, Claimed, Closing, Gone, Met, Renewed, Waiting
-from kettle_services.startd.domain.claim import Claim
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import whole_machine
-from kettle_services.startd.journal import Journal
+import kettle_services.startd.state.journal
+import kettle_services.startd.state.recorder
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import whole_machine
+from kettle_services.startd.domain.state.changes import Change, Claimed, Closing, Gone, Met, Renewed, Waiting
+from kettle_services.startd.domain.state.claim import Claim
+from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.state.journal import Journal
+from kettle_services.startd.state.recorder import Books, NotRecordedError
 from kettle_wire.commands.startd import ClaimKey
 
 CHANGES: list[Change] = [Met("c1", 1, 2), Closing("c1", "why"), Gone("c1")]
@@ -75,7 +75,7 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         os.write(fd, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(kettle_services.startd.journal, "write_all", put)
+    monkeypatch.setattr(kettle_services.startd.state.journal, "write_all", put)
 
 
 def test_what_found_no_room_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_little_room_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     Although the journal could still be written, a job could not begin.
     """
     machine, kept = books(tmp_path)
-    monkeypatch.setattr(kettle_services.startd.books, "RESERVED_BYTES", 1 << 62)
+    monkeypatch.setattr(kettle_services.startd.state.recorder, "RESERVED_BYTES", 1 << 62)
 
     kept.open()
     kept.close()

@@ -5,16 +5,16 @@ Devices that claims have while what the machine knows of them changes over resta
 from pathlib import Path
 
 from kettle.execution.attempt import JobSpec
-from kettle_services.startd.books import Books
-from kettle_services.startd.domain.changes import Claimed
-from kettle_services.startd.domain.claims import request_claims
-from kettle_services.startd.domain.layout import lay_out
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.slots import device
-from kettle_services.startd.journal import Journal
+from kettle_services.startd.domain.claims.requests import request_claims
+from kettle_services.startd.domain.slots.layout import lay_out
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.slots.slot import device
+from kettle_services.startd.domain.state.changes import Claimed
+from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.specs import Specs
+from kettle_services.startd.starters.orders import Specs
+from kettle_services.startd.state.journal import Journal
+from kettle_services.startd.state.recorder import Books
 from kettle_wire.commands.startd import ClaimKey
 
 from .hosts import NOW, activation, request

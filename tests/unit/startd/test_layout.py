@@ -4,8 +4,8 @@ How slot types divide a machine.
 
 import pytest
 
-from kettle_services.startd.domain.layout import LayoutError, SlotType, lay_out
-from kettle_services.startd.domain.resources import Resources
+from kettle_services.startd.domain.slots.layout import LayoutError, SlotType, lay_out
+from kettle_services.startd.domain.slots.resources import Resources
 
 TOTAL = Resources(cpus=8, memory=8000, disk=80_000, custom={"GPUs": 3, "Licences": 4})
 GPUS = {"GPUs": ("a", "b", "c")}

@@ -5,13 +5,14 @@ The slot of jobs that run where they were submitted: beside what the machine sha
 import msgspec
 import pytest
 
-from kettle_services.startd.domain import claims, draining, looking
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
-from kettle_services.startd.domain.changes import Gone
-from kettle_services.startd.domain.claim import Drain
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.domain.slots import local_slot
-from kettle_services.startd.domain.states import state_of
+from kettle_services.startd.domain.claims import requests
+from kettle_services.startd.domain.policy import draining, evaluation
+from kettle_services.startd.domain.slots.slot import local_slot
+from kettle_services.startd.domain.state.changes import Gone
+from kettle_services.startd.domain.state.claim import Drain
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Scalar
 from kettle_wire.commands.startd import ClaimKey, ClaimsDecided
 
@@ -31,7 +32,7 @@ def at_home(one: Machine, *keys: ClaimKey, capability: str = "ours", **job: Scal
     command = request(
         *(keys or (HOME,)), ad={"JobUniverse": 12, **job}, capability=capability, slot="local@host"
     )
-    reply, changes = claims.request_claims(one, command, NOW)
+    reply, changes = requests.request_claims(one, command, NOW)
     for change in changes:
         one.apply(change)
     return reply
@@ -58,7 +59,7 @@ def test_each_secret_opens_its_own_slots_only() -> None:
     one = host()
 
     assert [] == at_home(one, capability="right").granted
-    assert [] == claims.request_claims(one, request(KEY, capability="ours"), NOW)[0].granted
+    assert [] == requests.request_claims(one, request(KEY, capability="ours"), NOW)[0].granted
     shut = machine()
     assert [] == at_home(shut, capability="").granted
 
@@ -121,7 +122,7 @@ def test_the_owners_policy_is_for_the_pools_jobs() -> None:
     at_home(one)
     activated(one, activation(key=HOME, JobUniverse=12))
 
-    assert [] == looking.look(one, NOW)
+    assert [] == evaluation.look(one, NOW)
     assert ("Claimed", "Busy") == state_of(one.claims["home"])
 
 
@@ -154,4 +155,4 @@ def test_a_startd_that_stops_ends_local_jobs_too() -> None:
     one.stopping = True
 
     assert [] == at_home(one, ClaimKey("later", "s")).granted
-    assert [Gone("home")] == claims.shut_down(one, NOW, hard=False)
+    assert [Gone("home")] == requests.shut_down(one, NOW, hard=False)

@@ -8,12 +8,14 @@ from types import MappingProxyType
 import msgspec
 import pytest
 
-from kettle_services.startd.domain import attempts, claims, looking, preempting
-from kettle_services.startd.domain.changes import Change, Met
-from kettle_services.startd.domain.claim import Now
-from kettle_services.startd.domain.machine import Machine
-from kettle_services.startd.domain.resources import Resources
-from kettle_services.startd.domain.states import state_of
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import preemption, requests
+from kettle_services.startd.domain.policy import evaluation
+from kettle_services.startd.domain.slots.resources import Resources
+from kettle_services.startd.domain.state.changes import Change, Met
+from kettle_services.startd.domain.state.claim import Now
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Scalar
 from kettle_wire.commands.startd import ClaimKey, ClaimsDecided, Occupied
 from kettle_wire.jobs import JobId
@@ -54,12 +56,12 @@ def ask(
     Ask for what both have, and what is free.
     """
     first, second = (
-        preempting.capability(one, one.claims[name]) if name in one.claims else "" for name in ("c1", "c2")
+        preemption.capability(one, one.claims[name]) if name in one.claims else "" for name in ("c1", "c2")
     )
     also = [Occupied("slot1_2@host", "guessed" if guess else second)] * (2 if twice else 1)
     ad = {"RequestCpus": 4, "Liking": 3, **job}
     command = request(BETTER, ad=ad, capability=first, slot="slot1_1@host")
-    reply, changes = claims.request_claims(one, msgspec.structs.replace(command, also=also), now)
+    reply, changes = requests.request_claims(one, msgspec.structs.replace(command, also=also), now)
     happen(one, changes)
     return reply
 
@@ -82,7 +84,7 @@ def test_the_better_job_has_what_both_had_and_what_was_free() -> None:
     assert ["c9"] == ask(one).waiting
     assert {("Claimed", "Retiring")} == states(one)
     assert [] == claimed(one, THIRD).granted
-    happen(one, looking.look(one, LATER))
+    happen(one, evaluation.look(one, LATER))
     assert {("Preempting", "Vacating")} == states(one)
     over(one, "c1", 0)
     assert ["c9"] == ask(one, LATER).waiting
@@ -103,7 +105,7 @@ def test_when_the_better_job_goes_away_both_go_on() -> None:
     one = host()
     ask(one)
 
-    happen(one, claims.release(one, [BETTER], "removed", NOW))
+    happen(one, requests.release(one, [BETTER], "removed", NOW))
 
     assert {("Claimed", "Busy")} == states(one)
     assert ["c3"] == [grant.claim for grant in claimed(one, THIRD).granted]
@@ -114,7 +116,7 @@ def test_what_one_had_that_is_gone_meanwhile_is_used_as_what_is_free() -> None:
     A match is a moment old when it comes.
     """
     one = host()
-    happen(one, claims.release(one, [SECOND], "no job left", NOW))
+    happen(one, requests.release(one, [SECOND], "no job left", NOW))
     over(one, "c2", 1)
 
     assert ["c9"] == ask(one).waiting

@@ -11,8 +11,8 @@ import pytest
 from kettle.bus.ports import Bus, RefusedError, ReplyTimeoutError
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Question, Reply, Unanswered
-from kettle_services.startd import questions as startd_questions
-from kettle_services.startd.questions import Questions
+from kettle_services.startd.access_point import questions as startd_questions
+from kettle_services.startd.access_point.questions import Questions
 from kettle_wire.commands.chirp import Chirped, Note
 from kettle_wire.commands.questions import Answered, Ask, SignedUrls, SignUrls
 from kettle_wire.commands.startd import ClaimKey

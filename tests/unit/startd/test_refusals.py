@@ -5,9 +5,10 @@ What a startd refuses, whatever is asked of it.
 import msgspec
 import pytest
 
-from kettle_services.startd.domain import attempts, claims
 from kettle_services.startd.domain.ads import slot_ad
-from kettle_services.startd.domain.changes import Gone, Over, Renewed
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import requests
+from kettle_services.startd.domain.state.changes import Gone, Over, Renewed
 from kettle_wire.ads import Expr, Scalar
 from kettle_wire.commands.startd import (
     NOT_KNOWN,
@@ -89,7 +90,7 @@ def test_what_is_no_amount_is_refused_with_a_sentence(name: str, amount: Scalar)
     """
     Not finite, negative, huge, or not to be evaluated.
     """
-    reply, changes = claims.request_claims(machine(), request(KEY, ad={name: amount}), NOW)
+    reply, changes = requests.request_claims(machine(), request(KEY, ad={name: amount}), NOW)
 
     assert ([], []) == (reply.granted, changes)
     assert reply.reason
@@ -102,7 +103,7 @@ def test_a_lease_that_is_none_is_refused(lease: float) -> None:
     """
     asked = msgspec.structs.replace(request(KEY), lease=lease)
 
-    reply, changes = claims.request_claims(machine(), asked, NOW)
+    reply, changes = requests.request_claims(machine(), asked, NOW)
 
     assert ([], []) == (reply.granted, changes)
     assert "lease" in reply.reason
@@ -127,7 +128,7 @@ def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
     activated(host, activation())
     host.trouble = "the disk is full"
 
-    reply, changes = claims.request_claims(host, request(KEY, ClaimKey("c3", "s3")), NOW)
+    reply, changes = requests.request_claims(host, request(KEY, ClaimKey("c3", "s3")), NOW)
     refused, none = attempts.activate(host, activation(1, key=ClaimKey("c2", "s2")), NOW)
     again, nothing = attempts.activate(host, activation(), NOW)
     renewal = Alive(schedd="schedd", claims=[KEY], deadline=NOW.clock + 100)
@@ -136,7 +137,7 @@ def test_a_machine_in_trouble_accepts_nothing_new_and_says_why() -> None:
     assert (attempts.UNHEALTHY, "the disk is full", []) == (refused.code, refused.reason, none)
     assert (0, []) == (again.code, nothing)
     later = msgspec.structs.replace(NOW, clock=NOW.clock + 10)
-    assert any(isinstance(change, Renewed) for change in claims.alive(host, renewal, later)[1])
+    assert any(isinstance(change, Renewed) for change in requests.alive(host, renewal, later)[1])
     ad = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (False, "the disk is full") == (ad["Requirements"], ad["Trouble"])
 

@@ -9,15 +9,15 @@ import pytest
 
 from kettle.classad import ClassAd, evaluate_attribute, matches, parse
 from kettle_services.startd.domain.ads import slot_ad, slot_ads
-from kettle_services.startd.domain.attempts import activate
-from kettle_services.startd.domain.changes import Change, Gone
-from kettle_services.startd.domain.claim import Claim
-from kettle_services.startd.domain.claims import request_claims
-from kettle_services.startd.domain.layout import SlotType, lay_out
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.policy import Policy
-from kettle_services.startd.domain.resources import Carving, Resources
-from kettle_services.startd.domain.slots import device
+from kettle_services.startd.domain.claims.activation import activate
+from kettle_services.startd.domain.claims.requests import request_claims
+from kettle_services.startd.domain.slots.layout import SlotType, lay_out
+from kettle_services.startd.domain.slots.resources import Carving, Resources
+from kettle_services.startd.domain.slots.slot import device
+from kettle_services.startd.domain.state.changes import Change, Gone
+from kettle_services.startd.domain.state.claim import Claim
+from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.domain.state.policy_expressions import Policy
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.startd import ClaimKey, ClaimsDecided
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from kettle.runtime import SettingsError
+from kettle_services.startd.machine.survey import survey
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.survey import survey
 
 MIB = 1 << 20
 

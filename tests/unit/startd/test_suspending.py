@@ -5,15 +5,15 @@ Jobs whose owner wants them to stand still, on machines that have a policy of th
 import msgspec
 import pytest
 
-from kettle_services.startd.domain import attempts
-from kettle_services.startd.domain.changes import Change, Continued, Ordered
-from kettle_services.startd.domain.claim import Now
-from kettle_services.startd.domain.states import retire, step
+from kettle_services.startd.domain.claims import activation
+from kettle_services.startd.domain.state.changes import Change, Continued, Ordered
+from kettle_services.startd.domain.state.claim import Now
+from kettle_services.startd.domain.state.slot_transitions import retire, step
 from kettle_wire.commands.startd import Suspension
 from kettle_wire.jobs import JobId
 
 from .hosts import KEY, NOW, machine
-from .test_states import CLEANING, DRAIN, SUSPENDED, Says, after, one
+from .test_slot_transitions import CLEANING, DRAIN, SUSPENDED, Says, after, one
 
 STILL = (Ordered("c1", still=True, number=1, at=4960.0),)
 
@@ -30,14 +30,14 @@ def test_the_latest_order_of_a_jobs_owner_counts() -> None:
     One that comes late, or twice, changes nothing; nor does one for a job that is being ended.
     """
     host = one()
-    assert ("Claimed", "Suspended") == after(host, attempts.suspend(host, order(3, suspended=True), NOW))
-    assert [] == attempts.suspend(host, order(2, suspended=False), NOW)
-    assert [] == attempts.suspend(host, order(3, suspended=False), NOW)
-    assert ("Claimed", "Busy") == after(host, attempts.suspend(host, order(4, suspended=False), NOW))
+    assert ("Claimed", "Suspended") == after(host, activation.suspend(host, order(3, suspended=True), NOW))
+    assert [] == activation.suspend(host, order(2, suspended=False), NOW)
+    assert [] == activation.suspend(host, order(3, suspended=False), NOW)
+    assert ("Claimed", "Busy") == after(host, activation.suspend(host, order(4, suspended=False), NOW))
     ending = one(*CLEANING)
-    assert [] == attempts.suspend(ending, order(1, suspended=True), NOW)
+    assert [] == activation.suspend(ending, order(1, suspended=True), NOW)
     stranger = msgspec.structs.replace(order(9, suspended=True), attempt=2)
-    assert [] == attempts.suspend(host, stranger, NOW)
+    assert [] == activation.suspend(host, stranger, NOW)
 
 
 @pytest.mark.parametrize(

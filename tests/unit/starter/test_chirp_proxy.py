@@ -15,9 +15,9 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.protocol import Question, Reply
 from kettle.execution.sandbox import Sandbox
 from kettle_services.starter.chirp.connection import Connection
-from kettle_services.starter.chirp.dialogue import Delayed
-from kettle_services.starter.chirp.proxy import CONFIG, Proxy
-from kettle_services.starter.questions import Questions
+from kettle_services.starter.chirp.conversation import Delayed
+from kettle_services.starter.chirp.server import CONFIG, Proxy
+from kettle_services.starter.submit_side_questions import Questions
 from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
 from kettle_wire.commands.questions import Command
 from kettle_wire.commands.startd import ClaimKey

@@ -9,8 +9,9 @@ import pytest
 
 from kettle.execution.attempt import JobSpec
 from kettle.execution.jobad import JobAd
-from kettle_services.starter import deadlines, verdict
+from kettle_services.starter import deadlines
 from kettle_services.starter.deadlines import Deadlines
+from kettle_services.starter.reports import endings
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 
@@ -50,7 +51,7 @@ def test_a_lease_ends_a_job_at_once_and_is_never_shortened(clock: Clock) -> None
     clock.now = 1199.9
     assert [] == list(due.over())
     clock.now = 1200.0
-    assert [(verdict.lost_lease(), True)] == list(due.over())
+    assert [(endings.lost_lease(), True)] == list(due.over())
 
 
 def test_a_job_has_limits_of_its_own(clock: Clock) -> None:
@@ -61,7 +62,7 @@ def test_a_job_has_limits_of_its_own(clock: Clock) -> None:
     ad = JobAd({"AllowedExecuteDuration": 20, "AllowedJobDuration": 60})
     due = Deadlines(msgspec.structs.replace(SPEC, deadline=math.inf), ad)
     due.runs()
-    ours = [at for at, _ in verdict.limits(ad, SPEC.began, clock.now)]
+    ours = [at for at, _ in endings.limits(ad, SPEC.began, clock.now)]
     assert [1020.0, 1050.0] == sorted(ours)
 
     clock.now = 1019.0

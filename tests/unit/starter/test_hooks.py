@@ -12,13 +12,13 @@ import pytest
 from kettle.execution.attempt import JobHooks, JobSpec
 from kettle.execution.jobad import JobAd
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.specs import hooks_of
+from kettle_services.startd.starters.orders import hooks_of
 from kettle_services.starter import hooks
-from kettle_services.starter.errands import Errands, Orders
-from kettle_services.starter.family import Family
+from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import Run, Told, Updates, exit_attributes, run, verdict, word
-from kettle_services.starter.transfers import Transfers
-from kettle_services.starter.verdict import Ending
+from kettle_services.starter.hooks_and_transfers import Errands, Orders
+from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
 from kettle_wire.events import Usage
 

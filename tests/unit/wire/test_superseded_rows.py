@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kettle.userlog import state
-from kettle_services.schedd.domain import queue, restoring
+from kettle_services.schedd.domain.queue import fold, working_set
 from kettle_wire.events import CODEC, ClusterSubmitted, JobHeld, JobReleased, Superseded
 from kettle_wire.events.codec import Codec
 from kettle_wire.jobs import JobId
@@ -34,11 +34,11 @@ def test_a_schedd_starts_from_rows_of_an_older_version(monkeypatch: pytest.Monke
     The working set holds events as they were written; a newer schedd lifts them as it lifts those of the log.
     """
     older: Codec[Any] = Codec(list(CODEC.written.values()), [ClusterSent])
-    monkeypatch.setattr(restoring, "decode", older.decode)
+    monkeypatch.setattr(working_set, "decode", older.decode)
     row = msgspec.msgpack.encode((ClusterSent(cluster=7, who="ann", jobs=2), 10**6))
 
-    restored = queue.Queue("ap1")
-    restoring.restore(restored, [("cluster/7", row)])
+    restored = fold.Queue("ap1")
+    working_set.restore(restored, [("cluster/7", row)])
 
     assert ("ann", [JobId(7, 0), JobId(7, 1)]) == (restored.owner(JobId(7, 0)), list(restored.jobs))
 

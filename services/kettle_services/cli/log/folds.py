@@ -14,13 +14,13 @@ import msgspec
 from kettle.audit import Fold, Folds
 from kettle.classad import ClassAd
 from kettle.jobs.past import Past, Spent
-from kettle_services.collector.domain.machines import fold as fold_machines
-from kettle_services.collector.domain.machines import row_of
+from kettle_services.collector.domain.machine_presence import fold as fold_machines
+from kettle_services.collector.domain.machine_presence import row_of
 from kettle_services.negotiator.domain.principals import LEAST, Principal, at_time
 from kettle_services.negotiator.domain.principals import fold as fold_principal
 from kettle_services.negotiator.domain.principals import row_of as row_of_principal
-from kettle_services.schedd.domain.queue import Queue
-from kettle_services.schedd.domain.replay import Replay
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_wire.events import (
     CycleNegotiated,
     Event,

@@ -14,11 +14,11 @@ from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.log.bars import Bar
 from kettle_services.cli.log.places import places
 from kettle_services.negotiator.settings import NegotiatorSettings
-from kettle_services.simulator.change import WORKLIFE, Change, ChangeError, played, read, rules
-from kettle_services.simulator.comparing import WhatIf, compare
+from kettle_services.simulator.comparison import WhatIf, compare
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.period import Period
 from kettle_services.simulator.domain.recording import KINDS, Recording
+from kettle_services.simulator.what_if_file import WORKLIFE, Change, ChangeError, played, read, rules
 from kettle_wire.events import UnknownEventError
 
 _OFTEN: Final = 256

@@ -22,11 +22,11 @@ from kettle.matchmaking import (
     shares,
 )
 from kettle_services.negotiator.domain.accountant import Standing
-from kettle_services.negotiator.domain.concurrency import SETTLES
+from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.preempting import USUAL, Preempting, Preemption
-from kettle_services.negotiator.domain.reasons import Holding, Reasons
-from kettle_services.negotiator.domain.withholding import Withholding
+from kettle_services.negotiator.domain.preemption import USUAL, Preempting, Preemption
+from kettle_services.negotiator.domain.preemption_refusals import Withholding
+from kettle_services.negotiator.domain.rejections import Holding, Reasons
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import Match, Rejection
 

@@ -11,8 +11,8 @@ import numpy as np
 from kettle.classad import ClassAd
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Amounts, Claimant, Demand, Grant, Offer, weights
-from kettle_services.negotiator.domain.concurrency import Pendings
-from kettle_services.negotiator.domain.using import usage
+from kettle_services.negotiator.domain.concurrency_limits import Pendings
+from kettle_services.negotiator.domain.slot_usage import usage
 from kettle_wire import subjects
 from kettle_wire.ads.daemon import SlotSecret, SubmitterAd
 from kettle_wire.commands.startd import Occupied

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from kettle_services.negotiator.domain.principals import Principal
-from kettle_services.schedd.domain.queue import Queue, job_of_stream
-from kettle_services.simulator.domain.machines import Machine
-from kettle_services.simulator.domain.tally import Arrivals, Tally
-from kettle_services.simulator.domain.works import Works
+from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream
+from kettle_services.simulator.domain.machine import Machine
+from kettle_services.simulator.domain.run_times import Works
+from kettle_services.simulator.domain.submitter_sums import Arrivals, Tally
 from kettle_wire.events import ClaimEnded, ClaimGranted, Event, JobAssigned
 
 

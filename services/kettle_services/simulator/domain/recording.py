@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from kettle_services.negotiator.domain.principals import Principal, fold_into
-from kettle_services.schedd.domain.replay import Replay
-from kettle_services.simulator.domain.machines import Machine, bare, recorded
+from kettle_services.schedd.domain.queue.replay import Replay
+from kettle_services.simulator.domain.machine import Machine, bare, recorded
 from kettle_services.simulator.domain.period import Happening, Period, latency
-from kettle_services.simulator.domain.tally import Arrivals
-from kettle_services.simulator.domain.works import Works
+from kettle_services.simulator.domain.run_times import Works
+from kettle_services.simulator.domain.submitter_sums import Arrivals
 from kettle_wire.ads import Ad
 from kettle_wire.events import (
     ClaimGranted,

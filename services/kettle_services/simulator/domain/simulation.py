@@ -10,19 +10,19 @@ from functools import partial
 from typing import Final
 
 from kettle.classad import FOREIGN_STEPS, Context
-from kettle_services.negotiator.domain import administering
+from kettle_services.negotiator.domain import accountant_commands
 from kettle_services.negotiator.domain.accountant import Accountant
 from kettle_services.negotiator.domain.cycle import negotiate
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.principals import fold_into
-from kettle_services.negotiator.domain.reasons import Unasked
-from kettle_services.schedd.domain.queue import job_of_stream
+from kettle_services.negotiator.domain.rejections import Unasked
+from kettle_services.schedd.domain.queue.fold import job_of_stream
+from kettle_services.simulator.domain.claims import RECONNECT_FAILED, Running
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
 from kettle_services.simulator.domain.period import Happening, Period
-from kettle_services.simulator.domain.rules import Rules
-from kettle_services.simulator.domain.running import RECONNECT_FAILED, Running
+from kettle_services.simulator.domain.pool_rules import Rules
 from kettle_services.simulator.domain.startds import Startds
-from kettle_services.simulator.domain.tally import Tally
+from kettle_services.simulator.domain.submitter_sums import Tally
 from kettle_wire.events import (
     ClusterSubmitted,
     FactoryChanged,
@@ -166,7 +166,7 @@ class Simulation:
     def _charge(self) -> None:
         self._observe()
         now = self.clock.seconds
-        gone = administering.forgetting(self.accountant, now=now)
+        gone = accountant_commands.forgetting(self.accountant, now=now)
         self._fold([*gone, *self.accountant.charge(now)])
         self.clock.at(
             self.clock.now + max(1, round(self.rules.charge_interval * US)), self._charge, turn=CHARGES

@@ -20,7 +20,7 @@ from kettle.classad import (
 )
 from kettle.matchmaking.request import QUANTA, amount
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.simulator.domain.machines import Machine, Slot
+from kettle_services.simulator.domain.machine import Machine, Slot
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import key

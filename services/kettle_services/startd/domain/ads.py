@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Final
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
-from kettle_services.startd.domain.claim import Attempt, Claim, Now
-from kettle_services.startd.domain.machine import Facts, Machine
-from kettle_services.startd.domain.policy import Question
-from kettle_services.startd.domain.resources import STANDARD, Resources
-from kettle_services.startd.domain.slots import Slot, attribute_of
-from kettle_services.startd.domain.states import Activity, State, state_of
-from kettle_services.startd.domain.turning import turned
+from kettle_services.startd.domain.expression_rewriting import turned
+from kettle_services.startd.domain.slots.resources import STANDARD, Resources
+from kettle_services.startd.domain.slots.slot import Slot, attribute_of
+from kettle_services.startd.domain.state.claim import Attempt, Claim, Now
+from kettle_services.startd.domain.state.machine import Facts, Machine
+from kettle_services.startd.domain.state.policy_expressions import Question
+from kettle_services.startd.domain.state.slot_transitions import Activity, State, state_of
 from kettle_wire.ads import Ad, Expr
 
 _LOCALS: Final = "TARGET.JobUniverse == 12 || TARGET.JobUniverse == 7"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kettle.execution.attempt import ChirpPolicy
 from kettle.execution.linux import boottime
-from kettle_services.starter.chirp.dialogue import (
+from kettle_services.starter.chirp.conversation import (
     Ask,
     Bytes,
     Delayed,
@@ -19,7 +19,7 @@ from kettle_services.starter.chirp.dialogue import (
     Room,
     Wait,
 )
-from kettle_services.starter.chirp.words import LONGEST_LINE
+from kettle_services.starter.chirp.syntax import LONGEST_LINE
 from kettle_wire.commands.chirp import PIECE, Chirped, Wish
 from kettle_wire.commands.questions import Command
 

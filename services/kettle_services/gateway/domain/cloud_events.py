@@ -1,0 +1,142 @@
+"""
+From a recorded event to the message that tells it to everybody.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+import msgspec
+
+from kettle.bus.ports import Post
+from kettle.jobs import trace_meta
+from kettle_services.gateway.domain.public_json import to_json
+from kettle_wire import monitoring
+from kettle_wire.events import ClusterSubmitted, decode, tag_of
+from kettle_wire.events.codec import Recorded
+from kettle_wire.expansion import each, many, stands_for_many
+from kettle_wire.frames import Entry, Frame
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import Subjects, token
+
+SCHEDD: Final = "schedd."
+"""How the shards of access points begin."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_meta: Final = msgspec.msgpack.Decoder(dict[str, str]).decode
+
+
+class Told(msgspec.Struct, frozen=True):
+    """
+    An entry of a frame, decoded: what it is about is known before it is known whose it is.
+    """
+
+    entry: Entry
+    position: int
+    event: Recorded
+    cluster: int | None
+    """None: it is an event of the pool."""
+    job: JobId | None
+    """None: it is not about a single job."""
+    of_many: bool = False
+    """It was recorded for many jobs at once, and the position is that of them all."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from all other events of its shard."""
+        return (
+            f"{self.position}.{self.job.proc}"
+            if self.of_many and self.job is not None
+            else str(self.position)
+        )
+
+
+def read(frame: Frame, *, after: int = 0) -> list[Told]:
+    """
+    The events of a frame that stand after a position. Raises UnknownEventError.
+    """
+    return [
+        told
+        for position, entry in enumerate(frame.entries, start=frame.position)
+        if position > after
+        for told in _all_told(frame, entry, position)
+    ]
+
+
+def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[Told]:
+    """One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have."""
+    if not stands_for_many(entry):
+        yield _told(entry, position, decode(entry.data))
+        return
+    schedd, event = frame.shard.removeprefix(SCHEDD), decode(bytes(many(entry).data))
+    for one in each(entry):
+        traced = msgspec.structs.replace(one, meta=trace_meta(schedd, one.stream))
+        yield msgspec.structs.replace(_told(traced, position, event), of_many=True)
+
+
+def _told(entry: Entry, position: int, event: Recorded) -> Told:
+    noun, _, name = entry.stream.partition("/")
+    job = JobId.parse(name) if noun == "job" else None
+    cluster = job.cluster if job is not None else int(name) if noun in {"cluster", "factory"} else None
+    return Told(entry, position, event, cluster, job)
+
+
+def owners_in(told: list[Told]) -> Iterator[tuple[int, str]]:
+    """
+    The clusters that were submitted here, and whose they are.
+    """
+    for one in told:
+        if isinstance(one.event, ClusterSubmitted):
+            yield one.event.cluster, one.event.owner
+
+
+class Publisher:
+    """
+    Makes the messages of one pool; `limit` is the most bytes that the JSON of one event may have.
+    """
+
+    def __init__(self, subjects: Subjects, *, limit: int) -> None:
+        self._subjects = subjects
+        self._limit = limit
+
+    def post(self, frame: Frame, told: Told, owner: str) -> Post:
+        """
+        One event; `owner` is empty for an event of the pool.
+        """
+        tag = tag_of(told.event)
+        return Post(self._subject(told, owner, monitoring.kind(tag)), self._envelope(frame, told, owner, tag))
+
+    def _subject(self, told: Told, owner: str, kind: str) -> str:
+        if told.cluster is None:
+            return self._subjects.tail_pool(kind)
+        return self._subjects.tail(owner, told.cluster, told.job.proc if told.job else None, kind)
+
+    def _envelope(self, frame: Frame, told: Told, owner: str, tag: str) -> bytes:
+        entry, source = told.entry, monitoring.source_of(self._subjects.pool, frame.shard)
+        data = to_json(told.event)
+        fits = len(data) <= self._limit
+        return _encode(
+            monitoring.CloudEvent(
+                specversion=monitoring.SPECVERSION,
+                id=f"{token(frame.shard)}:{told.name}",
+                source=source,
+                type=monitoring.type_of(tag),
+                subject=str(told.job) if told.job else entry.stream,
+                time=monitoring.rfc3339(frame.at),
+                dataschema=monitoring.schema_of(tag),
+                datacontenttype=monitoring.JSON if fits else "",
+                data=msgspec.Raw(data) if fits else msgspec.UNSET,
+                dataref="" if fits else f"{source}/{told.name}",
+                stream=entry.stream,
+                version=entry.version,
+                epoch=frame.epoch,
+                frame=str(frame.number),
+                owner=owner,
+                schedd=frame.shard.removeprefix(SCHEDD) if frame.shard.startswith(SCHEDD) else "",
+                jobs=len(told.event.rows) if isinstance(told.event, ClusterSubmitted) else 0,
+                traceparent=_traceparent(entry.meta),
+            )
+        )
+
+
+def _traceparent(meta: bytes) -> str:
+    return cast("Mapping[str, str]", _meta(meta)).get("traceparent", "") if meta else ""

@@ -1,0 +1,88 @@
+"""
+Whose a job is: from memory, or from its schedd.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from kettle.bus.backoff import Backoff
+from kettle.bus.ports import (
+    Bus,
+    BusUnavailableError,
+    NoResponderError,
+    RefusedError,
+    ReplyTimeoutError,
+)
+from kettle_services.gateway.domain.cloud_events import SCHEDD
+from kettle_services.gateway.domain.owner_cache import Owners
+from kettle_wire.commands.schedd import QUERY_EVENTS, QUERY_JOBS, QueryEvents, QueryJobs, Select
+from kettle_wire.events import ClusterSubmitted, decode
+from kettle_wire.jobs import JobId
+
+NOBODY: Final = ""
+"""Whose the jobs of a cluster are that its schedd never heard of."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Registry:
+    """
+    Answers for all shards of one gateway.
+    """
+
+    def __init__(self, bus: Bus, owners: Owners) -> None:
+        self._bus = bus
+        self._owners = owners
+
+    def submitted(self, shard: str, clusters: Iterable[tuple[int, str]]) -> None:
+        """
+        Take note of submissions.
+        """
+        for cluster, owner in clusters:
+            self._owners.put(shard, cluster, owner)
+
+    async def owner(self, shard: str, cluster: int) -> str:
+        """
+        Whose a cluster is. Waits for the schedd as long as it takes: events of a job wait with it, others do not.
+        """
+        owner = self._owners.get(shard, cluster)
+        if owner is None:
+            owner = await self._asked(shard.removeprefix(SCHEDD), cluster)
+            self._owners.put(shard, cluster, owner)
+        return owner
+
+    async def _asked(self, schedd: str, cluster: int) -> str:
+        backoff = Backoff()
+        while True:
+            try:
+                return await self._in_queue(schedd, cluster) or await self._in_record(schedd, cluster)
+            except (BusUnavailableError, NoResponderError, ReplyTimeoutError) as error:
+                _log.warning("schedd %s cannot say yet whose cluster %s is: %s", schedd, cluster, error)
+            except RefusedError as error:
+                if error.code == "not_found":
+                    _log.warning("schedd %s does not know cluster %s", schedd, cluster)
+                    return NOBODY
+                if error.code == "not_permitted":
+                    raise
+                _log.warning("schedd %s does not say yet whose cluster %s is: %s", schedd, cluster, error)
+            await backoff.wait()
+
+    async def _in_queue(self, schedd: str, cluster: int) -> str:
+        """
+        While one of its jobs is in the queue: a small question with a small answer.
+        """
+        query = QueryJobs(select=Select(clusters=[cluster]), projection=["Owner"], limit=1)
+        for ad in (await self._bus.call(QUERY_JOBS, schedd, query)).jobs:
+            owner = ad.get("Owner")
+            if isinstance(owner, str):
+                return owner
+        return ""
+
+    async def _in_record(self, schedd: str, cluster: int) -> str:
+        record = await self._bus.call(QUERY_EVENTS, schedd, QueryEvents(job=JobId(cluster, 0)))
+        for recorded in record.events:
+            event = decode(recorded.data)
+            if isinstance(event, ClusterSubmitted):
+                return event.owner
+        return NOBODY

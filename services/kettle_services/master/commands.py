@@ -1,0 +1,252 @@
+"""
+What administrators ask of a master, over the bus or by signals, and what becomes of it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError, Served
+from kettle.pool.roster import DaemonState
+from kettle.runtime import SettingsError
+from kettle_services.master.bus_users import login_name
+from kettle_services.master.domain.command_rules import chosen, denied, needs_restart
+from kettle_services.master.domain.daemon import How
+from kettle_services.master.domain.start_order import stop_stages
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_wire.commands import master as wire
+from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, Controlled, QueryDaemons, Switched
+from kettle_wire.identity import Identity
+
+MASTER: Final = "master"
+"""What the master itself is called among its daemons."""
+
+_REMEMBERED: Final = 256
+"""Answers that are kept for those who ask again."""
+_HEARD_S: Final = 3.0
+"""How long a service has to say what it makes of its settings."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Desk:
+    """
+    Takes commands for the daemons of one host.
+    """
+
+    def __init__(
+        self,
+        daemons: Daemons,
+        settings: MasterSettings,
+        *,
+        load: Callable[[], MasterSettings],
+        succeed: Callable[[How], None],
+        tasks: asyncio.TaskGroup,
+        admit: Callable[[MasterSettings], None] = lambda _settings: None,
+    ) -> None:
+        """
+        `load` reads the master's settings again; `succeed` has the master end and take its own place; `admit` is told whom
+        the settings let in from other pools, when that has changed.
+        """
+        self._admit = admit
+        self._daemons = daemons
+        self.settings = settings
+        self.reconfigured = 0.0
+        """Unix time at which the settings were last read again."""
+        self._load = load
+        self._succeed = succeed
+        self._tasks = tasks
+        self._answers: OrderedDict[tuple[str, str], asyncio.Future[Controlled]] = OrderedDict()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._actions: Mapping[
+            wire.ControlAction, Callable[[Sequence[str], How], Awaitable[list[Switched]]]
+        ] = {"on": self._on, "off": self._off, "restart": self._restart, "reconfig": self._reconfig}
+
+    def served(self) -> list[Served[Any, Any]]:
+        """
+        The endpoints, with who answers them.
+        """
+        return [Served(CONTROL, self.control), Served(QUERY_DAEMONS, self.query)]
+
+    async def query(self, request: QueryDaemons, caller: Identity) -> wire.Daemons:
+        """
+        How the daemons are.
+        """
+        del request
+        self._authorise(caller)
+        state = self._daemons.state
+        return wire.Daemons(
+            started=state.started,
+            version=state.version,
+            ready=state.ready,
+            daemons=[_report(daemon) for daemon in state.daemons],
+        )
+
+    async def control(self, request: Control, caller: Identity) -> Controlled:
+        """
+        Switch daemons; who repeats a command gets the first answer.
+        """
+        self._authorise(caller)
+        place = (caller.token, request.id)
+        answer = self._answers.get(place)
+        if answer is None:
+            answer = self._answers[place] = asyncio.ensure_future(self._carry_out(request, caller))
+            while len(self._answers) > _REMEMBERED:
+                self._answers.popitem(last=False)
+        return await asyncio.shield(answer)
+
+    def reconfigure(self) -> None:
+        """
+        SIGHUP: the settings of the whole host may have changed.
+        """
+        self._start(self._reconfig((), "graceful"), "reconfigure")
+
+    def close(self) -> None:
+        """
+        Switch nothing any more: the host goes down.
+        """
+        for task in self._ending:
+            task.cancel()
+
+    # -- deciding ----------------------------------------------------------------------------------------------------
+
+    def _authorise(self, caller: Identity) -> None:
+        if why := denied(caller, self.settings.administrators or (login_name(),)):
+            raise RefusedError("denied", why)
+
+    async def _carry_out(self, request: Control, caller: Identity) -> Controlled:
+        listed = self.settings.daemon_list
+        names, unknown = chosen([name for name in request.daemons if name.lower() != MASTER], listed)
+        if unknown:
+            raise RefusedError(
+                "unknown_daemon",
+                f"this host has no daemon {', '.join(unknown)}; it has: {', '.join(listed)}",
+            )
+        _log.info(
+            "%s: %s %s of %s", caller.name, request.action, request.how, ", ".join(names) or "everything"
+        )
+        whole = not request.daemons or any(name.lower() == MASTER for name in request.daemons)
+        try:
+            return Controlled(
+                switched=await self._actions[request.action](() if whole else names, request.how)
+            )
+        except OSError as error:
+            raise RefusedError(
+                "not_recorded", f"the master cannot write down what is switched off: {error.strerror}"
+            ) from error
+
+    async def _on(self, names: Sequence[str], how: How) -> list[Switched]:
+        del how
+        names = names or self.settings.daemon_list
+        self._daemons.switch_on(names)
+        answers: list[Switched] = []
+        for name in names:
+            keeper = self._daemons.keeper(name)
+            ran = keeper.wanted and keeper.state.status in {"starting", "running", "standby"}
+            keeper.on()
+            answers.append(_begun(name, unless="it is on" if ran else ""))
+        return answers
+
+    async def _off(self, names: Sequence[str], how: How) -> list[Switched]:
+        names = names or self.settings.daemon_list
+        self._daemons.switch_off(names)
+        states = {name: self._daemons.keeper(name).state.status for name in names}
+        task = self._start(self._end(names, how), "switch off")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return [_begun(name, unless="it is off" if states[name] == "off" else "") for name in names]
+
+    async def _end(self, names: Sequence[str], how: How) -> None:
+        for stage in stop_stages(names):
+            for name in stage:
+                if name in self._daemons.off:  # else it was switched on again before its turn came
+                    self._daemons.keeper(name).off(how)
+            for name in stage:
+                await self._daemons.keeper(name).is_off()
+        await self._daemons.swept()
+
+    async def _restart(self, names: Sequence[str], how: How) -> list[Switched]:
+        if not names:
+            self._succeed(how)
+            return [Switched(daemon=MASTER, outcome="begun")]
+        answers: list[Switched] = []
+        for name in names:
+            if name in self._daemons.off:
+                why = f"it is switched off; switch it on with: kettle on --daemon {name}"
+                answers.append(Switched(daemon=name, outcome="refused", why=why))
+            else:
+                self._daemons.keeper(name).restart(how)
+                answers.append(Switched(daemon=name, outcome="begun"))
+        return answers
+
+    async def _reconfig(self, names: Sequence[str], how: How) -> list[Switched]:
+        del how
+        answers = [] if names else [self._reconfig_master()]
+        asked = names or self.settings.daemon_list
+        told = [name for name in asked if self._daemons.keeper(name).renew()]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_HEARD_S):
+                for name in told:
+                    await self._daemons.keeper(name).said.wait()
+        return answers + [self._renewed(name, told=name in told) for name in asked]
+
+    def _renewed(self, name: str, *, told: bool) -> Switched:
+        keeper = self._daemons.keeper(name)
+        if not told:
+            return Switched(daemon=name, outcome="nothing", why="it does not run")
+        if not keeper.said.is_set():
+            return Switched(daemon=name, outcome="begun", why="it has not said yet what it makes of it")
+        said = keeper.state.settings
+        if said.startswith("refused: "):
+            return Switched(daemon=name, outcome="refused", why=said.removeprefix("refused: "))
+        return Switched(daemon=name, outcome="begun" if said == "changed" else "nothing", why=said)
+
+    def _reconfig_master(self) -> Switched:
+        try:
+            new = self._load()
+        except (SettingsError, ValueError) as error:
+            _log.error("goes on with the settings as they were: %s", error)
+            return Switched(daemon=MASTER, outcome="refused", why=str(error))
+        late = needs_restart(msgspec.structs.asdict(self.settings), msgspec.structs.asdict(new))
+        kept = {name: getattr(self.settings, name) for name in late}
+        merged = msgspec.structs.replace(new, **kept)
+        changed, was = merged != self.settings, self.settings
+        others = (merged.flock_from, merged.view_from) != (was.flock_from, was.view_from)
+        self.settings = merged
+        if others:
+            self._admit(merged)
+        self._daemons.use(merged)
+        self.reconfigured = time.time()
+        if late:
+            why = f"used when the host is restarted (kettle restart): {', '.join(late)}"
+            return Switched(daemon=MASTER, outcome="done" if changed else "nothing", why=why)
+        return Switched(
+            daemon=MASTER, outcome="done" if changed else "nothing", why="" if changed else "unchanged"
+        )
+
+    def _start(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[Any]":
+        return self._tasks.create_task(work, name=name)
+
+
+def _begun(name: str, *, unless: str) -> Switched:
+    return Switched(daemon=name, outcome="nothing" if unless else "begun", why=unless)
+
+
+def _report(daemon: DaemonState) -> wire.DaemonReport:
+    return wire.DaemonReport(
+        name=daemon.name,
+        status=daemon.status,
+        pid=daemon.pid,
+        since=daemon.since,
+        starts=daemon.starts,
+        hangs=daemon.hangs,
+        last_exit=daemon.last_exit,
+        settings=daemon.settings,
+    )

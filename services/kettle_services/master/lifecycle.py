@@ -1,0 +1,48 @@
+"""
+The frame of a master's life: clean up after an earlier one, be the master, clean up.
+"""
+
+import os
+from typing import Final
+
+from kettle.pool.home import Home, open_home, remove_run
+from kettle.pool.lock import MasterLock
+from kettle.runtime import Runtime
+from kettle_services.master.master import MasterError, check_disk, live
+from kettle_services.master.self_restart import Succession
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.supervision import orphan_sweep
+
+STOP_S: Final = 7200.0
+"""The stages of a stop have their own deadlines; this only bounds their sum."""
+
+
+async def serve(rt: Runtime, settings: MasterSettings, *, succession: Succession) -> None:
+    """
+    Be the master; `succession` says afterwards whether it is to be followed by itself.
+    """
+    home = open_home(settings.home_path)
+    lock = _locked(home, settings.lock_fd)
+    check_disk(home, settings)
+    lived = False
+    try:
+        await orphan_sweep.sweep(home)
+        await live(rt, settings, home, succession)
+        lived = True
+    finally:
+        await orphan_sweep.sweep(home)
+        remove_run(home)
+        if lived and succession.wanted:
+            succession.hand_on(lock.fd)
+        else:  # it failed, or somebody did not want to wait for its end: that is no time for a successor
+            succession.wanted = False
+            lock.release()
+
+
+def _locked(home: Home, fd: int) -> MasterLock:
+    lock = MasterLock.take(home) if fd < 0 else MasterLock(fd)
+    if lock is None:
+        raise MasterError(f"{home.path}: another master lives here.")
+    os.set_inheritable(lock.fd, False)  # held by the master alone: it ends with the master
+    lock.sign()
+    return lock

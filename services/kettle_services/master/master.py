@@ -1,0 +1,237 @@
+"""
+One master between its start and its end: tune the host, start, watch the disk and the installed version, stop.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from functools import partial
+from typing import Final
+
+from kettle.pool.home import Home, make_run
+from kettle.runtime import NotifyListener, Runtime, make_lifeline
+from kettle_services.master.bring_up import BringUp
+from kettle_services.master.bus_connection import Line
+from kettle_services.master.bus_users import MASTER
+from kettle_services.master.commands import Desk
+from kettle_services.master.domain.ad import Host, master_ad
+from kettle_services.master.domain.daemon import How
+from kettle_services.master.domain.disk_space import shortage
+from kettle_services.master.domain.new_binary import Installed, Rollover, look, pause
+from kettle_services.master.installed_version import installed, trouble
+from kettle_services.master.kernel_tuning import tune
+from kettle_services.master.self_restart import Succession
+from kettle_services.master.settings import MasterSettings
+from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_wire.ads import Ad
+from kettle_wire.subjects import Subjects
+
+_TUNING_LOG: Final = "kernel-tuning.log"
+
+_log: Final = logging.getLogger(__name__)
+
+
+class MasterError(Exception):
+    """
+    The master cannot go on; the message is the sentence with which it ends.
+    """
+
+
+async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Succession) -> None:
+    """
+    Tune, start, watch, until asked to stop; then end everything.
+    """
+    tuning = ""
+    if settings.linux_kernel_tuning_script:
+        tuning = await tune(
+            settings.linux_kernel_tuning_script,
+            timeout_s=settings.kernel_tuning_timeout,
+            log=home.log / _TUNING_LOG,
+        )
+    with (
+        NotifyListener(make_run(home) / "notify") as listener,
+        contextlib.closing(make_lifeline()) as lifeline,
+    ):
+        async with asyncio.TaskGroup() as group:
+            host = _Host(rt, settings, home, succession, group, tuning)
+            bring_up = BringUp(settings, home, host.daemons, listener.environ, lifeline)
+            await host.run(bring_up, listener)
+    check_disk(home, settings)
+
+
+def check_disk(home: Home, settings: MasterSettings) -> None:
+    """
+    Raise the error that a full disk is.
+    """
+    free = os.statvfs(home.path)
+    why = shortage(
+        home.path, free_bytes=free.f_bavail * free.f_frsize, minimum_bytes=settings.minimum_disk_mib << 20
+    )
+    if why:
+        raise MasterError(why)
+
+
+class _Host:
+    def __init__(
+        self,
+        rt: Runtime,
+        settings: MasterSettings,
+        home: Home,
+        succession: Succession,
+        group: asyncio.TaskGroup,
+        tuning: str,
+    ) -> None:
+        self._rt = rt
+        self._home = home
+        self._succession = succession
+        self._group = group
+        self._tuning = tuning
+        self._up = asyncio.Event()
+        self._bring_up: BringUp | None = None
+        self._restarts: How | None = None
+        """How it ends to take its own place; a stop of another kind means that it is to end."""
+        self._rollover = Rollover(running=installed() or Installed("unknown", ""))
+        version = self._rollover.running.version
+        self.daemons = Daemons(home, settings, pid=os.getpid(), version=version)
+        self._desk = Desk(
+            self.daemons,
+            settings,
+            load=partial(MasterSettings.load, "master"),
+            succeed=self._succeed,
+            tasks=group,
+            admit=self._admit,
+        )
+        self._line = Line(
+            name=settings.own_name,
+            version=version,
+            ad=self._ad,
+            interval=lambda: self._desk.settings.update_interval,
+            served=self._desk.served(),
+        )
+        self.daemons.changed = self._line.changed
+
+    async def run(self, bring_up: BringUp, listener: NotifyListener) -> None:
+        """
+        Everything that a master does at once, until it is asked to stop.
+        """
+        self._bring_up = bring_up
+        self._rt.on_reconfigure(self._reconfigure)
+        line = self._group.create_task(self._hold_line(bring_up), name="line")
+        beside = [
+            self._group.create_task(self.daemons.listen(listener), name="listen"),
+            self._group.create_task(self._watch_disk(), name="disk"),
+            self._group.create_task(self._watch_version(), name="version"),
+            self._group.create_task(self._start(bring_up), name="start"),
+        ]
+        await self._rt.stopping.wait()
+        self._desk.close()
+        await self._stop()
+        for task in (line, *beside):
+            task.cancel()
+        await asyncio.wait([line])  # it says good-bye over a server that is still there
+        await self.daemons.stop_servers(bring_up.servers)
+
+    async def _start(self, bring_up: BringUp) -> None:
+        await bring_up.run(self._group)
+        self.daemons.all_ready(nats_url=bring_up.nats_url, database_url=bring_up.database_url)
+        self._rt.ready()
+        self._up.set()
+
+    async def _hold_line(self, bring_up: BringUp) -> None:
+        await self._up.wait()
+        settings = self._desk.settings
+        await self._line.hold(
+            bring_up.nats_url,
+            subjects=Subjects(settings.pool),
+            credentials=bring_up.credentials(MASTER),
+            replicas=settings.nats_replicas,
+        )
+
+    async def _stop(self) -> None:
+        stopping = asyncio.ensure_future(self.daemons.stop_services(self._rt.how))
+        hurried = asyncio.ensure_future(self._rt.hurried.wait())
+        try:
+            await asyncio.wait({stopping, hurried}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                self._succession.wanted &= self._restarts == self._rt.how
+                self.daemons.hurry(self._rt.how)
+            await stopping
+        finally:
+            stopping.cancel()
+            hurried.cancel()
+
+    def _reconfigure(self) -> None:
+        if self._up.is_set():  # before that, every service reads its settings anyway
+            self._desk.reconfigure()
+
+    def _admit(self, settings: MasterSettings) -> None:
+        if self._bring_up is not None:
+            self._bring_up.admit(settings)
+
+    def _succeed(self, how: How) -> None:
+        if not self._rt.draining or not self._rt.hurried.is_set():
+            self._succession.wanted = True
+            self._restarts = how
+            self._rt.stop(how)
+
+    def _ad(self) -> Ad:
+        state = self.daemons.state
+        host = Host(
+            name=self._desk.settings.own_name,
+            machine=socket.gethostname(),
+            started=state.started,
+            pid=state.pid,
+            uid=os.getuid(),
+            version=state.version,
+            installed=self._rollover.shown.version,
+            waiting=self._rollover.waiting is not None,
+            tuning=self._tuning,
+            reconfigured=self._desk.reconfigured,
+        )
+        return master_ad(host, state.daemons, now=time.time())
+
+    async def _watch_disk(self) -> None:
+        """
+        Stop the pool, cleanly, when its disk is full; the master then ends with the sentence that says so.
+        """
+        while True:
+            await asyncio.sleep(self._desk.settings.disk_interval)
+            try:
+                check_disk(self._home, self._desk.settings)
+            except MasterError as error:
+                _log.critical("%s", error)
+                self._rt.stop()
+                return
+
+    async def _watch_version(self) -> None:
+        """
+        Use another version when it has been installed; for ever, or until that ends us.
+        """
+        await self._up.wait()
+        refused: Installed | None = None
+        while True:
+            settings, now = self._desk.settings, time.monotonic()
+            interval, delay = settings.check_new_exec_interval, settings.new_binary_delay
+            await asyncio.sleep(pause(self._rollover, now=now, interval=interval, delay=delay))
+            found = await asyncio.to_thread(installed)
+            before = self._rollover
+            self._rollover, due = look(before, found, now=time.monotonic(), delay=delay)
+            if self._rollover.waiting != before.waiting:
+                self._line.changed()
+            new = self._rollover.waiting
+            if due and new is not None and new != refused:
+                refused = new
+                await self._roll_over(new)
+
+    async def _roll_over(self, new: Installed) -> None:
+        running, how = self._rollover.running.version, self._desk.settings.new_binary_restart
+        if how == "NEVER":
+            _log.warning("Kettle %s is installed, %s runs; use it with: kettle restart", new.version, running)
+        elif why := await trouble():
+            _log.error("Kettle %s is installed and cannot be used, %s goes on: %s", new.version, running, why)
+        else:
+            _log.warning("Kettle %s is installed: restarting from %s, %s", new.version, running, how.lower())
+            self._succeed("peaceful" if how == "PEACEFUL" else "graceful")

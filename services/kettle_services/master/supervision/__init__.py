@@ -1,0 +1,3 @@
+"""
+The daemons that a master keeps running: their processes, their supervisors, the daemon list, hangs and orphans.
+"""

@@ -1,0 +1,34 @@
+"""What is recorded when a job is given a claim."""
+
+import time
+
+from kettle_services.schedd.claims.idle import IdleClaims
+from kettle_services.schedd.domain.jobs.job import Assign, decide
+from kettle_services.schedd.domain.jobs.machine_attrs import machine_notes
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad
+from kettle_wire.events import ClaimGranted, Event
+from kettle_wire.jobs import JobId
+
+
+class Assigning:
+    """Looks at the ads of those jobs that say something about it, which most do not."""
+
+    def __init__(self, queue: Queue, settings: ScheddSettings, idle: IdleClaims) -> None:
+        self._queue = queue
+        self._idle = idle
+        self._system = settings.system_job_machine_attrs
+        self._history = settings.system_job_machine_attrs_history_length
+
+    def events(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
+        """Of one job, with their stream; raises Refused if it may not run."""
+        notes: Ad = {}
+        self._idle.forget(granted.claim)
+        if self._queue.clusters[job.cluster].wishes or self._system:
+            ad = self._queue.ad(job)
+            self._idle.begin(granted.claim, ad)
+            slot, slot_ad = granted.slot, granted.slot_ad
+            notes = machine_notes(ad, slot, slot_ad, time.time(), system=self._system, history=self._history)
+        command = Assign(claim=granted.claim, slot=granted.slot, startd=granted.startd, notes=notes)
+        return [(job_stream(job), event) for event in decide(self._queue.jobs[job].job, command)]

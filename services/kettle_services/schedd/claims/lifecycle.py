@@ -1,0 +1,500 @@
+"""
+Claims: asked of startds on the negotiator's advice, renewed, reused job after job, given back.
+
+*Slow path: negotiation. Fast path: claim reuse.*
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Asks, BusError, NoResponderError, RefusedError
+from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.claims.assignment import Assigning
+from kettle_services.schedd.claims.idle import IdleClaims
+from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.claims.releases import Returns
+from kettle_services.schedd.claims.request_outcomes import Swap, Undecided
+from kettle_services.schedd.domain.claims.claim import Leases, Terms
+from kettle_services.schedd.domain.claims.renewal_schedule import Paces
+from kettle_services.schedd.domain.claims.reuse import Succession
+from kettle_services.schedd.domain.jobs.job import RECONNECT_FAILED, End, decide
+from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
+from kettle_services.schedd.domain.negotiation.flocking import may_flock
+from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows.disconnects import Silence
+from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import MatchedSlot
+from kettle_wire.commands.startd import (
+    ALIVE,
+    REQUEST_CLAIMS,
+    Alive,
+    AliveReply,
+    ClaimsDecided,
+    GrantedClaim,
+    RequestClaims,
+)
+from kettle_wire.events import ClaimEnded, ClaimGranted
+from kettle_wire.flocking import pool_of
+from kettle_wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+CLAIM_NOT_FOUND: Final = 1034
+_TRIES: Final = 3
+_ROOM_S: Final = 1.0
+"""Between two looks whether a slot is free whose job has to make room for a better one."""
+_LONGEST_ANSWER: Final = 30.0
+"""Seconds for a startd to answer a renewal."""
+
+
+class Claims:
+    """All claims of this schedd, and the conversations with startds about them."""
+
+    def __init__(
+        self,
+        bus: Asks,
+        ledger: Ledger,
+        shadows: Shadows,
+        secrets: ClaimSecrets,
+        tasks: asyncio.TaskGroup,
+        settings: ScheddSettings,
+        named: Callable[[str], str] = lambda _pool: "",
+    ) -> None:
+        """
+        `named`: with what the ids of claims in a pool begin, beside what those of our own pool have.
+        """
+        self._named = named
+        self._bus = bus
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._secrets = secrets
+        self._tasks = tasks
+        self._settings = settings
+        self._leases = Leases(margin=settings.lease_margin)
+        self._terms = Terms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
+        self._short = asyncio.Event()
+        """A claim was granted that has to be renewed sooner than the others."""
+        self._paces = Paces(interval=settings.alive_interval, lease=settings.lease)
+        self._silence = Silence(ledger)
+        self._minted = 0
+        self._asking: set[str] = set()
+        self.limits: Final = Limits(ledger.queue, settings)
+        self.asked: Counter[tuple[str, int]] = Counter()
+        """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
+        self.asked_limits = LimitsInUse()
+        """Concurrency limits that these will use."""
+        self.refusals = Refusals()
+        self.cycles: dict[str, int] = {}
+        """Submitter -> the last cycle whose matches came."""
+        self._succession = Succession(ledger.queue, suits=self._suits, clock=time.time)
+        self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
+        self.idle: Final = IdleClaims()
+        ledger.on_change(self.idle.note)
+        self._assigning = Assigning(ledger.queue, settings, self.idle)
+        self._wakers: list[Callable[[], None]] = []
+        now = time.monotonic()
+        for claim in self._queue.claims.values():
+            self._leases.trust(claim.granted.startd, now)
+
+    # -- getting ------------------------------------------------------------------------------------------------------
+
+    def on_refused(self, waker: Callable[[], None]) -> None:
+        """Call `waker` when jobs for which claims were asked may have others: they were shown to nobody meanwhile."""
+        self._wakers.append(waker)
+
+    def matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
+        """
+        Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet.
+
+        `refused` is called with the reason if not all of them are granted.
+        """
+        key = (match.submitter, match.autocluster)
+        job = self._queue.next_job(*key)
+        room = self.limits.room_for(job, self.asked)
+        count = min(match.count, self._queue.runnable(*key) - self.asked[key], room)
+        crowded = match.limits and self.limits.crowded(match.submitter, self.asked_limits)
+        if count <= 0 or job is None or crowded:
+            self._wake()
+        else:
+            self.asked[key] += count
+            self.asked_limits.count(match.submitter, match.limits, count)
+            claims = [self._mint(match.startd) for _ in range(count)]
+            ad = self._queue.ad(job)
+            self._asking.update(claims)
+            request = RequestClaims(
+                schedd=self._queue.schedd,
+                slot=match.slot,
+                capability=match.capability,
+                submitter=match.submitter,
+                job=ad,
+                claims=[self._secrets.key(claim) for claim in claims],
+                lease=self._terms.of(ad),
+                also=match.also,
+            )
+            self._tasks.create_task(self._request(match, request, refused), name=f"claims on {match.slot}")
+
+    def _wake(self) -> None:
+        for waker in self._wakers:
+            waker()
+
+    def _mint(self, startd: str) -> str:
+        """A new claim's id: one of ours in our pool, and of the visitor that we are in another."""
+        self._minted += 1
+        us, epoch = self._named(pool_of(startd)), self._ledger.shard.tenure.epoch
+        return f"{us}{self._ledger.shard.name}#{epoch}#{self._minted}"
+
+    def _suits(self, ad: Ad, granted: ClaimGranted) -> bool:
+        """Whether a job would ask for a claim that there is already."""
+        return self._terms.suits(ad, granted.lease) and self._may_go(ad, granted.startd)
+
+    def _may_go(self, ad: Ad, startd: str) -> bool:
+        pool = pool_of(startd)
+        return not pool or may_flock(ad, pool, by_default=self._settings.flock_by_default)
+
+    async def swap(self, job: JobId, claims: list[str]) -> None:
+        """
+        Ask the startd of some claims to have them make room for a job.
+
+        Raises RefusedError: `refused` if it does not, `unknown` if it does not say. When it has accepted, their attempts are being ended there, and the job is assigned when they are gone.
+        """
+        granted = self._queue.claims[claims[0]].granted
+        key = submitter, autocluster = self._queue.submitter(job), self._queue.autocluster(job)
+        if self._queue.runnable(*key) <= self.asked[key]:
+            raise RefusedError("refused", "all jobs like it are about to run already; nothing was changed")
+        if autocluster != granted.autocluster and (granted.limits or self._queue.limited(job)):
+            raise RefusedError(
+                "refused",
+                "only jobs alike make room where concurrency limits are used, which the negotiator counts; "
+                "nothing was changed",
+            )
+        ad = self._queue.ad(job)
+        if not self._may_go(ad, granted.startd):
+            raise RefusedError("refused", f"job {job} may not run in that pool; nothing was changed")
+        new = self._mint(granted.startd)
+        self.asked[key] += 1
+        self._asking.add(new)
+        request = RequestClaims(
+            schedd=self._queue.schedd,
+            slot=granted.slot,
+            capability="",
+            submitter=submitter,
+            job=ad,
+            claims=[self._secrets.key(new)],
+            lease=self._terms.of(ad),
+            instead_of=[self._secrets.key(claim) for claim in claims],
+        )
+        match = MatchedSlot(
+            submitter=submitter,
+            autocluster=autocluster,
+            count=1,
+            slot=granted.slot,
+            startd=granted.startd,
+            capability="",
+            limits=granted.limits,
+        )
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
+        await answered
+
+    async def _request(
+        self,
+        match: MatchedSlot,
+        request: RequestClaims,
+        refused: Callable[[str], None] | None = None,
+        *,
+        swap: Swap | None = None,
+    ) -> None:
+        claims = [key.claim for key in request.claims]
+        try:
+            decided = await self._ask(match.startd, request)
+            if swap is not None:
+                swap.answer(decided)
+            until = time.monotonic() + self._settings.request_claim_timeout
+            while isinstance(decided, ClaimsDecided) and decided.waiting:
+                decided = await self._ask_again(match, request, decided, until)
+        finally:
+            key = (match.submitter, match.autocluster)
+            self.asked[key] -= len(claims)
+            if not self.asked[key]:
+                del self.asked[key]
+            self.asked_limits.count(match.submitter, match.limits, -len(claims))
+            self._asking.difference_update(claims)
+        if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
+            self._wake()
+            self.refusals.note(key, match.slot, decided.reason)
+            if refused is not None:
+                refused(decided.reason)
+        if isinstance(decided, Undecided):
+            return
+        now = time.monotonic()
+        # A first lease begins when the startd makes the claim: before now.
+        self._leases.trust(match.startd, now)
+        self._leases.hear(match.startd, decided.clock, now)
+        await self._granted(
+            match, decided.granted, lease=request.lease, first=swap.job if swap is not None else None
+        )
+
+    async def _ask_again(
+        self, match: MatchedSlot, request: RequestClaims, decided: ClaimsDecided, until: float
+    ) -> ClaimsDecided | Undecided:
+        """
+        After a while: the claims have to wait for a job that makes room. If theirs are gone meanwhile, they are given back.
+
+        So they are when they have waited long enough: their jobs are shown to nobody else, who might have a slot.
+        """
+        await asyncio.sleep(min(_ROOM_S, request.lease / 4))
+        key = (match.submitter, match.autocluster)
+        spare = self.asked[key] - self._queue.runnable(*key)
+        why = "no job is left for the claim" if spare >= len(decided.waiting) else ""
+        if not why and time.monotonic() >= until:
+            why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
+        if why:
+            await self._returns.give_back(match.startd, decided.waiting, why)
+            return msgspec.structs.replace(decided, waiting=[], reason=why)
+        return await self._ask(match.startd, request)
+
+    async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
+        """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
+        reason = f"the startd {startd} does not answer"
+        for tries in range(_TRIES):
+            try:
+                return await self._bus.call(
+                    REQUEST_CLAIMS, startd, request, deadline=self._settings.claim_deadline
+                )
+            except (RefusedError, NoResponderError) as error:
+                _log.info("claims not granted", extra={"startd": startd, "cause": str(error)})
+                if tries == 0:
+                    return Undecided(str(error) if isinstance(error, RefusedError) else reason, certain=True)
+                break  # but a try before may have been carried out
+            except BusError as error:
+                _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
+        self._returns.owe(
+            startd, [key.claim for key in request.claims], request.lease
+        )  # perhaps it granted them
+        return Undecided(reason, certain=False)
+
+    async def _granted(
+        self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, lease: float, first: JobId | None
+    ) -> None:
+        """Record claims with their jobs: `first` if it may still run, then those whose turn it is."""
+        unused: list[str] = []
+        jobs: list[JobId] = []
+        for grant in granted:
+            job = self._queue.next_job(match.submitter, match.autocluster)
+            if (
+                first is not None
+                and (entry := self._queue.jobs.get(first)) is not None
+                and entry.job.runnable
+            ):
+                job = first
+            if job is None:
+                unused.append(grant.claim)
+                continue
+            event = ClaimGranted(
+                claim=grant.claim,
+                startd=match.startd,
+                slot=grant.slot,
+                slot_ad=grant.ad,
+                submitter=match.submitter,
+                autocluster=match.autocluster,
+                lease=lease,
+                limits=match.limits,
+            )
+            self._ledger.record([(f"claim/{grant.claim}", event), *self._assigning.events(job, event)])
+            jobs.append(job)
+        if jobs:
+            if lease < self._settings.lease:
+                self._short.set()
+            await self._ledger.record([])
+            for job in jobs:
+                self._shadows.hand_over(job)
+        if unused:
+            await self._returns.give_back(match.startd, unused, "no job is left for the claim")
+
+    # -- using --------------------------------------------------------------------------------------------------------
+
+    def reuse(self, claim: str) -> JobId | None:
+        """
+        Record the next job for a claim that has become free, or its end; the caller awaits the commit.
+        """
+        held = self._queue.claims.get(claim)
+        if held is None:
+            return None
+        if held.job is not None:
+            return held.job
+        if held.at_home:
+            self.end(claim, "each job that runs where it was submitted has a claim of its own")
+            return None
+        if time.time() - held.at / 1e6 > self._settings.claim_worklife:
+            self.end(claim, "the claim has served its time, and others shall have their turn")
+            return None
+        match self._succession.next(claim):
+            case JobId() as job:
+                self._ledger.record(self._assigning.events(job, held.granted))
+                return job
+            case reason:
+                if not self.idle.keeps(claim):
+                    self.end(claim, reason)
+                return None
+
+    def settle_idle(self) -> None:
+        """
+        Give claims without a job one, or end them: our predecessor may have stopped between two frames.
+        """
+        for claim, held in list(self._queue.claims.items()):
+            if held.job is None:
+                self.look_at(claim)
+
+    def look_at(self, claim: str) -> None:
+        """Give one without a job the next one, if there is one."""
+        if (job := self.reuse(claim)) is not None:
+            self._tasks.create_task(self._hand_over(job))
+
+    async def _hand_over(self, job: JobId) -> None:
+        await self._ledger.record([])
+        self._shadows.hand_over(job)
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def end(self, claim: str, reason: str, *, release: bool = True) -> None:
+        """Record that a claim is over, and after the commit tell its startd."""
+        held = self._queue.claims.get(claim)
+        if held is None:
+            return
+        recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
+        self._succession.forget(claim)
+        self.idle.forget(claim)
+        if release:
+            self._tasks.create_task(self._release(recorded, held.granted.startd, claim, reason))
+
+    async def _release(self, recorded: "asyncio.Future[int]", startd: str, claim: str, reason: str) -> None:
+        await recorded
+        await self._returns.give_back(startd, [claim], reason)
+
+    def lose(self, claim: str, code: int, reason: str) -> None:
+        """Record that a claim and the attempt on it are over, by the worker's word or because its lease ran out."""
+        held = self._queue.claims[claim]
+        if held.job is not None:
+            job = held.job
+            state = self._queue.jobs[job].job
+            command = End(
+                attempt=state.attempt,
+                claim=claim,
+                code=code,
+                reason=reason,
+                cool_down=self._settings.cooldown_duration,
+            )
+            self._ledger.record([(job_stream(job), event) for event in decide(state, command)])
+            self._shadows.forget(job)
+        self.end(claim, reason, release=False)
+
+    # -- renewing -----------------------------------------------------------------------------------------------------
+
+    async def keep_alive(self) -> None:
+        """
+        Renew all claims, compare both sides' lists, and end what certainly is dead; for ever.
+
+        Whoever did not answer is asked again sooner than the others.
+        """
+        while True:
+            self._short.clear()
+            by_startd: dict[str, list[str]] = {}
+            shortest: dict[str, float] = {}
+            for claim, held in self._queue.claims.items():
+                startd, lease = held.granted.startd, held.granted.lease
+                by_startd.setdefault(startd, []).append(claim)
+                shortest[startd] = min(lease, shortest.get(startd, lease))
+            due = self._paces.due(shortest, time.monotonic())
+            async with asyncio.TaskGroup() as renewals:
+                for startd, claims in by_startd.items():
+                    if startd in due or self._leases.is_silent(startd):
+                        renewals.create_task(self._renew(startd, claims))
+            self._expire()
+            self._returns.settle()
+            pause = self._paces.pause(time.monotonic())
+            if any(map(self._leases.is_silent, by_startd)):
+                pause = min(pause, self._settings.reconnect_interval)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._short.wait(), pause)
+
+    async def _renew(self, startd: str, claims: list[str]) -> None:
+        reply = await self._alive(startd, claims)
+        if reply is not None and reply[0] is None:
+            reply = await self._alive(
+                startd, claims
+            )  # the first answer told the clock that a renewal must name
+        if reply is None:
+            times = self._leases.missed(startd)
+            self._silence.missed(claims, times, f"the startd {startd} does not answer")
+            return
+        answer = reply[1]
+        held = [claim for claim in claims if claim in self._queue.claims]
+        for claim in self._leases.suspect(held, answer.unknown):
+            code = RECONNECT_FAILED if self._silence.lasts(claim) else CLAIM_NOT_FOUND
+            self.lose(claim, code, f"the startd {startd} does not have the claim any more")
+        unknown = set(answer.unknown)
+        self._silence.heard(claim for claim in held if claim not in unknown)
+        extra = [claim for claim in answer.extra if self._abandoned(claim)]
+        if extra:  # beside the renewals, which must go on while the database is away
+            self._tasks.create_task(self._disown(startd, extra))
+
+    async def _disown(self, startd: str, claims: list[str]) -> None:
+        """
+        Give back claims that are not on record, unless a successor of ours may have been granted them.
+        """
+        await self._ledger.shard.look()
+        if abandoned := [claim for claim in claims if self._abandoned(claim)]:
+            await self._returns.give_back(startd, abandoned, "the claim is not on record")
+
+    def _abandoned(self, claim: str) -> bool:
+        return claim not in self._queue.claims and claim not in self._asking
+
+    async def _alive(self, startd: str, claims: list[str]) -> tuple[float | None, AliveReply] | None:
+        usual = self._settings.lease
+        leases = {
+            held.granted.lease for claim in claims if (held := self._queue.claims.get(claim)) is not None
+        }
+        at = self._leases.renew(startd, time.monotonic(), min((usual, *leases)))
+        deadline = None if at is None else at + usual
+        alive = Alive(
+            schedd=self._queue.schedd,
+            claims=[self._secrets.key(claim) for claim in claims],
+            deadline=deadline,
+            at=at if leases - {usual} else None,
+        )
+        try:
+            patience = min(_LONGEST_ANSWER, self._settings.alive_interval / 2, min((usual, *leases)) / 12)
+            reply = await self._bus.call(ALIVE, startd, alive, deadline=max(1.0, patience))
+        except BusError as error:
+            if deadline is not None and isinstance(error, NoResponderError):
+                self._leases.not_delivered(startd)
+            _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
+            return None
+        self._leases.hear(startd, reply.clock, time.monotonic())
+        self._queue.renewed[startd] = int(time.time())
+        return deadline, reply
+
+    def _expire(self) -> None:
+        """End what certainly is dead."""
+        now, silent = time.monotonic(), set[str]()
+        for claim, held in list(self._queue.claims.items()):
+            startd, lease = held.granted.startd, held.granted.lease
+            if self._leases.is_over(startd, lease, now):
+                reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
+                self.lose(claim, RECONNECT_FAILED, reason)
+                silent.add(startd)
+        for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
+            self._leases.forget(startd)
+            self._queue.renewed.pop(startd, None)

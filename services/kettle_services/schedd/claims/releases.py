@@ -1,0 +1,51 @@
+"""
+Claims that are given back: their startds are told, again and again until they know or the lease has ended them anyway.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from kettle.bus.ports import Asks, BusError
+from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_wire.commands.startd import RELEASE, Release
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Returns:
+    """
+    `lease`: seconds after which a claim of which nobody hears has ended.
+    """
+
+    def __init__(self, bus: Asks, secrets: ClaimSecrets, tasks: asyncio.TaskGroup, *, lease: float) -> None:
+        self._bus = bus
+        self._secrets = secrets
+        self._tasks = tasks
+        self._lease = lease
+        self._owed: dict[str, dict[str, float]] = {}
+        """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
+
+    async def give_back(self, startd: str, claims: list[str], reason: str) -> None:
+        """Tell a startd; if that cannot be, `settle` does."""
+        release = Release(claims=[self._secrets.key(claim) for claim in claims], reason=reason)
+        try:
+            await self._bus.call(RELEASE, startd, release)
+        except BusError as error:
+            _log.warning("claims not given back yet", extra={"startd": startd, "cause": str(error)})
+            self.owe(startd, claims, self._lease)
+
+    def owe(self, startd: str, claims: Iterable[str], lease: float) -> None:
+        """Have these told later, for `lease` seconds."""
+        until = time.monotonic() + lease
+        self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
+
+    def settle(self) -> None:
+        """Try again to give back what could not be given back, as long as its lease may last."""
+        now = time.monotonic()
+        owed, self._owed = self._owed, {}
+        for startd, claims in owed.items():
+            if open_claims := [claim for claim, until in claims.items() if until > now]:
+                self._tasks.create_task(self.give_back(startd, open_claims, "no more jobs for the claim"))

@@ -1,0 +1,3 @@
+"""
+What the schedd answers, one module for each group of commands: users, shadows, the negotiator and running jobs.
+"""

@@ -1,0 +1,289 @@
+"""What the negotiator and the shadows say to the schedd."""
+
+import math
+import time
+from typing import Final, assert_never
+
+import msgspec
+
+from kettle.bus.ports import RefusedError
+from kettle.jobs import telling
+from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.domain.jobs.job import (
+    Begin,
+    Checkpoint,
+    Command,
+    Continue,
+    End,
+    Finish,
+    Hold,
+    Suspend,
+    Tell,
+    decide,
+)
+from kettle_services.schedd.domain.jobs.orders import USER_VACATE_JOB
+from kettle_services.schedd.domain.jobs.policy import POLICY_UNDEFINED, SYSTEM_POLICY
+from kettle_services.schedd.domain.jobs.resource_retry import grown
+from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.jobs.policies import Policies
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows.dispatch import Shadows, fitting
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import (
+    AttemptReport,
+    AttemptsRecorded,
+    Began,
+    Continued,
+    Ended,
+    Finished,
+    Matched,
+    ReportAttempts,
+    Saved,
+    ShadowOrders,
+    ShadowSync,
+    Suspended,
+    Told,
+    Used,
+)
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.commands.startd import Done
+from kettle_wire.endpoint import Position
+from kettle_wire.events import JobEdited, Transfer, Usage
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+
+BAD_REQUEST: Final = 1026
+"""VacateReasonCode ActivationRefusedBadRequest: no machine will like the job better."""
+REFUSED_ACTIVATION: Final = frozenset(range(1027, 1037))
+FAILED_TO_CREATE_PROCESS: Final = 6
+_LARGEST: Final = 1e15
+_LONGEST_PATH: Final = 4096
+
+
+class Partners:
+    """Answers matched, sync and report."""
+
+    def __init__(
+        self, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
+    ) -> None:
+        self._ledger = ledger
+        self._settings = settings
+        self._queue = ledger.queue
+        self._claims = claims
+        self._shadows = shadows
+        self._policies = policies
+
+    async def matched(self, request: Matched, caller: Identity) -> Done:
+        """Advice: which slots to ask for claims."""
+        _only("negotiator", caller)
+        self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
+        for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
+            self._claims.look_at(claim)
+        for match in request.matches:
+            self._claims.matched(match)
+        return Done()
+
+    async def sync(self, request: ShadowSync, caller: Identity) -> ShadowOrders:
+        """Bring a shadow's list up to what is recorded."""
+        _only("shadow", caller)
+        live = [held.job for held in self._queue.claims.values() if held.job is not None]
+        orders = self._shadows.sync(request, live)
+        await self._ledger.record([])  # an assignment is an effect: it leaves after its commit
+        given_up = (orders.forget, orders.over, orders.drop, orders.spooled, orders.spools)
+        if orders.start or orders.stop or any(given_up):
+            await self._ledger.shard.look()  # what is given up on the word of a stale owner is lost
+        return orders
+
+    async def report(self, request: ReportAttempts, caller: Identity) -> AttemptsRecorded:
+        """Record what happened to attempts, and give the freed claims their next jobs in the same frame."""
+        _only("shadow", caller)
+        next_jobs: list[JobId] = []
+        known, turn = True, Turn()
+        for report in request.reports:
+            await turn.pause()
+            if isinstance(report.news, Used):
+                self._measured(report, report.news)
+                continue
+            known &= self._hear(report)
+            if isinstance(report.news, Finished | Ended) and (job := self._follow(report)) is not None:
+                next_jobs.append(job)
+        frame = await self._ledger.record([])
+        if not known:
+            await self._ledger.shard.look()  # what we have not heard of, a successor of ours may have
+        start: list[Assignment] = []
+        for job in next_jobs:
+            assignment = self._shadows.hand_over(job, request.shadow)
+            if assignment is not None:
+                start.append(assignment)
+        first = fitting(start)
+        if len(first) < len(start):
+            self._shadows.push(request.shadow, start[len(first) :])
+        return AttemptsRecorded(start=first, position=Position(self._ledger.shard.name, frame))
+
+    def _hear(self, report: AttemptReport) -> bool:
+        """
+        Record what is new; False: nothing is, because it was said before, or to somebody else.
+        """
+        entry = self._queue.jobs.get(report.job)
+        if entry is None:
+            return False  # over since long: said twice is said once
+        command, more = command_of(report), Ad()
+        if isinstance(command, Finish):
+            command = self._policies.at_exit(report.job, command)
+        elif isinstance(command, Tell):
+            named = telling.spelled(command.attributes, self._queue.ad(report.job))
+            command = msgspec.structs.replace(command, attributes=named)
+        elif isinstance(command, End):
+            subcode = self._shadows.subcode(report.job, command.code) or command.subcode
+            wait = self._settings.cooldown_duration
+            command = msgspec.structs.replace(command, subcode=subcode, cool_down=wait)
+            more = self._grown(report.job, command)
+            command = msgspec.structs.replace(command, hold=command.hold and not more)
+        events = decide(entry.job, command)
+        if not events:
+            return False
+        if more:
+            events.append(JobEdited(attributes=more))
+        stream = job_stream(report.job)
+        self._ledger.record([(stream, event) for event in events])
+        if isinstance(report.news, Finished | Ended):
+            self._shadows.forget(report.job)
+            self._give_up(report, stream)
+        return True
+
+    def _grown(self, job: JobId, end: End) -> Ad:
+        """What a job asks for in its next run, if it is not to be held for having run out of something."""
+        if not end.hold:
+            return {}
+        ad = self._queue.ad(job)
+        return telling.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
+
+    def _measured(self, report: AttemptReport, used: Used) -> None:
+        """Remember what an attempt uses, if it lives."""
+        entry = self._queue.jobs.get(report.job)
+        if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
+            self._queue.measured[report.job] = _sane_usage(used.usage)
+
+    def _give_up(self, report: AttemptReport, stream: str) -> None:
+        """Hold a job whose attempts fail again and again."""
+        entry = self._queue.jobs.get(report.job)
+        if (
+            entry is None
+            or entry.job.failures < self._settings.max_failures
+            or not isinstance(report.news, Ended)
+        ):
+            return
+        reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
+        if entry.job.status == "idle":
+            hold = Hold(reason=reason, by="", code=SYSTEM_POLICY)
+            self._ledger.record([(stream, event) for event in decide(entry.job, hold)])
+
+    def _follow(self, report: AttemptReport) -> JobId | None:
+        """What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated."""
+        news = report.news
+        reason = news.reason if isinstance(news, Ended) else "the machine ended the claim with its job"
+        if isinstance(news, Finished | Ended) and news.claim_lost:
+            self._claims.end(report.claim, reason, release=False)
+            return None
+        if isinstance(news, Ended) and news.code in REFUSED_ACTIVATION:
+            self._claims.end(report.claim, reason)  # the machine does not like this claim's jobs (any more)
+            return None
+        if isinstance(news, Ended) and news.code == USER_VACATE_JOB and not news.hold:
+            self._claims.end(
+                report.claim, reason
+            )  # who wants a job off its machine wants the machine given up
+            return None
+        job = self._claims.reuse(report.claim)
+        return None if job == report.job and not self._is_next(report) else job
+
+    def _is_next(self, report: AttemptReport) -> bool:
+        entry = self._queue.jobs.get(report.job)
+        return entry is not None and entry.job.attempt > report.attempt
+
+
+def command_of(report: AttemptReport) -> Command:
+    """
+    What a shadow's report means for the job; use so far means nothing to it.
+    """
+    news = report.news
+    assert not isinstance(news, Used)
+    match news:
+        case Began():
+            return Begin(report.attempt, report.claim, news.pid, _sane(news.at), _sane_transfer(news.input))
+        case Finished(exit_code=None, exit_signal=None):
+            return End(
+                attempt=report.attempt,
+                claim=report.claim,
+                code=POLICY_UNDEFINED,
+                reason="The job ended, and nobody knows how",
+                hold=True,
+                usage=_sane_usage(news.usage),
+            )
+        case Suspended():
+            processes = int(_sane(news.processes))
+            return Suspend(report.attempt, report.claim, processes, _sane(news.at))
+        case Continued():
+            return Continue(report.attempt, report.claim, _sane(news.at))
+        case Saved():
+            at, usage = _sane(news.at), _sane_usage(news.usage)
+            return Checkpoint(report.attempt, report.claim, news.number, at, usage)
+        case Told(id=id_, attributes=attributes, notes=notes):
+            said, noted = telling.sayable(attributes), telling.lines(notes)
+            return Tell(report.attempt, report.claim, id_, said, noted)
+        case Finished():
+            return Finish(
+                attempt=report.attempt,
+                claim=report.claim,
+                exit_code=news.exit_code,
+                exit_signal=news.exit_signal,
+                at=_sane(news.at),
+                usage=_sane_usage(news.usage),
+                output=_sane_transfer(news.output),
+                dumped=news.dumped,
+                core=news.core[:_LONGEST_PATH],
+            )
+        case Ended():
+            never = news.code == BAD_REQUEST and not news.hold
+            return End(
+                attempt=report.attempt,
+                claim=report.claim,
+                code=FAILED_TO_CREATE_PROCESS if never else news.code,
+                subcode=news.subcode,
+                reason=news.reason,
+                hold=news.hold or never,
+                usage=_sane_usage(news.usage),
+            )
+        case _:
+            assert_never(news)
+
+
+def _sane(value: float) -> float:
+    """
+    A number that a worker measured; what cannot be one is nothing, because what is recorded must fold for ever.
+    """
+    return value if math.isfinite(value) and 0 <= value < _LARGEST else 0.0
+
+
+def _sane_usage(usage: Usage) -> Usage:
+    return Usage(
+        wall=_sane(usage.wall),
+        user_cpu=_sane(usage.user_cpu),
+        system_cpu=_sane(usage.system_cpu),
+        memory_kib=int(_sane(usage.memory_kib)),
+        disk_kib=int(_sane(usage.disk_kib)),
+        sent=int(_sane(usage.sent)),
+        received=int(_sane(usage.received)),
+    )
+
+
+def _sane_transfer(moved: Transfer | None) -> Transfer | None:
+    if moved is None:
+        return None
+    return Transfer(began=_sane(moved.began), ended=_sane(moved.ended), queued=_sane(moved.queued))
+
+
+def _only(role: str, caller: Identity) -> None:
+    if caller.kind != "daemon" or caller.name != role:
+        raise RefusedError("denied", f"only a {role} may say this, not {caller.name}")

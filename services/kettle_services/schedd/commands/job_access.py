@@ -1,0 +1,65 @@
+"""
+Who may look into a job that runs: its owner, and the super users of the queue.
+
+What they do there is between them and the machine: the queue only tells them where it is, and proves who they are.
+"""
+
+import logging
+from typing import Final
+
+from kettle.auth.access import proof
+from kettle.bus.ports import RefusedError
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_wire.commands.access import Access
+from kettle_wire.commands.schedd import AccessGiven, AskAccess
+from kettle_wire.flocking import pool_of
+from kettle_wire.identity import Identity
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Visitors:
+    """Answers `access`."""
+
+    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._settings = settings
+
+    async def access(self, request: AskAccess, caller: Identity) -> AccessGiven:
+        """The right to look into the present attempt of a job; `not_found`, `denied` or `not_running`."""
+        job = request.job
+        entry = self._queue.jobs.get(job)
+        if entry is None:
+            raise RefusedError("not_found", f"job {job} is not in the queue of {self._queue.schedd}")
+        owner = self._queue.owner(job)
+        if caller.kind != "user" or caller.name not in {owner, *self._settings.queue_super_users}:
+            raise RefusedError("denied", f"job {job} is {owner}'s, and {caller.name} may not look into it")
+        if entry.job.status != "running" or entry.job.claim not in self._queue.claims:
+            raise RefusedError(
+                "not_running", f"job {job} is {entry.job.status}: it can be looked into while it runs"
+            )
+        assignment = self._shadows.assignment(job)
+        if pool := pool_of(assignment.startd):
+            raise RefusedError(
+                "elsewhere",
+                f"job {job} runs in the pool {pool}, whose machines only people of that pool can look into",
+            )
+        await self._ledger.record([])  # it is told when it is there
+        key = assignment.key
+        _log.info("looked into", extra={"job": str(job), "by": caller.name})
+        return AccessGiven(
+            access=Access(
+                claim=key.claim,
+                job=job,
+                attempt=assignment.attempt,
+                proof=proof(
+                    key.secret, claim=key.claim, job=job, attempt=assignment.attempt, person=caller.name
+                ),
+            ),
+            startd=assignment.startd,
+            slot=assignment.slot,
+        )

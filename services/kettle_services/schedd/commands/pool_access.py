@@ -1,0 +1,67 @@
+"""
+What running jobs do in the queue: submit jobs and act on those of their owner, as they asked for (`want_pool_access`).
+
+A job has no credential that could be copied out of it. What it wants comes by way of its machine and its shadow, which
+prove the attempt to each other by the claim's secret; whose jobs it may act on is what the queue knows of it.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kettle.bus.ports import RefusedError, Served
+from kettle.jobs.pool_access import wants_access
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.commands.schedd import FOR_JOBS, JobAnswer, JobCommand
+from kettle_wire.identity import Identity, user
+
+_log: Final = logging.getLogger(__name__)
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class JobCommands:
+    """Answers `job_command` by those of `served` that are for jobs."""
+
+    def __init__(self, ledger: Ledger, settings: ScheddSettings, served: Sequence[Served[Any, Any]]) -> None:
+        self._queue = ledger.queue
+        self._settings = settings
+        self._served = {each.endpoint.verb: each for each in served if each.endpoint in FOR_JOBS}
+
+    async def command(self, request: JobCommand, caller: Identity) -> JobAnswer:
+        """What the verb answers to the job's owner; `denied`, `not_running`, `malformed`, and what the verb refuses."""
+        if (caller.kind, caller.name) != ("daemon", "shadow"):
+            raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
+        owner = self._owner(request)
+        asked = self._served.get(request.verb)
+        if asked is None:
+            raise RefusedError("denied", f"a running job may not ask a schedd for {request.verb!r}")
+        try:
+            said = asked.endpoint.decode_request(request.body)
+        except msgspec.MsgspecError as error:
+            raise RefusedError("malformed", f"{request.verb}: {error}") from error
+        reply = await asked.handler(said, user(owner))
+        _log.info("done for a job", extra={"job": str(request.job), "verb": request.verb})
+        return JobAnswer(_encode(reply))
+
+    def _owner(self, request: JobCommand) -> str:
+        """As whom the attempt may command."""
+        job, known = request.job, self._queue.jobs.get(request.job)
+        if (
+            known is None
+            or (known.job.status, known.job.attempt) != ("running", request.attempt)
+            or known.job.claim not in self._queue.claims
+        ):
+            raise RefusedError("not_running", f"job {job} does not run, so it may ask nothing here")
+        if not self._settings.jobs_may_command:
+            raise RefusedError("denied", "jobs may not command this schedd: its administrator has said so")
+        if not wants_access(self._queue.ad(job)):
+            raise RefusedError("denied", f"job {job} was not submitted with want_pool_access = true")
+        owner = self._queue.owner(job)
+        if owner in self._settings.queue_super_users:
+            raise RefusedError(
+                "denied", f"{owner} may act on everybody's jobs here, so jobs of {owner} may not act at all"
+            )
+        return owner

@@ -1,0 +1,221 @@
+"""What people ask about jobs in the queue."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Final, cast
+
+import msgspec
+
+from kettle.bus.parts import LARGEST
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.log import Log
+from kettle.jobs import Status
+from kettle.jobs.private import for_others
+from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.domain.jobs import deferral
+from kettle_services.schedd.domain.jobs.universes import at_home
+from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.jobs.local_universe import HomeJobs
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.selection import LOOK, condition, selected_jobs
+from kettle_services.schedd.queue.time_slice import Turn
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import (
+    Explain,
+    Explanation,
+    JobAds,
+    JobEvents,
+    QueryEvents,
+    QueryJobs,
+    RecordedEvent,
+)
+from kettle_wire.events import FactorySubmitted
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+
+_encode_into: Final = msgspec.msgpack.Encoder().encode_into
+_ARRAY: Final = b"\xdd"
+"""How an array begins in MessagePack, before four bytes with the number of its elements."""
+
+
+class Questions:
+    """Answers query_jobs, query_events and explain."""
+
+    def __init__(
+        self,
+        log: Log,
+        ledger: Ledger,
+        home_jobs: HomeJobs,
+        factories: Factories,
+        limits: Limits,
+        refusals: Refusals,
+        elsewhere: Callable[[JobId], str] = lambda _job: "",
+        super_users: Collection[str] = (),
+    ) -> None:
+        """
+        `elsewhere`: what other pools are to an idle job, as a sentence.
+        """
+        self._super_users = super_users
+        self._elsewhere = elsewhere
+        self._log = log
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._home_jobs = home_jobs
+        self._factories = factories
+        self._limits = limits
+        self._refusals = refusals
+
+    @property
+    def _shard(self) -> str:
+        return self._ledger.shard.name
+
+    async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
+        """Job ads of a selection, in queue order: everybody may look, but not at everything."""
+        if request.totals:
+            return await self._totals(request)
+        jobs = await selected_jobs(self._queue, request.select)
+        shown = jobs[: request.limit] if request.limit else jobs
+        ads = await self._encoded(shown, request.projection, caller)
+        # What was read may be on its way to the log: it is told when it is there.
+        await self._ledger.record([])
+        return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
+
+    async def _totals(self, request: QueryJobs) -> JobAds:
+        """How many there are; of all jobs of everybody, or of some owners, that is known, and need not be counted."""
+        queue, select = self._queue, request.select
+        counts: Counter[str]
+        if not (select.jobs or select.clusters) and condition(select.constraint) is None:
+            owners = set(select.owners)
+            counts = Counter()
+            for owner in owners or set(queue.owners.values()):
+                counts.update(queue.owned(owner))
+            attended = (
+                claim.job
+                for claim in queue.claims.values()
+                if claim.job is not None and (not owners or queue.owner(claim.job) in owners)
+            )
+        else:
+            jobs = [job for job in await selected_jobs(queue, select) if job in queue.jobs]
+            counts = Counter(queue.jobs[job].job.status for job in jobs)
+            attended = (job for job in jobs if queue.jobs[job].job.suspended)
+        still = sum(
+            queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
+        )
+        counts.update(running=-still, suspended=still)
+        await self._ledger.record([])
+        return JobAds(
+            jobs=[],
+            total=counts.total(),
+            unmade=self._factories.unmade(select),
+            statuses={status: count for status, count in counts.items() if count},
+        )
+
+    async def _encoded(self, jobs: list[JobId], names: list[str], caller: Identity) -> list[Ad]:
+        """
+        The ads as they travel: each is encoded as it is made, and none is kept.
+
+        Raises RefusedError as soon as they are more than the bus carries.
+        """
+        view, turn, all_of_all = View(self._queue, names), Turn(), self._sees_all(caller)
+        data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
+        for at, job in enumerate(jobs):
+            if job in known:
+                ad = view.ad(job)
+                own = all_of_all or self._queue.owner(job) == caller.name
+                _encode_into(ad if own else for_others(ad), data, -1)
+                count += 1
+            if not at % LOOK:
+                if len(data) > LARGEST:
+                    raise RefusedError(
+                        "too_large",
+                        f"the ads of {len(jobs):,} jobs take more than {LARGEST:,} bytes; ask for fewer attributes",
+                    )
+                await turn.pause()
+        data[1:5] = count.to_bytes(4)
+        return cast("list[Ad]", msgspec.Raw(bytes(data)))
+
+    def _sees_all(self, caller: Identity) -> bool:
+        """Services and super users of the queue see all of everybody's jobs."""
+        return caller.kind != "user" or caller.name in self._super_users
+
+    async def query_events(self, request: QueryEvents, caller: Identity) -> JobEvents:
+        """Everything recorded of a job."""
+        del caller
+        expected = self._expected(request.job)
+        # What has become of it may be on its way to the log: it is told when it is there.
+        await self._ledger.record([])
+        events: list[RecordedEvent] = []
+        types: list[str] = []
+        for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
+            for frame, _ in await self._log.stream(self._shard, stream):
+                entry = frame.entries[0]
+                types.append(entry.type)
+                events.append(
+                    RecordedEvent(
+                        stream=stream, version=entry.version, frame=frame.number, at=frame.at, data=entry.data
+                    )
+                )
+        if not events:
+            raise RefusedError("not_found", f"job {request.job} was never submitted to {self._queue.schedd}")
+        never = types == [FactorySubmitted.__struct_config__.tag] and not expected
+        return JobEvents(events=events, shard=self._shard, never_made=never)
+
+    def _expected(self, job: JobId) -> bool:
+        """Whether the job is in the queue, or will be."""
+        made = self._queue.factory(job.cluster)
+        return job in self._queue.jobs or (made is not None and made.made <= job.proc < made.size)
+
+    async def explain(self, request: Explain, caller: Identity) -> Explanation:
+        """Why a job is where it is, as far as the queue knows."""
+        entry = self._queue.jobs.get(request.job)
+        if entry is None and self._expected(request.job):
+            raise RefusedError("refused", self._factories.why_not(request.job.cluster))
+        if entry is None:
+            raise RefusedError("not_found", f"job {request.job} is not in the queue of {self._queue.schedd}")
+        ad = self._queue.ad(request.job)
+        own = self._sees_all(caller) or self._queue.owner(request.job) == caller.name
+        explanation = Explanation(
+            job=request.job,
+            status=entry.job.status,
+            reason=self._reason(request.job, ad),
+            submitter=self._queue.submitter(request.job),
+            autocluster=self._queue.autocluster(request.job) if entry.job.runnable else None,
+            ad=ad if own else for_others(ad),
+            ordered=entry.job.orders.standing,
+        )
+        await self._ledger.record([])
+        return explanation
+
+    def _reason(self, job: JobId, ad: Ad) -> str:
+        state = self._queue.jobs[job].job
+        if job in self._queue.deferred:
+            return deferral.waits(ad, time.time())
+        if job in self._queue.cooling:
+            return (
+                f"its last {state.failures} attempts failed, so it waits {state.cooling:g} s; the last one because: "
+                f"{ad.get('VacateReason', 'unknown')}"
+            )
+        if state.runnable and at_home(self._queue.universe(job)):
+            return self._home_jobs.why(job)
+        if state.runnable:
+            key = self._queue.submitter(job), self._queue.autocluster(job)
+            said = (self._limits.why_not(key[0]) or self._refusals.why(key), self._elsewhere(job))
+            return "; ".join(filter(None, said))
+        return _reason(state.status, ad)
+
+
+def _reason(status: str, ad: Ad) -> str:
+    match status:
+        case "held":
+            return str(ad.get("HoldReason", ""))
+        case "removed":
+            return str(ad.get("RemoveReason", ""))
+        case "running":
+            how = "suspended" if ad.get("JobStatus") == Status.SUSPENDED else "running"
+            return f"{how} on {ad.get('RemoteHost', 'a claimed slot')}"
+        case _:
+            return ""

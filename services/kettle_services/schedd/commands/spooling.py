@@ -1,0 +1,93 @@
+"""
+Who may send and fetch the files of jobs, and that jobs may run whose files are there.
+
+The files themselves are between the submitter and the shadow, which asks here on behalf of whom it serves.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kettle.bus.ports import RefusedError
+from kettle_services.schedd.domain.submission.spooling import released
+from kettle_services.schedd.queue.chunked_recording import Pieces
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_wire.commands.schedd import FindSpool, ReleaseSpooled, SpooledReleased, SpoolFound
+from kettle_wire.endpoint import Position
+from kettle_wire.identity import Identity
+from kettle_wire.jobs import JobId
+from kettle_wire.spooling import Procs
+
+_AGAIN_MS: Final = 500
+_ALL: Final = 2**31 - 1
+
+
+class Spooling:
+    """Answers `find_spool` and `release_spooled`."""
+
+    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._settings = settings
+
+    async def find(self, request: FindSpool, caller: Identity) -> SpoolFound:
+        """Which shadow has the files of a cluster's jobs; `not_found`, `denied` or `unavailable`."""
+        for_others = (caller.kind, caller.name) == ("daemon", "shadow")
+        if not for_others and caller.kind != "user":
+            raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
+        person, cluster = request.person if for_others else caller.name, request.cluster
+        if cluster not in self._queue.clusters:
+            raise RefusedError("not_found", f"cluster {cluster} is not in the queue of {self._queue.schedd}")
+        owner = self._queue.clusters[cluster].submitted.owner
+        if person not in {owner, *self._settings.queue_super_users}:
+            raise RefusedError(
+                "denied", f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
+            )
+        await self._ledger.record([])  # it is told when the cluster is there
+        if for_others:
+            return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
+        shadow = self._shadows.any_alive()
+        if not shadow:
+            raise RefusedError(
+                "unavailable",
+                "no shadow is there yet to take or give the files of jobs",
+                retry_after_ms=_AGAIN_MS,
+            )
+        return SpoolFound(shadow=shadow)
+
+    async def release(self, request: ReleaseSpooled, caller: Identity) -> SpooledReleased:
+        """Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest."""
+        if (caller.kind, caller.name) != ("daemon", "shadow"):
+            raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
+        pieces = Pieces(self._ledger, most=self._settings.max_backlog // 2)
+        for procs in request.jobs:
+            for job in self._jobs(request.cluster, procs):
+                if pieces.full:
+                    await pieces.record()
+                entry = self._queue.jobs.get(job)
+                if entry is not None and (event := released(entry.job)) is not None:
+                    pieces.add(job, entry.job, [event])
+        frame = await self._ledger.record(pieces.rest())
+        return SpooledReleased(position=Position(self._ledger.shard.name, frame))
+
+    def _jobs(self, cluster: int, procs: Procs) -> Iterator[JobId]:
+        """Those of some numbers that were submitted, whether they are still there or not."""
+        known = self._queue.clusters.get(cluster)
+        end = 0 if known is None else min(procs.first + procs.count, len(known.submitted.rows))
+        return (JobId(cluster, proc) for proc in range(procs.first, end))
+
+    def _waiting(self, cluster: int) -> list[Procs]:
+        """The jobs of a cluster that are held for their input files."""
+        found: list[Procs] = []
+        for job in self._jobs(cluster, Procs(0, _ALL)):
+            entry = self._queue.jobs.get(job)
+            if entry is None or released(entry.job) is None:
+                continue
+            last = found[-1] if found else None
+            if last is not None and last.first + last.count == job.proc:
+                found[-1] = Procs(last.first, last.count + 1)
+            else:
+                found.append(Procs(job.proc, 1))
+        return found

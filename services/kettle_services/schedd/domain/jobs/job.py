@@ -1,0 +1,494 @@
+"""
+One job: its states and what may happen in each.
+
+    idle --Assign--> running --Finished--> completed
+     ^ |               |  ^
+     | +--Hold--> held |  +-- the attempt ends otherwise: back to idle, or held
+     |             |   |
+     +---Release---+   +--Remove (from any state)--> removed
+
+An attempt outlives a hold, a release or a removal until its worker says that it ended: `claim` is set as long as the
+attempt may live, and a job with a claim is never assigned again. That is what keeps two attempts from overlapping.
+"""
+
+from typing import Literal, assert_never, cast, get_args
+
+import msgspec
+
+from kettle_services.schedd.domain.jobs.orders import NONE, Defer, Order, Orders, ordered
+from kettle_wire.ads import Ad
+from kettle_wire.events import (
+    JobAssigned,
+    JobCheckpointed,
+    JobCompleted,
+    JobContinued,
+    JobDeferred,
+    JobDisconnected,
+    JobEdited,
+    JobEvent,
+    JobHeld,
+    JobKept,
+    JobLeft,
+    JobOrdered,
+    JobReconnected,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobSuspended,
+    JobTold,
+    JobVacated,
+    Transfer,
+    Usage,
+)
+
+Status = Literal["idle", "running", "held", "removed", "completed"]
+_Lasting = JobVacated | JobCompleted | JobHeld | JobReleased | JobRemoved | JobKept | JobLeft
+_LASTING = frozenset(get_args(_Lasting))
+
+LONGEST_COOL_DOWN = 300.0
+
+RECONNECT_FAILED = 1008
+"""The VacateReasonCode of an attempt whose machine was not heard of before its lease was over."""
+
+MAY_REPEAT = frozenset({1002, 1003, 1006, 1007, 1024, *range(1026, 1037)})
+"""VacateReasonCodes of attempts that failed before or around the job, and might do so again within milliseconds."""
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """The state of one job; the default is a job to which nothing has happened yet."""
+
+    status: Status = "idle"
+    attempt: int = 0
+    """Number of the newest attempt, 0 before the first."""
+    claim: str = ""
+    """The claim on which an attempt may still live; empty if none does."""
+    began: bool = False
+    """The executable of the newest attempt was seen running."""
+    failures: int = 0
+    """How many attempts in a row failed for reasons that may repeat at once."""
+    hold_code: int = 0
+    """HoldReasonCode while it is held."""
+    suspended: bool = False
+    """Its newest attempt stands still; the job counts as running."""
+    disconnected: bool = False
+    """The machine of its newest attempt does not answer."""
+    checkpoint: int = 0
+    """Number of the newest checkpoint of the newest attempt, 0 before the first."""
+    cooling: float = 0.0
+    """Seconds that the job waits before its next attempt, because the last one failed around its start."""
+    told: str = ""
+    """Id of what the newest attempt last said of itself."""
+    orders: Orders = NONE
+    """What its owner has ordered of its newest attempt."""
+    kept: bool = False
+    """It is in the queue although it has ended, or will be."""
+    left: bool = False
+    """Nothing keeps it there any more, whatever it says."""
+
+    @property
+    def runnable(self) -> bool:
+        """Whether it may be given a claim now."""
+        return self.status == "idle" and not self.claim
+
+    @property
+    def shown(self) -> str:
+        """Its status in a word, as people are told it."""
+        if self.status != "running":
+            return self.status
+        return "vacating" if self.orders.vacating else "suspended" if self.suspended else "running"
+
+    @property
+    def over(self) -> bool:
+        """Whether it leaves the queue: nothing can happen to it any more."""
+        return self.ended and not self.kept
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will not run again, and no attempt of it lives: it leaves the queue unless something keeps it."""
+        return self.status in ("completed", "removed") and not self.claim
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """A command that the state of the job does not allow; nothing is recorded."""
+
+
+class Assign(msgspec.Struct, frozen=True):
+    """Run the job on a claim."""
+
+    claim: str
+    slot: str
+    startd: str
+    notes: Ad = {}
+    """What the job's ad is to say of the machine."""
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """The worker says: the executable runs."""
+
+    attempt: int
+    claim: str
+    pid: int
+    at: float
+    input: Transfer | None = None
+
+
+class Suspend(msgspec.Struct, frozen=True):
+    """The worker says: the job's processes stand still."""
+
+    attempt: int
+    claim: str
+    processes: int
+    at: float
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """The worker says: they go on."""
+
+    attempt: int
+    claim: str
+    at: float
+
+
+class Disconnect(msgspec.Struct, frozen=True):
+    """The machine of the attempt does not answer any more."""
+
+    attempt: int
+    claim: str
+    reason: str
+
+
+class Reconnect(msgspec.Struct, frozen=True):
+    """It answers again, and has the attempt."""
+
+    attempt: int
+    claim: str
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The worker says: what the job has done so far is saved, and it goes on."""
+
+    attempt: int
+    claim: str
+    number: int
+    at: float
+    usage: Usage
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """The worker says: the program of the job wants this in its ad, and these lines in its log."""
+
+    attempt: int
+    claim: str
+    id: str
+    attributes: Ad
+    notes: list[str]
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """The worker says: the job ran to its end, and its output is in place."""
+
+    attempt: int
+    claim: str
+    exit_code: int | None
+    exit_signal: int | None
+    at: float
+    usage: Usage
+    output: Transfer | None = None
+    dumped: bool = False
+    core: str = ""
+
+
+class End(msgspec.Struct, frozen=True):
+    """
+    The attempt is over without a result: by the worker's word, or because its lease ran out on both sides.
+
+    `code` and `subcode` are those of the hold if the job is to be held, else of the eviction.
+    """
+
+    attempt: int
+    claim: str
+    code: int
+    reason: str
+    hold: bool = False
+    subcode: int = 0
+    usage: Usage = Usage()
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    at: float = 0.0
+    output: Transfer | None = None
+    """With one of these two the program ran to its end, at that time, and the job's policy keeps it in the queue."""
+    cool_down: float = 0.0
+    """Seconds that the job waits if its start failed for a reason that may repeat; doubled with each such failure."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Keep the job from running until it is released."""
+
+    reason: str
+    by: str
+    code: int = 1
+    subcode: int = 0
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Let a held job run again."""
+
+    reason: str
+    by: str
+
+
+class Remove(msgspec.Struct, frozen=True):
+    """Never run the job again."""
+
+    reason: str
+    by: str
+
+
+class RemoveX(msgspec.Struct, frozen=True):
+    """Keep a removed job in the queue no longer, whatever its LeaveJobInQueue says."""
+
+    reason: str
+    by: str
+
+
+Heard = Begin | Suspend | Continue | Disconnect | Reconnect | Checkpoint | Tell | Finish | End
+Command = Assign | Defer | Heard | Hold | Order | Release | Remove | RemoveX
+_Action = Hold | Release | Remove | RemoveX
+_ACTIONS = frozenset(get_args(_Action))
+
+_STAYS = frozenset({0, 1, 16})
+"""HoldReasonCodes that a hold by the owner does not replace: nobody's known, his own, that of spooled input."""
+
+
+def decide(job: Job, command: Command) -> list[JobEvent]:
+    """What is to be recorded; raises `Refused` for what the state does not allow. What was said before records nothing."""
+    if type(command) in _ACTIONS:  # of a struct, to find that it is none of eleven others takes long
+        return _act(job, cast("_Action", command))
+    match command:
+        case Assign():
+            return _assign(job, command)
+        case Defer(until=until):
+            return [JobDeferred(until=until)] if job.runnable else []
+        case Hold() | Release() | Remove() | RemoveX():
+            return _act(job, command)
+        case Order():
+            return _order(job, command)
+        case _:
+            return _hear(job, command)
+
+
+def _order(job: Job, command: Order) -> list[JobEvent]:
+    if job.status != "running":
+        raise Refused(f"the job is {job.status}")
+    if refusal := job.orders.refuse(command.kind):
+        raise Refused(refusal)
+    if job.orders.meets(command.kind):
+        return []
+    return [JobOrdered(attempt=job.attempt, order=command.kind, reason=command.reason, by=command.by)]
+
+
+def _assign(job: Job, command: Assign) -> list[JobEvent]:
+    if not job.runnable:
+        raise Refused(f"the job is {job.status}, not idle")
+    attempt, claim, slot, startd = job.attempt + 1, command.claim, command.slot, command.startd
+    return [JobAssigned(attempt=attempt, claim=claim, slot=slot, startd=startd, notes=command.notes)]
+
+
+def _hear(job: Job, command: Heard) -> list[JobEvent]:
+    if not job.claim or command.attempt != job.attempt or command.claim != job.claim:
+        return []  # of an attempt that is over: said twice is said once
+    match command:
+        case Begin(attempt=attempt, pid=pid, at=at):
+            started = JobStarted(attempt=attempt, pid=pid, at=at, input=command.input)
+            return [] if job.began else [started]
+        case Suspend(attempt=attempt, processes=processes, at=at):
+            tells = job.status == "running" and not job.suspended
+            return [JobSuspended(attempt=attempt, processes=processes, at=at)] if tells else []
+        case Continue(attempt=attempt, at=at):
+            return [JobContinued(attempt=attempt, at=at)] if job.suspended else []
+        case Disconnect(attempt=attempt, reason=reason):
+            tells = job.status == "running" and job.began and not job.disconnected
+            return [JobDisconnected(attempt=attempt, reason=reason)] if tells else []
+        case Reconnect():
+            return _reconnected(job)
+        case Checkpoint():
+            return _checkpointed(job, command)
+        case Tell():
+            return _told(job, command)
+        case Finish() | End():
+            return _over(job, command)
+        case _:
+            assert_never(command)
+
+
+def _reconnected(job: Job) -> list[JobEvent]:
+    return [JobReconnected(attempt=job.attempt)] if job.disconnected else []
+
+
+def _checkpointed(job: Job, command: Checkpoint) -> list[JobEvent]:
+    if command.number <= job.checkpoint:
+        return []
+    saved = JobCheckpointed(
+        attempt=command.attempt, number=command.number, at=command.at, usage=command.usage
+    )
+    return [*_reconnected(job), saved]
+
+
+def _told(job: Job, command: Tell) -> list[JobEvent]:
+    if command.id == job.told or not (command.attributes or command.notes):
+        return []
+    told = JobTold(attempt=command.attempt, id=command.id, attributes=command.attributes, notes=command.notes)
+    return [*_reconnected(job), told]
+
+
+def _over(job: Job, command: Finish | End) -> list[JobEvent]:
+    """The end of an attempt.  What the worker tells of itself ends a silence first, unless it tells of its lease's end."""
+    heard = _reconnected(job) if isinstance(command, Finish) or command.code != RECONNECT_FAILED else []
+    match command:
+        case Finish() if job.status == "removed":
+            return [
+                *heard,
+                JobVacated(
+                    attempt=command.attempt, code=1023, reason="the job had been removed", usage=command.usage
+                ),
+            ]
+        case Finish():
+            return [
+                *heard,
+                JobCompleted(
+                    attempt=command.attempt,
+                    exit_code=command.exit_code,
+                    exit_signal=command.exit_signal,
+                    at=command.at,
+                    usage=command.usage,
+                    output=command.output,
+                    dumped=command.dumped,
+                    core=command.core,
+                ),
+            ]
+        case End():
+            return [*heard, *_end(job, command)]
+        case _:
+            assert_never(command)
+
+
+def _end(job: Job, command: End) -> list[JobEvent]:
+    hold = command.hold and job.status in {"running", "idle"}  # idle: held and released while it ran
+    vacated = JobVacated(
+        attempt=command.attempt,
+        code=command.code,
+        subcode=command.subcode,
+        reason=command.reason,
+        usage=command.usage,
+        exit_code=command.exit_code,
+        exit_signal=command.exit_signal,
+        at=command.at,
+        output=command.output,
+        cool_down=_cool_down(job, command) if not hold else 0.0,
+    )
+    if not hold:
+        return [vacated]
+    return [vacated, JobHeld(code=command.code, subcode=command.subcode, reason=command.reason)]
+
+
+def _cool_down(job: Job, command: End) -> float:
+    """None for the first mishap of one that ran: that was no failure of its start."""
+    if command.code not in MAY_REPEAT or job.status not in {"running", "idle"}:
+        return 0.0
+    if job.began and not job.failures:
+        return 0.0
+    return min(command.cool_down * 2.0 ** min(job.failures, 30), LONGEST_COOL_DOWN)
+
+
+def _act(job: Job, command: _Action) -> list[JobEvent]:
+    match command:
+        case Hold():
+            return _hold(job, command)
+        case Release() if job.status == "held" and job.hold_code != 16:  # its files are not there yet
+            return [JobReleased(reason=command.reason, by=command.by)]
+        case Remove() if job.status == "removed":
+            return []
+        case RemoveX() if job.status == "removed":
+            return [] if job.left else [JobLeft(reason=command.reason, by=command.by)]
+        case Remove() if job.kept or job.status in {"idle", "running", "held"}:
+            return [JobRemoved(reason=command.reason, by=command.by)]
+        case _:
+            raise Refused(f"the job is {job.status}")
+
+
+def _hold(job: Job, command: Hold) -> list[JobEvent]:
+    match job.status:
+        case "idle" | "running":
+            return [JobHeld(code=command.code, subcode=command.subcode, reason=command.reason, by=command.by)]
+        case "held" if command.code == 1 and job.hold_code not in _STAYS:
+            # Its owner wants it held, whatever else did: now no policy releases it.
+            return [JobHeld(code=1, subcode=command.subcode, reason=command.reason, by=command.by)]
+        case "held":
+            return []
+        case _:
+            raise Refused(f"the job is {job.status}")
+
+
+def evolve(job: Job, event: JobEvent) -> Job:
+    """The state after an event; total, and never refuses: what is recorded has happened."""
+    if type(event) in _LASTING:  # of a struct, to find that it is none of eight others takes long
+        return _evolve_further(job, cast("_Lasting", event))
+    match event:
+        case JobAssigned():
+            return Job(
+                status="running",
+                attempt=event.attempt,
+                claim=event.claim,
+                failures=job.failures,
+                kept=job.kept,
+            )
+        case JobStarted():
+            return msgspec.structs.replace(job, began=True)
+        case JobSuspended() | JobContinued():
+            return msgspec.structs.replace(job, suspended=isinstance(event, JobSuspended))
+        case JobDisconnected() | JobReconnected():
+            return msgspec.structs.replace(job, disconnected=isinstance(event, JobDisconnected))
+        case JobCheckpointed():
+            return msgspec.structs.replace(job, checkpoint=event.number)
+        case JobTold():
+            return msgspec.structs.replace(job, told=event.id)
+        case JobOrdered():
+            return msgspec.structs.replace(job, orders=ordered(job.orders, event))
+        case JobDeferred() | JobEdited():
+            # It waits for its next time from now on, or may fare better; and nobody would end another wait.
+            return msgspec.structs.replace(job, cooling=0.0)
+        case _:
+            return _evolve_further(job, event)
+
+
+def _evolve_further(job: Job, event: _Lasting) -> Job:
+    """After what no suspension outlasts."""
+    if job.suspended:
+        job = msgspec.structs.replace(job, suspended=False)
+    match event:
+        case JobVacated():
+            status = "idle" if job.status == "running" else job.status
+            failures = job.failures + 1 if event.code in MAY_REPEAT else 0
+            return msgspec.structs.replace(
+                job,
+                status=status,
+                claim="",
+                began=False,
+                failures=failures,
+                disconnected=False,
+                cooling=event.cool_down,
+                orders=NONE,
+            )
+        case JobCompleted():
+            return msgspec.structs.replace(job, status="completed", claim="", disconnected=False)
+        case JobHeld():
+            return msgspec.structs.replace(job, status="held", hold_code=event.code)
+        case JobReleased():
+            return msgspec.structs.replace(job, status="idle", failures=0, hold_code=0, cooling=0.0)
+        case JobRemoved():
+            return msgspec.structs.replace(job, status="removed", hold_code=0)
+        case JobKept() | JobLeft():
+            left = isinstance(event, JobLeft)
+            return msgspec.structs.replace(job, kept=not left, left=left)
+        case _:
+            assert_never(event)

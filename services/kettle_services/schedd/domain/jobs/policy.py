@@ -1,0 +1,362 @@
+"""
+What a job's own policy and the site's want to become of it: HTCondor's order, in which the first rule that fires counts.
+
+    1 running: allowed durations -> hold; PeriodicVacate, SYSTEM_PERIODIC_VACATE -> vacate
+    2 TimerRemove is in the past -> remove
+    3 not held: PeriodicHold, SYSTEM_PERIODIC_HOLD -> hold
+    4 held, but not by its owner: PeriodicRelease, SYSTEM_PERIODIC_RELEASE -> release
+    5 PeriodicRemove, SYSTEM_PERIODIC_REMOVE -> remove
+    6 at its exit only, where nothing is vacated: OnExitHold -> hold; OnExitRemove false -> back into the queue
+
+Pure.  An expression fires if it is a number or truth value that is not zero without its fraction; a string, undefined
+and error never fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from kettle.classad import (
+    ClassAd,
+    ClassAdError,
+    EvaluationFailed,
+    Value,
+    evaluate,
+    evaluate_attribute,
+    parse,
+    unparse,
+)
+from kettle.jobs import Status
+from kettle.jobs.durations import exceeded
+from kettle_services.schedd.domain import evaluation
+from kettle_wire.ads import Ad, Expr, Scalar
+
+USER_REQUEST: Final = 1
+JOB_POLICY: Final = 3
+POLICY_UNDEFINED: Final = 5
+SPOOLING_INPUT: Final = 16
+SYSTEM_POLICY: Final = 26
+JOB_DURATION: Final = 46
+EXECUTE_DURATION: Final = 47
+JOB_POLICY_VACATE: Final = 1000
+SYSTEM_POLICY_VACATE: Final = 1001
+SHOULD_REQUEUE: Final = 1005
+
+_SUBCODES: Final = 1 << 31
+_REASON_CHARS: Final = 1000
+"""Of a reason: it is recorded for ever."""
+
+Action = Literal["hold", "release", "remove", "vacate", "requeue"]
+Periodic = Literal["Hold", "Release", "Remove", "Vacate"]
+
+_LIVE: Final = frozenset({Status.IDLE, Status.RUNNING})
+_ANY: Final = _LIVE | {Status.HELD}
+_PERIODIC: Final[Mapping[str, frozenset[Status]]] = {
+    "allowedexecuteduration": frozenset({Status.RUNNING}),
+    "allowedjobduration": frozenset({Status.RUNNING}),
+    "periodicvacate": frozenset({Status.RUNNING}),
+    "timerremove": _ANY | {Status.COMPLETED},
+    "periodichold": _LIVE,
+    "periodicrelease": frozenset({Status.HELD}),
+    "periodicremove": _ANY | {Status.COMPLETED},
+}
+"""What a policy of the job's own is called, and what the job must be for it to fire."""
+_AT_EXIT: Final = frozenset(_PERIODIC) - {"periodicvacate", "periodicrelease"} | {
+    "onexithold",
+    "onexitremove",
+}
+
+_FALSE_COUNTS: Final = frozenset({"onexitremove", "timerremove"})
+"""The one fires just then, and for the other it is no time."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to become of a job; `code` is a HoldReasonCode or VacateReasonCode, where the action has one."""
+
+    action: Action
+    reason: str
+    code: int = 0
+    subcode: int = 0
+
+
+class SystemRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """
+    One SYSTEM_PERIODIC_... macro; all texts are expressions over the job's ad. Raises ValueError for what is none.
+    """
+
+    expression: str
+    name: str = ""
+    """Rules with a name come in their order, before the one without."""
+    reason: str = ""
+    """A string: why, instead of the sentence that shows the expression."""
+    subcode: str = ""
+    """An integer: HoldReasonSubCode or VacateReasonSubCode."""
+
+    def __post_init__(self) -> None:
+        for field in ("expression", "reason", "subcode"):
+            text = getattr(self, field)
+            try:
+                if text or field == "expression":
+                    parse(text)
+            except ClassAdError as error:
+                raise ValueError(f"the {field} '{text}' cannot be read: {error}") from error
+
+
+class SystemPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The site's rules for all jobs; `max_releases` -1: held jobs are released however often they were held."""
+
+    hold: tuple[SystemRule, ...] = ()
+    release: tuple[SystemRule, ...] = ()
+    remove: tuple[SystemRule, ...] = ()
+    vacate: tuple[SystemRule, ...] = ()
+    max_releases: int = -1
+
+    def __post_init__(self) -> None:
+        """Each kind in the order in which its rules are tried."""
+        for kind in ("hold", "release", "remove", "vacate"):
+            rules = tuple(sorted(getattr(self, kind), key=lambda rule: not rule.name))
+            msgspec.structs.force_setattr(self, kind, rules)
+        if any(rule.subcode for rule in (*self.release, *self.remove)):
+            raise ValueError("a rule that releases or removes has no subcode")
+
+    @property
+    def concerned(self) -> frozenset[Status]:
+        """The statuses in which a rule may fire."""
+        rules = ((self.hold, "periodichold"), (self.release, "periodicrelease"),
+                 (self.remove, "periodicremove"), (self.vacate, "periodicvacate"))  # fmt: skip
+        return frozenset[Status]().union(*(_PERIODIC[name] for given, name in rules if given))
+
+    def rules(self, kind: Periodic) -> tuple[SystemRule, ...]:
+        """The rules of one kind, in the order in which they are tried."""
+        match kind:
+            case "Hold":
+                return self.hold
+            case "Release":
+                return self.release
+            case "Remove":
+                return self.remove
+            case "Vacate":
+                return self.vacate
+
+
+def periodic(attributes: Mapping[str, Scalar] | list[str]) -> frozenset[Status]:
+    """The statuses in which jobs with these attributes are looked at now and then for a policy of their own."""
+    return frozenset[Status]().union(*(_PERIODIC.get(name, ()) for name in _stated(attributes)))
+
+
+def at_exit(attributes: Mapping[str, Scalar] | list[str]) -> bool:
+    """Whether jobs with these attributes have a policy of their own that is looked at when they exit."""
+    return not _AT_EXIT.isdisjoint(_stated(attributes))
+
+
+def _stated(attributes: Mapping[str, Scalar] | list[str]) -> Iterator[str]:
+    """Of most policies a literal false is as good as none."""
+    if isinstance(attributes, list):
+        yield from map(str.lower, attributes)
+        return
+    for name, value in attributes.items():
+        if value is not False or name.lower() in _FALSE_COUNTS:
+            yield name.lower()
+
+
+def decide(ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool = False) -> Verdict | None:
+    """
+    What is to become of a job with this ad and status at `now`, seconds since 1970; None: let it be.
+
+    `exited`: its program has just run to its end, and the ad says how. None means then that it leaves the queue, and so
+    does the verdict to remove it.
+    """
+    case = _Case(ad, status, now, system, exited=exited)
+    if status == Status.REMOVED or case.exempt:
+        return None
+    for step in _ORDER:
+        verdict = step(case)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+class _Case:
+    """One job at one moment."""
+
+    def __init__(self, ad: Ad, status: Status, now: int, system: SystemPolicy, *, exited: bool) -> None:
+        self.ad = ClassAd.from_wire(ad)
+        self._said = ad
+        self.status = status
+        self.now = now
+        self.system = system
+        self.exited = exited
+        self._context = evaluation.at(now)
+
+    @property
+    def exempt(self) -> bool:
+        """Whether it waits for its input: whoever sends that looks after it."""
+        return self.status == Status.HELD and self.integer("HoldReasonCode") == SPOOLING_INPUT
+
+    def value(self, name: str) -> Value | None:
+        """What an attribute evaluates to; None if there is none, or it takes too long."""
+        if name not in self.ad:  # most attributes of most jobs
+            return None
+        try:
+            return evaluate_attribute(name, self.ad, context=self._context)
+        except EvaluationFailed:
+            return None
+
+    def evaluated(self, expression: str) -> Value | None:
+        """What an expression evaluates to in the ad; None if it takes too long."""
+        try:
+            return evaluate(parse(expression), my=self.ad, context=self._context)
+        except EvaluationFailed:
+            return None
+
+    def integer(self, name: str) -> int | None:
+        """The number that an attribute evaluates to, without its fraction; None for anything else."""
+        return _integer(self.value(name))
+
+    def text(self, name: str) -> str:
+        """The expression behind an attribute, as it was written."""
+        said = self._said[self.ad.spelling(name.lower())]
+        return said.expr if isinstance(said, Expr) else unparse(said)
+
+    def own(self, name: str, action: Action, code: int = 0) -> Verdict | None:
+        """The verdict of an attribute of the job, if it fires."""
+        if name not in self.ad or not _fires(self.value(name)):
+            return None
+        said = self.value(f"{name}Reason")
+        usual = f"The job attribute {name} expression '{self.text(name)}' evaluated to TRUE"
+        return Verdict(
+            action=action,
+            reason=_reason(said, usual),
+            code=code,
+            subcode=_subcode(self.value(f"{name}SubCode")),
+        )
+
+    def of_system(self, kind: Periodic, action: Action, code: int = 0) -> Verdict | None:
+        """The verdict of the first of the site's rules that fires."""
+        for rule in self.system.rules(kind):
+            if not _fires(self.evaluated(rule.expression)):
+                continue
+            name = f"SYSTEM_PERIODIC_{kind.upper()}{f'_{rule.name}' if rule.name else ''}"
+            usual = f"The system macro {name} expression '{rule.expression}' evaluated to TRUE"
+            return Verdict(
+                action=action,
+                reason=_reason(self.evaluated(rule.reason) if rule.reason else None, usual),
+                code=code,
+                subcode=_subcode(self.evaluated(rule.subcode)) if rule.subcode else 0,
+            )
+        return None
+
+
+def _durations(case: _Case) -> Verdict | None:
+    begun = case.integer("ShadowBday")
+    if case.status != Status.RUNNING or begun is None:
+        return None
+    allowed = case.integer("AllowedJobDuration")
+    if allowed is not None and case.now - begun >= allowed:
+        return Verdict(action="hold", reason=exceeded("job", allowed), code=JOB_DURATION)
+    allowed = case.integer("AllowedExecuteDuration")
+    executing = case.integer("JobCurrentStartExecutingDate")  # of this attempt, by the worker's clock
+    if allowed is None or executing is None:
+        return None
+    since = max(executing, begun, case.integer("TransferOutFinished") or 0)
+    if case.now - since > allowed:
+        return Verdict(action="hold", reason=exceeded("execute", allowed), code=EXECUTE_DURATION)
+    return None
+
+
+def _vacate(case: _Case) -> Verdict | None:
+    if case.status != Status.RUNNING or case.exited:
+        return None
+    return case.own("PeriodicVacate", "vacate", JOB_POLICY_VACATE) or case.of_system(
+        "Vacate", "vacate", SYSTEM_POLICY_VACATE
+    )
+
+
+def _timer(case: _Case) -> Verdict | None:
+    if "TimerRemove" not in case.ad:
+        return None
+    at = case.value("TimerRemove")
+    shown = f"The job attribute TimerRemove expression '{case.text('TimerRemove')}' evaluated to"
+    if isinstance(at, bool) or not isinstance(at, int):
+        if case.status == Status.COMPLETED:  # it is in the queue, but can run no more
+            return None
+        return Verdict(action="hold", reason=_cut(f"{shown} UNDEFINED"), code=POLICY_UNDEFINED)
+    return Verdict(action="remove", reason=_cut(f"{shown} TRUE")) if 0 <= at < case.now else None
+
+
+def _hold(case: _Case) -> Verdict | None:
+    if case.status in {Status.HELD, Status.COMPLETED}:
+        return None
+    return case.own("PeriodicHold", "hold", JOB_POLICY) or case.of_system("Hold", "hold", SYSTEM_POLICY)
+
+
+def _release(case: _Case) -> Verdict | None:
+    if case.status != Status.HELD or case.integer("HoldReasonCode") == USER_REQUEST:
+        return None
+    if 0 <= case.system.max_releases <= (case.integer("NumHolds") or 0):
+        return None
+    return case.own("PeriodicRelease", "release") or case.of_system("Release", "release")
+
+
+def _remove(case: _Case) -> Verdict | None:
+    return case.own("PeriodicRemove", "remove") or case.of_system("Remove", "remove")
+
+
+def _on_exit(case: _Case) -> Verdict | None:
+    if not case.exited:
+        return None
+    by_signal = case.value("ExitBySignal")
+    how = case.value("ExitSignal" if by_signal is True else "ExitCode")
+    if not isinstance(by_signal, bool) or isinstance(how, bool) or not isinstance(how, int):
+        return Verdict(action="hold", reason="The job ended, and nobody knows how", code=POLICY_UNDEFINED)
+    held = case.own("OnExitHold", "hold", JOB_POLICY)
+    if held is not None or "OnExitRemove" not in case.ad:
+        return held
+    if _number(case.value("OnExitRemove")) != 0:
+        return None
+    usual = f"The job attribute OnExitRemove expression '{case.text('OnExitRemove')}' evaluated to FALSE"
+    return Verdict(
+        action="requeue", reason=_reason(case.value("OnExitRemoveReason"), usual), code=SHOULD_REQUEUE
+    )
+
+
+_ORDER: Final[tuple[Callable[[_Case], Verdict | None], ...]] = (
+    _durations, _vacate, _timer, _hold, _release, _remove, _on_exit,
+)  # fmt: skip
+
+
+def _fires(value: Value | None) -> bool:
+    return bool(_number(value))
+
+
+def _number(value: Value | None) -> int | None:
+    """The whole part of a number or truth value; None for anything else."""
+    return int(value) if isinstance(value, bool) else _integer(value)
+
+
+def _integer(value: Value | None) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return int(value)
+    except (OverflowError, ValueError):  # infinite, or no number
+        return None
+
+
+def _subcode(value: Value | None) -> int:
+    """What can be recorded as one; anything else is none."""
+    number = _integer(value) or 0
+    return number if abs(number) < _SUBCODES else 0
+
+
+def _reason(said: Value | None, usual: str) -> str:
+    return _cut(said if isinstance(said, str) and said else usual)
+
+
+def _cut(reason: str) -> str:
+    """Without what no log can hold: half characters, ends of texts, and no end."""
+    shown = reason.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return shown if len(shown) <= _REASON_CHARS else f"{shown[:_REASON_CHARS]} ..."

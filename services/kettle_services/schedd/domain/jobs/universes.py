@@ -1,0 +1,57 @@
+"""
+The universes of jobs, as far as they are carried out: on machines that are matched, or where they were submitted.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.classad import ClassAd, Node
+from kettle_services.schedd.domain import evaluation
+from kettle_wire.ads import Ad, Scalar
+
+if TYPE_CHECKING:
+    from kettle_services.schedd.domain.queue.fold import Queue
+
+VANILLA: Final = 5
+SCHEDULER: Final = 7
+LOCAL: Final = 12
+
+AT_HOME: Final[Mapping[int, str]] = {LOCAL: "Local", SCHEDULER: "Scheduler"}
+"""Those whose jobs run on the machine of their schedd, without matchmaking, by the word that attributes have for them."""
+CARRIED_OUT: Final = frozenset({VANILLA, *AT_HOME})
+
+
+class Starting(msgspec.Struct, frozen=True):
+    """The site's expressions that say whether one more job of a universe may start here: MY is the schedd's ad."""
+
+    local: Node
+    scheduler: Node
+
+    def allows(self, universe: int, schedd: Ad, job: Ad, now: float) -> bool:
+        """Whether it may; what cannot be evaluated allows nothing."""
+        expression = self.local if universe == LOCAL else self.scheduler
+        context = evaluation.at(now)
+        return evaluation.holds(expression, ClassAd.from_wire(schedd), context, ClassAd.from_wire(job))
+
+
+def at_home(universe: Scalar) -> bool:
+    """Whether jobs with this JobUniverse run on the machine of their schedd."""
+    return isinstance(universe, int) and universe in AT_HOME
+
+
+def totals(queue: "Queue") -> Ad:
+    """How many jobs run, or could, on the machine of their schedd: as the schedd's ad says it."""
+    ad: Ad = {}
+    for universe, word in AT_HOME.items():
+        ad[f"Total{word}JobsRunning"] = sum(
+            count for (_, other), count in queue.attendance.items() if other == universe
+        )
+        ad[f"Total{word}JobsIdle"] = sum(
+            len(jobs)
+            for autoclusters in queue.at_home.values()
+            for jobs in autoclusters.values()
+            if (best := jobs.best()) is not None and queue.universe(best[1]) == universe
+        )
+    return ad

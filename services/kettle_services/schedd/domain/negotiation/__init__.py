@@ -1,0 +1,3 @@
+"""
+Pure rules of what is asked of pools: autoclusters, concurrency limits and flocking levels.
+"""

@@ -1,0 +1,57 @@
+"""A queue from its working set: the rows that its changes have left."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.queue.entry import Entry
+from kettle_services.schedd.domain.queue.fold import LEFT, NEWEST, Queue, Unfit, job_of_stream
+from kettle_services.schedd.domain.submission.departed import Gone
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode
+from kettle_wire.expansion import STREAM
+
+_decode_entry: Final = msgspec.msgpack.Decoder(Entry).decode
+_decode_factory: Final = msgspec.msgpack.Decoder(Factory).decode
+_decode_row: Final = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
+
+
+def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
+    """Have an empty queue take the working set over; the order of its rows does not matter."""
+    kinds = defaultdict[str, list[tuple[str, bytes]]](list)
+    for stream, state in rows:
+        kind = "left" if LEFT in stream else stream.partition("/")[0]
+        kinds[kind].append((stream, state))
+    gone: dict[str, Gone] = {}
+    for stream, state in kinds["left"]:
+        cluster, _, end = stream.partition(LEFT)
+        gone.setdefault(cluster, Gone()).read(end, state)
+    factories = {stream.partition("/")[2]: _decode_factory(state) for stream, state in kinds["factory"]}
+    for _, state in kinds[NEWEST]:
+        queue.newest_cluster = msgspec.msgpack.decode(state, type=int)
+    for stream, state in kinds["claim"]:
+        granted, at = _recorded(state)
+        assert isinstance(granted, ClaimGranted), stream
+        queue.claimed(granted, at)
+    alike: dict[bytes, Entry] = {}  # jobs that have been through the same have one entry between them
+    for _, state in kinds["job"]:
+        if state not in alike:
+            alike[state] = _decode_entry(state)
+    known = {job_of_stream(stream): alike[state] for stream, state in kinds["job"]}
+    for stream, state in kinds["cluster"]:
+        event, at = _recorded(state)
+        assert isinstance(event, ClusterSubmitted), stream
+        factory, left = factories.get(str(event.cluster)), gone.get(stream)
+        queue.admit(event, at, gone=left, known=known, factory=factory)
+    for stream, _ in kinds[STREAM.rstrip("/")]:
+        queue.clusters[int(stream.removeprefix(STREAM))].together = True
+    if stray := next((job for job in known if job not in queue.jobs), None):
+        raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
+
+
+def _recorded(state: bytes) -> tuple[Event, int]:
+    """A row that holds an event: it may have been written by a version whose type is superseded by now."""
+    data, at = _decode_row(state)
+    return decode(bytes(data)), at

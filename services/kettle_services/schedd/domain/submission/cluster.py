@@ -1,0 +1,146 @@
+"""One submission in the queue: what was submitted, which of its jobs exist, and which have left."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from kettle.jobs import Status, fold_base
+from kettle_services.schedd.domain.jobs import deferral, policy, universes
+from kettle_services.schedd.domain.jobs.factory import Factory, begun
+from kettle_services.schedd.domain.negotiation import concurrency_limits
+from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
+from kettle_services.schedd.domain.submission import accounting_group
+from kettle_services.schedd.domain.submission.departed import Gone
+from kettle_services.schedd.domain.submission.packed_rows import Table
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.events import ClusterSubmitted
+from kettle_wire.jobs import JobId
+
+WISHES: Final = frozenset(
+    {"jobmachineattrs", "lastmatchlistlength", "keepclaimidle", "containerservicenames"}
+)
+"""Attributes, in lower case, that are looked at when a job is given a machine: most jobs have none of them."""
+
+
+class Cluster(msgspec.Struct):
+    """A submission, and which of its jobs have left the queue."""
+
+    submitted: ClusterSubmitted
+    at: int
+    autoclusters: Autoclusters
+    base: Callable[[int], Ad]
+    """By number of the job, what the fold of its events needs of its ad."""
+    gone: Gone
+    factory: Factory | None = None
+    """How far its jobs are made; None: they all were at once."""
+    waiting: int = 0
+    """How many of a factory's jobs are idle or held."""
+    universe: int | None = None
+    """JobUniverse of all its jobs; None: they differ in it."""
+    periodic: frozenset[Status] = frozenset()
+    """The statuses in which its jobs are looked at now and then for a policy of their own."""
+    at_exit: bool = False
+    """Whether they have one that is looked at when they exit."""
+    charged: str | Callable[[list[Scalar]], str] = ""
+    """Who is charged for all of its jobs, or for one by its row."""
+    timed: bool = False
+    """Whether its jobs start at a time of their own."""
+    limited: bool = False
+    """Whether one of them says that it uses something of which the pool has only so many."""
+    wishes: frozenset[str] = frozenset()
+    """What its jobs say about their starts, of `WISHES`."""
+    together: bool = False
+    """Whether something was recorded of many of its jobs at once."""
+
+    @property
+    def size(self) -> int:
+        """How many jobs it has, those included that are not made yet."""
+        return len(self.submitted.rows) if self.factory is None else self.factory.size
+
+    @property
+    def made(self) -> int:
+        """The jobs before this number are in the queue, or were."""
+        return len(self.submitted.rows) if self.factory is None else self.factory.made
+
+    @property
+    def present(self) -> int:
+        """How many jobs are in the queue."""
+        return self.made - len(self.gone)
+
+    @property
+    def empty(self) -> bool:
+        """Whether all jobs have left, and none is to come."""
+        return len(self.gone) == self.size
+
+    def procs(self) -> Iterator[int]:
+        """The numbers of the jobs in the queue."""
+        return self.gone.among(self.made)
+
+    def jobs(self) -> Iterator[JobId]:
+        """The jobs in the queue."""
+        return (JobId(self.submitted.cluster, proc) for proc in self.procs())
+
+    def autocluster(self, proc: int, edited: Ad) -> int:
+        """The autocluster of a job, as it was submitted and edited."""
+        return self.autoclusters.edited(edited).of(self.submitted.rows[proc])
+
+    def priority(self, proc: int, edited: Ad) -> int:
+        """JobPrio of a job, as it was submitted and edited."""
+        submitted = self.submitted
+        if "JobPrio" in edited:
+            value = edited["JobPrio"]
+        elif "JobPrio" in submitted.columns:
+            value = submitted.rows[proc][submitted.columns.index("JobPrio")]
+        else:
+            value = submitted.ad.get("JobPrio", 0)
+        return value if isinstance(value, int) else 0
+
+    def universe_of(self, proc: int) -> int:
+        """JobUniverse of a job."""
+        if self.universe is not None:
+            return self.universe
+        value = self.submitted.rows[proc][self.submitted.columns.index("JobUniverse")]
+        return value if isinstance(value, int) else universes.VANILLA
+
+    def edit(self, attributes: Ad) -> None:
+        """One of its jobs has these attributes from now on: what is known of all of them must hold for it, too."""
+        self.periodic |= policy.periodic(attributes)
+        self.at_exit |= policy.at_exit(attributes)
+        self.limited |= concurrency_limits.said(attributes)
+        self.wishes |= _wishes(attributes)
+
+
+def cluster_of(
+    event: ClusterSubmitted, at: int, gone: Gone, factory: Factory | None, significant: Iterable[str]
+) -> Cluster:
+    """A submission as the queue keeps it; `factory`: how far it is, if it has one that has begun."""
+    if event.late:
+        factory = factory or begun(event)
+        event = msgspec.structs.replace(event, rows=Table(event.rows).as_list())
+    return Cluster(
+        event,
+        at,
+        Autoclusters(event.ad, event.columns, significant),
+        fold_base(event),
+        gone,
+        factory,
+        universe=_universe(event),
+        periodic=policy.periodic(event.ad) | policy.periodic(event.columns),
+        at_exit=policy.at_exit(event.ad) or policy.at_exit(event.columns),
+        charged=accounting_group.charged(event.ad, event.columns, event.owner),
+        timed=deferral.timed(event.ad) or deferral.timed(event.columns),
+        limited=concurrency_limits.said(event.ad) or concurrency_limits.said(event.columns),
+        wishes=_wishes(event.ad) | _wishes(event.columns),
+    )
+
+
+def _wishes(names: Iterable[str]) -> frozenset[str]:
+    return WISHES.intersection(map(str.lower, names))
+
+
+def _universe(event: ClusterSubmitted) -> int | None:
+    if "JobUniverse" in event.columns:
+        return None
+    value = event.ad.get("JobUniverse", universes.VANILLA)
+    return value if isinstance(value, int) else universes.VANILLA

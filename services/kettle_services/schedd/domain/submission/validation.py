@@ -1,0 +1,168 @@
+"""Whether a submission may enter the queue."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Final, cast
+
+import msgspec
+
+from kettle.classad import ClassAdError, parse
+from kettle.jobs.concurrency import LimitsError, limits_of
+from kettle.jobs.on_hold import HELD
+from kettle_services.schedd.domain.jobs.factory import asked
+from kettle_services.schedd.domain.jobs.universes import CARRIED_OUT
+from kettle_services.schedd.domain.negotiation.concurrency_limits import ATTRIBUTE
+from kettle_wire.ads import Ad, Expr, Scalar
+
+SET_BY_SCHEDD: Final = frozenset(
+    name.lower()
+    for name in ("ClusterId", "ProcId", "Owner", "User", "QDate", "GlobalJobId", "JobStatus", "MyType")
+)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_STATUS: Final = "jobstatus"
+_STATUSES: Final = (HELD, Expr("undefined"))
+JOB_BYTES: Final = 256 * 1024
+"""A job ad travels in many messages, and with other ads in one."""
+_NUL: Final = "a value has a NUL in it, which no file, argument or variable can have"
+_TOGETHER: Final = 128
+"""Rows whose size is looked at together."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Unacceptable(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """Why a submission is refused, in one sentence."""
+
+
+def check(ad: Ad, columns: list[str], rows: list[list[Scalar]], *, limit: int) -> None:
+    """Raise `Unacceptable` for what must not be recorded."""
+    if not rows:
+        raise Unacceptable("the submission has no jobs: the queue statement yields no items")
+    if len(rows) > limit:
+        raise Unacceptable(
+            f"the submission has {len(rows)} jobs, but at most {limit} may be submitted at once; "
+            "submit them as several clusters, or with max_idle, which lets more in, little by little"
+        )
+    if set(map(len, rows)) != {len(columns)}:
+        raise Unacceptable(
+            f"a row of the submission does not have {len(columns)} values, one for each column"
+        )
+    if len(set(columns)) != len(columns):
+        raise Unacceptable("a column stands twice in the submission")
+    size = len(_encode(ad))
+    if largest := _largest(rows, JOB_BYTES - size):
+        raise Unacceptable(
+            f"the ad of a job would take {size + largest:,} bytes, and at most {JOB_BYTES:,} are allowed"
+        )
+    spelled = _names((*ad, *columns))
+    _statuses(ad, columns, rows)
+    _expressions(ad.values())
+    _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+    for place in (i for i, name in enumerate(columns) if name.lower() == ATTRIBUTE):
+        _limits(row[place] for row in rows)
+    _all_expressions(rows)
+    _pace(ad, columns)
+    if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
+        raise Unacceptable("the submission names no executable (attribute Cmd)")
+    universe = spelled.get("jobuniverse", "")
+    _universes([ad[universe]] if universe in ad else [])
+    if universe in columns:
+        _universes(row[columns.index(universe)] for row in rows)
+
+
+def check_values(ad: Ad) -> None:
+    """Raise `Unacceptable` for values that no job can have."""
+    _expressions(ad.values())
+    _limits(value for name, value in ad.items() if name.lower() == ATTRIBUTE)
+
+
+def _statuses(ad: Ad, columns: list[str], rows: list[list[Scalar]]) -> None:
+    """All that a submission may say of its jobs' status is that they are on hold."""
+    said = [value for name, value in ad.items() if name.lower() == _STATUS]
+    places = [place for place, name in enumerate(columns) if name.lower() == _STATUS]
+    said += [row[place] for place in places for row in rows]
+    if any(value not in _STATUSES for value in said):
+        raise Unacceptable(
+            "the attribute JobStatus is set by the schedd; a submission may only say 5, on hold"
+        )
+
+
+def _pace(ad: Ad, columns: list[str]) -> None:
+    if asked(columns):
+        raise Unacceptable("max_materialize and max_idle are the same for all jobs of a submission")
+    for name, value in ad.items():
+        if asked([name]) and (type(value) is not int or value < 1):
+            raise Unacceptable(f"{name} is a number of jobs, at least 1")
+
+
+def _universes(values: Iterable[Scalar]) -> None:
+    if any(type(value) is not int or value not in CARRIED_OUT for value in values):
+        raise Unacceptable(
+            "only jobs of the vanilla, local and scheduler universes (JobUniverse 5, 12 and 7) can be run here"
+        )
+
+
+def _limits(values: Iterable[Scalar]) -> None:
+    """What is no expression; the negotiator sees to those."""
+    try:
+        for text in {value for value in values if isinstance(value, str)}:
+            limits_of(text)
+    except LimitsError as error:
+        raise Unacceptable(f"ConcurrencyLimits: {error}") from error
+
+
+def _names(names: Sequence[str]) -> dict[str, str]:
+    """How each attribute is spelled, by its lower-case name."""
+    spelled = {name.lower(): name for name in names}
+    for name in names:
+        if not _NAME.match(name):
+            raise Unacceptable(f"'{name}' is not the name of an attribute")
+        if name.lower() in SET_BY_SCHEDD - {_STATUS}:
+            raise Unacceptable(f"the attribute {name} is set by the schedd, not by a submission")
+        if (other := spelled[name.lower()]) != name:
+            raise Unacceptable(f"the attribute {name} is there as {other}, too, which is the same name")
+    return spelled
+
+
+def _largest(rows: Sequence[list[Scalar]], room: int) -> int:
+    """How many bytes the largest row takes, if that is more than there is room for; else 0."""
+    found = 0
+    for start in range(0, len(rows), _TOGETHER):
+        some = rows[start : start + _TOGETHER]
+        if len(_encode(some)) > room:
+            found = max(found, *(len(_encode(row)) for row in some), 0)
+    return found if found > room else 0
+
+
+def _all_expressions(rows: Sequence[list[Scalar]]) -> None:
+    """The same as `_expressions` of each row, in fewer steps: there may be a million of them."""
+    kinds = set(map(type, chain.from_iterable(rows)))
+    if kinds <= {bool, int}:
+        return
+    if kinds == {str}:
+        if "\0" in "".join(cast("Iterable[str]", chain.from_iterable(rows))):
+            raise Unacceptable(_NUL)
+        return
+    for row in rows:
+        _expressions(row)
+
+
+def _expressions(values: Iterable[Scalar]) -> None:
+    for value in values:
+        if isinstance(value, str) and "\0" in value:
+            raise Unacceptable(_NUL)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Unacceptable("a value is no finite number")
+        if isinstance(value, Expr) and (complaint := _complaint(value.expr)):
+            raise Unacceptable(f"the expression '{value.expr}' cannot be read: {complaint}")
+
+
+@lru_cache(maxsize=4096)
+def _complaint(text: str) -> str:
+    try:
+        parse(text)
+    except ClassAdError as error:
+        return str(error)
+    return ""

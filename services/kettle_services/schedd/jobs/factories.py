@@ -1,0 +1,151 @@
+"""
+Makes the jobs of clusters that come into the queue little by little, and stops, resumes and ends that for people.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kettle.jobs import job_ad
+from kettle_services.schedd.domain.jobs import factory
+from kettle_services.schedd.domain.jobs.factory import Factory
+from kettle_services.schedd.domain.queue.fold import factory_stream
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import Act, FactoryOutcome, Outcome, Select, Unmade
+from kettle_wire.events import Event, FactoryEvent, FactoryMaterialized
+
+_SLICE: Final = 500
+"""Jobs that are made before somebody else gets a turn."""
+_FLOOR_S: Final = 0.01
+"""Between two looks: jobs that end at about the same time are replaced by one event."""
+_EACH_S: Final = 0.0001
+"""The same for each cluster that is looked at, which takes about a tenth of it."""
+
+
+class Factories:
+    """Looks after the clusters of one queue of which jobs are still to be made."""
+
+    def __init__(self, ledger: Ledger, settings: ScheddSettings) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._settings = settings
+        self._limits = Limits(ledger.queue, settings)
+        self._last = 0
+        self._news = asyncio.Event()
+        self._news.set()
+
+    def note(self, event: Event) -> None:
+        """Something was recorded, so there may be room."""
+        if self._queue.unmade and not isinstance(event, FactoryMaterialized):
+            self._news.set()
+
+    async def run(self) -> None:
+        """Make jobs whenever there is room for some; for ever."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self.look()
+            await asyncio.sleep(max(_FLOOR_S, _EACH_S * len(self._queue.unmade)))
+
+    async def look(self) -> None:
+        """Make all jobs that there is room for now: a slice of each cluster by turns, so that none takes all the room."""
+        pending = deque(self._by_turns())
+        while pending:
+            number = pending.popleft()
+            if room := self._room(number):
+                made = self._queue.clusters[number].made
+                event = FactoryMaterialized(
+                    cluster=number, owner=self._owner(number), first=made, count=min(room, _SLICE)
+                )
+                await self._ledger.record([(factory_stream(number), event)])
+                self._last = number
+                pending.append(number)
+
+    def _by_turns(self) -> list[int]:
+        """Clusters of which jobs are to be made, beginning after the one that had a turn last."""
+        numbers = sorted(self._queue.unmade)
+        place = bisect_right(numbers, self._last)
+        return numbers[place:] + numbers[:place]
+
+    def _room(self, number: int) -> int:
+        found = self._queue.factory(number)
+        if found is None:
+            return 0  # it was closed meanwhile
+        cluster = self._queue.clusters[number]
+        room = min(
+            found.room(present=cluster.present, waiting=cluster.waiting),
+            self._settings.max_jobs_per_submission - cluster.present,
+            self._limits.room_in_queue(self._owner(number)),
+        )
+        return max(room, 0)
+
+    def _owner(self, number: int) -> str:
+        return self._queue.clusters[number].submitted.owner
+
+    # -- for people --------------------------------------------------------------------------------------------------
+
+    def selected(self, select: Select, meets: Callable[[Ad], bool] | None) -> Iterator[int]:
+        """The clusters of a selection of which jobs are still to be made; nobody means them who lists single jobs."""
+        for number in sorted(self._queue.unmade):
+            named = number in select.clusters or self._owner(number) in select.owners
+            everything = not (select.jobs or select.clusters or select.owners)
+            if (named or everything) and (meets is None or meets(self._shared(number))):
+                yield number
+
+    def _shared(self, number: int) -> Ad:
+        """What all jobs of a cluster have in common, before they are made."""
+        cluster = self._queue.clusters[number]
+        ad = job_ad(cluster.submitted, cluster.at, 0, schedd=self._queue.schedd)
+        own = {name.lower() for name in (*cluster.submitted.columns, "ProcId", "GlobalJobId", "JobStatus")}
+        return {name: value for name, value in ad.items() if name.lower() not in own}
+
+    def unmade(self, select: Select) -> list[Unmade]:
+        """How far the clusters of a selection are, whatever its constraint."""
+        return [self._unmade(number) for number in self.selected(select, None)]
+
+    def _unmade(self, number: int) -> Unmade:
+        cluster = self._queue.clusters[number]
+        paused = cluster.factory.paused if cluster.factory is not None else factory.RUNS
+        return Unmade(number, self._owner(number), cluster.made, cluster.size, paused)
+
+    def why_not(self, number: int) -> str:
+        """Why more jobs of a cluster are not in the queue yet."""
+        one = self._unmade(number)
+        how = (
+            f"somebody has stopped it; to go on: kettle release {number}"
+            if one.paused
+            else "the others follow as there is room (max_materialize, max_idle and the limits of the queue)"
+        )
+        return f"{one.made} of the {one.total} jobs of cluster {number} are made; {how}"
+
+    def act(self, number: int, request: Act, *, person: str, reason: str) -> FactoryOutcome:
+        """Stop, resume or end the making of a cluster's jobs."""
+        found = self._queue.factory(number)
+        if found is None:
+            return FactoryOutcome(number, "already_done", 0)
+        outcome: Outcome = "done"
+        if person != self._owner(number) and person not in self._settings.queue_super_users:
+            outcome = "denied"
+        elif events := self._decided(number, found, request, person=person, reason=reason):
+            self._ledger.record([(factory_stream(number), event) for event in events])
+        else:
+            outcome = "bad_status" if request.action == "release" else "already_done"
+        return FactoryOutcome(number, outcome, found.unmade)
+
+    def _decided(
+        self, number: int, found: Factory, request: Act, *, person: str, reason: str
+    ) -> list[FactoryEvent]:
+        match request.action:
+            case "hold":
+                return [*factory.paused(number, found, reason=reason, by=person)]
+            case "release":
+                return [*factory.resumed(number, found, reason=reason, by=person)]
+            case "remove":
+                return [*factory.closed(number, self._owner(number), found, reason=reason, by=person)]
+            case _:
+                return []  # the others are about jobs that run

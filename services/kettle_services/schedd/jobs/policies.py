@@ -1,0 +1,191 @@
+"""
+Periodic and exit policies: the jobs' own and the site's, looked at here for all jobs, wherever they run.
+
+The schedd alone writes, so it alone decides: whoever looks after an attempt may die at any moment, and nothing changes.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+from kettle.jobs import Status, exited, in_use
+from kettle_services.schedd.domain.jobs import policy
+from kettle_services.schedd.domain.jobs.job import Command, End, Finish, Hold, Job, Release, Remove, decide
+from kettle_services.schedd.domain.jobs.policy import Verdict
+from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.leave_in_queue import release
+from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.events import Event
+from kettle_wire.jobs import JobId
+
+
+class Policies:
+    """Looks at the jobs of one queue, and has it recorded what their policies want."""
+
+    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+        self._shadows = shadows
+        self._settings = settings
+        self._system = settings.system_policy
+
+    # -- now and then -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Look at all jobs, again and again; for ever."""
+        spent = 0.0
+        while True:
+            # It waits first: of jobs that ran on without a schedd, their shadows tell what became of them.
+            await asyncio.sleep(self.pause(spent))
+            spent = await self.look()
+
+    def pause(self, spent: float) -> float:
+        """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
+        settings = self._settings
+        wanted = min(spent / settings.periodic_expr_timeslice, settings.max_periodic_expr_interval)
+        return max(wanted, settings.periodic_expr_interval)
+
+    async def look(self) -> float:
+        """Look once at each job that has a policy; seconds that were spent on it."""
+        spent, turn = 0.0, Turn()
+        fired: list[tuple[JobId, Verdict]] = []
+        for job, verdict in self._verdicts():
+            if verdict is not None:
+                fired.append((job, verdict))
+            if turn.over:
+                spent += turn.used
+                await self._carry_out(fired)
+                fired, turn = [], Turn()
+        spent += turn.used
+        await self._carry_out(fired)
+        return spent + await self._let_go()
+
+    async def _let_go(self) -> float:
+        """Have those that have ended leave the queue which do not want to stay there any more; seconds spent on it."""
+        spent, turn = 0.0, Turn()
+        leaving: list[tuple[str, Event]] = []
+        for job in sorted(self._queue.staying.kept):
+            if job in self._queue.staying.kept:
+                leaving += ((job_stream(job), event) for event in release(self._queue, job, time.time()))
+            if turn.over:
+                spent += turn.used
+                await self._ledger.record(leaving)
+                leaving, turn = [], Turn()
+        spent += turn.used
+        if leaving:
+            await self._ledger.record(leaving)
+        return spent
+
+    def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
+        """What is to become of each job; those that nothing is to be said about come too, so that time can be kept."""
+        by_system = self._system.concerned
+        for number in list(self._queue.clusters):
+            cluster = self._queue.clusters.get(number)
+            if cluster is None or not (concerned := by_system | cluster.periodic):
+                yield JobId(number, 0), None
+                continue
+            view = View(self._queue)
+            for job in cluster.jobs():
+                entry = self._queue.jobs.get(job)
+                status = None if entry is None else _status(entry.job)
+                if entry is None or status is None or status not in concerned:
+                    yield job, None
+                else:
+                    ad = _as_seen(view.ad(job), entry.job)
+                    yield job, policy.decide(ad, status, int(time.time()), self._system)
+
+    async def _carry_out(self, fired: list[tuple[JobId, Verdict]]) -> None:
+        """Record first, while the queue is as it was looked at; have attempts ended when that is committed."""
+        if not fired:
+            await asyncio.sleep(0)
+            return
+        attempts = {job: self._queue.jobs[job].job.attempt for job, _ in fired}
+        await self._ledger.record(
+            [
+                (job_stream(job), event)
+                for job, verdict in fired
+                if verdict.action != "vacate"
+                for event in decide(self._queue.jobs[job].job, _command(verdict))
+            ]
+        )
+        for job, verdict in fired:
+            entry = self._queue.jobs.get(job)
+            if entry is None or not entry.job.claim or entry.job.attempt != attempts[job]:
+                continue  # nothing is to be ended (any more)
+            if verdict.action != "vacate":
+                self._shadows.stop(job)
+            elif entry.job.status == "running":
+                self._shadows.vacate(job, verdict)
+
+    # -- at the end of an attempt -------------------------------------------------------------------------------------
+
+    def at_exit(self, job: JobId, finish: Finish) -> Finish | End:
+        """What the end of its program is for a job in the queue: that of the job, or by its policy only of the attempt."""
+        state, cluster = self._queue.jobs[job].job, self._queue.clusters[job.cluster]
+        concerned = cluster.at_exit or self._system.hold
+        if (
+            not concerned
+            or state.status == "removed"
+            or (finish.attempt, finish.claim) != (state.attempt, state.claim)
+        ):
+            return finish
+        # A hold or a release that came while it ran does not take its exit from it; and it exited when it says so, not
+        # when we hear of it.
+        ad = _as_seen(self._queue.ad(job), state) | in_use(finish.usage) | {"JobStatus": int(Status.RUNNING)}
+        exited(ad, finish.exit_code, finish.exit_signal)
+        at = _between(ad.get("ShadowBday"), finish.at, time.time())
+        verdict = policy.decide(ad, Status.RUNNING, int(at), self._system, exited=True)
+        if verdict is None or verdict.action not in {"hold", "requeue"}:
+            return finish
+        return End(
+            attempt=finish.attempt,
+            claim=finish.claim,
+            code=verdict.code,
+            subcode=verdict.subcode,
+            reason=verdict.reason,
+            hold=verdict.action == "hold",
+            usage=finish.usage,
+            exit_code=finish.exit_code,
+            exit_signal=finish.exit_signal,
+            at=finish.at,
+            output=finish.output,
+        )
+
+
+def _status(job: Job) -> Status | None:
+    """How the policies see a job; None: not now, because it leaves the queue or an attempt of it is being ended."""
+    if job.status == "running":
+        return Status.RUNNING
+    if job.claim:
+        return None
+    return {"idle": Status.IDLE, "held": Status.HELD, "completed": Status.COMPLETED}.get(job.status)
+
+
+def _as_seen(ad: Ad, job: Job) -> Ad:
+    """The ad without what is only known of an attempt before the present one."""
+    if not job.began:
+        ad.pop("JobCurrentStartExecutingDate", None)
+    return ad
+
+
+def _between(start: Scalar | None, told: float, now: float) -> float:
+    """A worker's time, as far as it can be true; now if it told none."""
+    begun = start if isinstance(start, int | float) else 0.0
+    return min(max(told, begun), now) if told else now
+
+
+def _command(verdict: Verdict) -> Command:
+    match verdict.action:
+        case "hold":
+            return Hold(reason=verdict.reason, by="", code=verdict.code, subcode=verdict.subcode)
+        case "release":
+            return Release(reason=verdict.reason, by="")
+        case "remove":
+            return Remove(reason=verdict.reason, by="")
+        case "vacate" | "requeue":
+            raise AssertionError(f"to {verdict.action} is not a command to a job")

@@ -1,0 +1,74 @@
+"""
+What a submitter asks of a pool: its open jobs by autocluster, as far as they fit into an ad.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.domain.negotiation.autoclusters import significant
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.domain.queue.runnable import Order
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads.daemon import ResourceRequest
+from kettle_wire.jobs import JobId
+
+_LIST: Final = 200
+"""Resource requests in one ad (NEGOTIATOR_RESOURCE_REQUEST_LIST_SIZE)."""
+_BYTES: Final = 512 * 1024
+"""Resource requests in one ad, encoded; at least one is always there."""
+_ALWAYS: Final = ("Owner", "User", "ClusterId", "ProcId", "JobPrio")
+
+Request = tuple[Order, JobId, int, int]
+_size = msgspec.msgpack.Encoder().encode
+
+
+class Demand:
+    """The open demand for one pool, of jobs that `suits` says may run there."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        claims: Claims,
+        settings: ScheddSettings,
+        suits: Callable[[JobId], bool] | None = None,
+    ) -> None:
+        self._queue = queue
+        self._claims = claims
+        self._settings = settings
+        self._suits = suits
+        self._turn = 0
+
+    def requests(self, submitter: str) -> list[ResourceRequest]:
+        """Autoclusters with jobs for which no claim is being asked, in the submitter's order."""
+        requests: list[ResourceRequest] = []
+        size, crowded = 0, self._claims.limits.crowded(submitter, self._claims.asked_limits)
+        room = self._claims.limits.room_to_run(submitter, self._claims.asked)
+        for _, job, autocluster, count in self._shown(self._queue.requests(submitter)):
+            open_count = min(count - self._claims.asked[submitter, autocluster], room)
+            if open_count > 0 and not (crowded and self._queue.limited(job)) and self._suit(job):
+                ad = self._queue.ad(job)
+                names = {*significant(ad, self._settings.significant_attributes), *_ALWAYS}
+                picture = {name: value for name, value in ad.items() if name in names}
+                request = ResourceRequest(autocluster=autocluster, count=open_count, ad=picture)
+                size += len(_size(request))
+                if size > _BYTES and requests:
+                    break
+                requests.append(request)
+                room -= open_count
+        return requests
+
+    def _suit(self, job: JobId) -> bool:
+        return self._suits is None or self._suits(job)
+
+    def _shown(self, requests: list[Request]) -> list[Request]:
+        """
+        Of very many requests the most urgent ones, and by turns some of the others: what is never shown never runs.
+        """
+        if len(requests) <= _LIST:
+            return requests
+        first, others = requests[: _LIST // 2], requests[_LIST // 2 :]
+        self._turn = (self._turn + _LIST // 2) % len(others)
+        return first + (others[self._turn :] + others[: self._turn])[: _LIST // 2]

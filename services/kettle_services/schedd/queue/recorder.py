@@ -1,0 +1,157 @@
+"""The queue and its log as one: what is recorded is folded at once and committed in the next frame."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kettle.eventsourcing.log import Log, WorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.working_set import Checkpointer
+from kettle.jobs import trace_meta
+from kettle_services.schedd.domain.queue.fold import Change, Queue, job_of_stream, job_stream
+from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.leave_in_queue import ENDINGS, concerned, settled
+from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
+from kettle_wire import events
+from kettle_wire.events import Event, JobEvent, JobVacated
+from kettle_wire.frames import Frame
+from kettle_wire.jobs import JobId
+
+Recording = Sequence[tuple[str, Event]]
+
+
+class Ledger:
+    """
+    Decisions are taken on `queue`, which runs ahead of the log by the frames that are being committed.
+
+    Nothing outside may see an effect of what was recorded before the future of `record` is done.
+    """
+
+    def __init__(self, shard: Shard, queue: Queue, checkpointer: Checkpointer) -> None:
+        self.shard: Final = shard
+        self.queue: Final = queue
+        self._checkpointer = checkpointer
+        self._unsaved: deque[tuple[int, list[Change]]] = deque()
+        self._listeners: list[Callable[[Event], None]] = []
+        self._wakers: list[Callable[[], None]] = []
+        shard.on_commit(self._committed)
+
+    def on_change(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
+        self._listeners.append(listener)
+
+    def on_cooled(self, waker: Callable[[], None]) -> None:
+        """
+        Call `waker` when a job may run again that had to wait after failures.
+        """
+        self._wakers.append(waker)
+
+    def cool(self, job: JobId) -> None:
+        """
+        Let a job that failed again and again wait for its time.
+        """
+        asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooled, job)
+
+    def _cooled(self, job: JobId) -> None:
+        self.queue.cooled(job)
+        for waker in self._wakers:
+            waker()
+
+    def record(
+        self, changes: Recording, *, command: str = "", reply: Callable[[int], bytes] | None = None
+    ) -> "asyncio.Future[int]":
+        """Fold and commit; the future is the frame's number. With no changes: everything recorded so far is committed."""
+        now_us = time.time_ns() // 1000
+        if self.queue.staying.clusters:
+            changes = settled(self.queue, changes, now_us)
+        future = self.shard.record(
+            changes,
+            now_us=now_us,
+            command=command,
+            reply=reply,
+            meta=self._meta,
+        )
+        at = self.shard.open_at
+        for stream, event in changes:
+            touched = self.queue.apply(stream, event, at)
+            self._unsaved.append((self.shard.version(stream), touched))
+            self.shard.adopt({change.stream: change.version for change in touched if change.version})
+            for change in touched:
+                if change.state is None:
+                    self.shard.retire(change.stream)
+            for listener in self._listeners:
+                listener(event)
+            if (
+                self.queue.cooling
+                and isinstance(event, JobVacated)
+                and (job := job_of_stream(stream)) in self.queue.cooling
+            ):
+                self.cool(job)
+        return future
+
+    def together(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
+        """
+        What is to be recorded of jobs that come in their order: where it is the same for very many, as one event of all.
+
+        It is recorded at once: it names the versions that follow on what was recorded before. What may end jobs that
+        want to stay in the queue stands alone, as `record` may have more to say of each.
+        """
+        if self.queue.staying.clusters:
+            alone = [(job, event) for job, event in changes if self._alone(job, event)]
+            changes = [change for change in changes if not self._alone(*change)]
+        else:
+            alone = []
+        apart: list[tuple[str, Event]] = [(job_stream(job), event) for job, event in alone]
+        return [*as_few(changes, lambda job: self.shard.version(job_stream(job)) + 1), *apart]
+
+    def _alone(self, job: JobId, event: JobEvent) -> bool:
+        return type(event) in ENDINGS and concerned(self.queue, job)
+
+    def _meta(self, stream: str) -> bytes:
+        return trace_meta(self.queue.schedd, stream)
+
+    def _committed(self, frame: Frame) -> None:
+        mark(self._checkpointer, frame.number, [self._unsaved.popleft() for _ in frame.entries])
+
+
+def mark(checkpointer: Checkpointer, frame: int, folded: Iterable[tuple[int, list[Change]]]) -> None:
+    """
+    Have what a frame's events (each with its version) changed in the working set saved.
+    """
+    puts: dict[str, tuple[int, bytes]] = {}
+    drops: set[str] = set()
+    for version, changes in folded:
+        for change in changes:
+            if change.state is None:
+                puts.pop(change.stream, None)
+                drops.add(change.stream)
+            else:
+                drops.discard(change.stream)
+                puts[change.stream] = (change.version or version, change.state)
+    checkpointer.mark(frame, puts, drops)
+
+
+async def restore(
+    log: Log, working_set: WorkingSet, shard: Shard, queue: Queue, *, interval: float
+) -> Checkpointer:
+    """
+    Bring a new owner's queue to the head of its shard: the working set, then the tail, which is still to be saved.
+    """
+    cursor, rows = await working_set.load(shard.name)
+    restore_queue(queue, ((row.stream, row.state) for row in rows))
+    versions = {row.stream: row.version for row in rows}
+    checkpointer = Checkpointer(
+        working_set, shard.name, epoch=shard.tenure.epoch, frame=cursor, interval=interval
+    )
+    async for frame in log.read(shard.name, after=cursor):
+        folded: list[tuple[int, list[Change]]] = []
+        for entry in frame.entries:
+            touched = queue.apply(entry.stream, events.decode(entry.data), frame.at)
+            folded.append((entry.version, touched))
+            versions[entry.stream] = entry.version
+            versions.update((change.stream, change.version) for change in touched if change.version)
+        mark(checkpointer, frame.number, folded)
+    shard.adopt(versions)
+    return checkpointer

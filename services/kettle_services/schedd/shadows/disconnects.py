@@ -1,0 +1,51 @@
+"""
+Machines that do not answer: has it recorded of their jobs, and that they answer again, for the owners to see.
+
+Nothing is given up here: what may live, lives until its lease is over (see `kettle_services.schedd.claims.lifecycle`).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kettle_services.schedd.domain.jobs.job import Disconnect, Reconnect, decide
+from kettle_services.schedd.domain.queue.fold import job_stream
+from kettle_services.schedd.queue.recorder import Ledger
+
+MISSED: Final = 2
+"""Unanswered questions after which a machine counts as disconnected: a startd that is started anew misses one."""
+
+
+class Silence:
+    """What is told of the attempts on machines that do not answer."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._queue = ledger.queue
+
+    def missed(self, claims: Iterable[str], times: int, reason: str) -> None:
+        """The machine of these claims has left as many questions in a row unanswered."""
+        if times < MISSED:
+            return
+        for claim in claims:
+            held = self._queue.claims.get(claim)
+            if held is None or (job := held.job) is None:
+                continue
+            state = self._queue.jobs[job].job
+            silent = Disconnect(attempt=state.attempt, claim=claim, reason=reason)
+            self._ledger.record([(job_stream(job), event) for event in decide(state, silent)])
+            if self._queue.jobs[job].job.disconnected:
+                self._queue.reconnecting[job] = times - MISSED + 1
+
+    def heard(self, claims: Iterable[str]) -> None:
+        """The machine answers and has these claims."""
+        for claim in claims:
+            held = self._queue.claims.get(claim)
+            if held is not None and held.job is not None and self.lasts(claim):
+                state = self._queue.jobs[held.job].job
+                back = Reconnect(attempt=state.attempt, claim=claim)
+                self._ledger.record([(job_stream(held.job), event) for event in decide(state, back)])
+
+    def lasts(self, claim: str) -> bool:
+        """Whether the attempt on a claim counts as disconnected."""
+        held = self._queue.claims.get(claim)
+        return held is not None and held.job is not None and self._queue.jobs[held.job].job.disconnected

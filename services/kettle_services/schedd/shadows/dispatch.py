@@ -1,0 +1,294 @@
+"""
+Who looks after which attempt: hands recorded assignments to shadows and keeps both sides' lists equal.
+
+Handing over is a message that may be lost; the full exchange that each shadow asks for (`sync`) repairs it.
+A shadow that has not asked for three intervals has lost its jobs to the next one that does.
+"""
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import Bus, BusError
+from kettle.jobs import traceparent
+from kettle.runtime import Telemetry
+from kettle_services.schedd.claim_secrets import ClaimSecrets
+from kettle_services.schedd.domain.jobs import deferral
+from kettle_services.schedd.domain.jobs.orders import USER_VACATE_JOB
+from kettle_services.schedd.domain.jobs.policy import Verdict
+from kettle_services.schedd.domain.queue.fold import Queue
+from kettle_services.schedd.shadows.start_delay import StartPace
+from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
+from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
+from kettle_wire.jobs import JobId
+
+_log: Final = logging.getLogger(__name__)
+
+VACATED_BY_SCHEDD: Final = 1022
+JOB_REMOVED: Final = 1023
+MESSAGE_BYTES: Final = 3 * 1024 * 1024
+"""Assignments in one message: well below what the bus takes, however large the job ads are."""
+
+_size = msgspec.msgpack.Encoder().encode
+
+
+def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
+    """
+    As many from the front as fit into one message, and at least one.
+    """
+    size, count = 0, 0
+    for assignment in assignments:
+        size += len(_size(assignment))
+        if size > MESSAGE_BYTES and count:
+            break
+        count += 1
+    return list(assignments[:count])
+
+
+class Outbox:
+    """What one shadow is still to be told."""
+
+    def __init__(self) -> None:
+        self.start: list[Assignment] = []
+        self.stop: list[Stop] = []
+        self.still: list[Still] = []
+        self.filled = asyncio.Event()
+
+
+class Shadows:
+    """The shadows of this schedd."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        queue: Queue,
+        secrets: ClaimSecrets,
+        tasks: asyncio.TaskGroup,
+        telemetry: Telemetry,
+        *,
+        interval: float,
+        longest_delay: float = 0.0,
+    ) -> None:
+        """`longest_delay`: seconds that a job may have the next one of its owner wait for its start."""
+        self._pace = StartPace(longest=longest_delay, start=self.hand_over)
+        self._bus = bus
+        self._queue = queue
+        self._secrets = secrets
+        self._tasks = tasks
+        self._telemetry = telemetry
+        self._interval = interval
+        self._seen: dict[str, float] = {}
+        self._keeper: dict[JobId, str] = {}
+        self._vacating: dict[JobId, tuple[Stop, int]] = {}
+        """
+        What policies want ended, and with what subcode.
+
+        It is not recorded before it has happened: whoever comes after us decides anew.
+        """
+        self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
+        """Shadow -> what was handed to it since it last said what it has: it may not have known of it then."""
+        self._outboxes: dict[str, Outbox] = {}
+        self._deliveries: list[asyncio.Task[None]] = []
+
+    def assignment(self, job: JobId) -> Assignment:
+        """The order to run the newest attempt of a job."""
+        state = self._queue.jobs[job].job
+        granted = self._queue.claims[state.claim].granted
+        return Assignment(
+            job=job,
+            attempt=state.attempt,
+            key=self._secrets.key(state.claim),
+            startd=granted.startd,
+            slot=granted.slot,
+            ad=deferral.settled(self._queue.ad(job), time.time()),
+            trace=traceparent(self._queue.schedd, job),
+        )
+
+    def hand_over(self, job: JobId, shadow: str = "") -> Assignment | None:
+        """Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over."""
+        if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
+            return None
+        if self._pace.holds_back(owner := self._queue.owner(job), job):
+            return None
+        assignment = self.assignment(job)
+        self._pace.started(owner, assignment.ad)
+        parent = {"traceparent": assignment.trace}
+        with self._telemetry.span("schedd.assign", parent=parent, job=str(job), attempt=assignment.attempt):
+            return self._give(assignment, shadow)
+
+    def _give(self, assignment: Assignment, shadow: str) -> Assignment:
+        job = assignment.job
+        told = shadow or self.any_alive()
+        if told:  # else the first shadow that syncs gets it
+            self._keeper[job] = told
+            self._on_their_way[told].add(Attempt(job, assignment.attempt))
+        if told and not shadow:
+            outbox = self._outbox(told)
+            outbox.start.append(assignment)
+            outbox.filled.set()
+        return assignment
+
+    def vacate(self, job: JobId, why: Verdict) -> None:
+        """Have the live attempt of a running job ended; what was wanted first counts."""
+        attempt = self._queue.jobs[job].job.attempt
+        ordered = self._vacating.get(job)
+        if ordered is None or ordered[0].attempt != attempt:
+            order = Stop(job=job, attempt=attempt, code=why.code, reason=why.reason)
+            self._vacating[job] = (order, why.subcode)
+        self.stop(job)
+
+    def subcode(self, job: JobId, code: int) -> int:
+        """The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does."""
+        order, subcode = self._vacating.get(job, (None, 0))
+        return subcode if order is not None and order.code == code else 0
+
+    def stop(self, job: JobId) -> None:
+        """Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it."""
+        if (shadow := self._keeper.get(job)) is None:
+            return
+        outbox = self._outbox(shadow)
+        if (order := self._stop_order(job)) is not None:
+            outbox.stop.append(order)
+            outbox.filled.set()
+        elif (still := self._still_order(job)) is not None:
+            outbox.still.append(still)
+            outbox.filled.set()
+
+    def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
+        """
+        Hand assignments over in messages of their own.
+        """
+        outbox = self._outbox(shadow)
+        outbox.start.extend(assignments)
+        outbox.filled.set()
+
+    def forget(self, job: JobId) -> None:
+        """The attempt is over."""
+        self._keeper.pop(job, None)
+        self._vacating.pop(job, None)
+
+    def sync(self, request: ShadowSync, live: Iterable[JobId]) -> ShadowOrders:
+        """
+        The difference between what a shadow looks after and what is recorded. `live`: jobs with a live attempt.
+
+        What was handed to it since it asked the last time is not sent twice, unless it has just begun; if it is lost, it is
+        missing from its next list, too.
+        """
+        self._seen[request.shadow] = time.monotonic()
+        on_their_way = self._on_their_way.pop(request.shadow, set())
+        if not request.attempts:
+            on_their_way.clear()
+        listed = {a.job: a.attempt for a in request.attempts}
+        start: list[Assignment] = []
+        stop: list[Stop] = []
+        still: list[Still] = []
+        current: set[Attempt] = set()
+        for job in live:
+            attempt = self._queue.jobs[job].job.attempt
+            current.add(this := Attempt(job, attempt))
+            has_it = listed.get(job) == attempt or this in on_their_way
+            if has_it or not self._kept_elsewhere(job, request.shadow):
+                self._keeper[job] = request.shadow
+                if not has_it and not self._pace.holds_back(self._queue.owner(job), job):
+                    start.append(self.assignment(job))
+                if (order := self._stop_order(job)) is not None:
+                    stop.append(order)
+                elif (wanted := self._still_order(job)) is not None:
+                    still.append(wanted)
+        forget = [a for a in request.attempts if a not in current]
+        over = [a for a in request.strays if a not in current]
+        drop = [job for job in request.kept if self._is_over(job)]
+        first = fitting(start)
+        return ShadowOrders(
+            start=first,
+            stop=stop,
+            still=still,
+            forget=forget,
+            over=over,
+            drop=drop,
+            spooled=[job for job in request.spooled if job not in self._queue.jobs],
+            spools=[cluster for cluster in request.spools if cluster not in self._queue.clusters],
+            more=len(first) < len(start),
+            sync_interval=self._interval,
+        )
+
+    def _is_over(self, job: JobId) -> bool:
+        known = self._queue.jobs.get(job)
+        return known is None or known.job.status in {"completed", "removed"}
+
+    def _stop_order(self, job: JobId) -> Stop | None:
+        state = self._queue.jobs[job].job
+        match state.status:
+            case "held":
+                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason="the job was held")
+            case "removed":
+                return Stop(job=job, attempt=state.attempt, code=JOB_REMOVED, reason="the job was removed")
+            case "idle":
+                reason = "the job was held and released"
+                return Stop(job=job, attempt=state.attempt, code=VACATED_BY_SCHEDD, reason=reason)
+            case _ if state.orders.vacating:
+                return Stop(
+                    job=job,
+                    attempt=state.attempt,
+                    code=USER_VACATE_JOB,
+                    reason=state.orders.reason,
+                    hard=state.orders.fast,
+                )
+            case _:
+                order, _ = self._vacating.get(job, (None, 0))
+                return order if order is not None and order.attempt == state.attempt else None
+
+    def _still_order(self, job: JobId) -> Still | None:
+        state = self._queue.jobs[job].job
+        if not state.orders.count:
+            return None
+        return Still(job=job, attempt=state.attempt, suspended=state.orders.still, number=state.orders.count)
+
+    def _alive(self, shadow: str) -> bool:
+        seen = self._seen.get(shadow)
+        return seen is not None and time.monotonic() - seen < 3 * self._interval
+
+    def any_alive(self) -> str:
+        """A shadow that was heard of lately; empty if there is none."""
+        return next((shadow for shadow in self._seen if self._alive(shadow)), "")
+
+    def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:
+        keeper = self._keeper.get(job, shadow)
+        return keeper != shadow and self._alive(keeper)
+
+    def _outbox(self, shadow: str) -> Outbox:
+        outbox = self._outboxes.get(shadow)
+        if outbox is None:
+            outbox = self._outboxes[shadow] = Outbox()
+            self._deliveries.append(
+                self._tasks.create_task(self._deliver(shadow, outbox), name=f"shadow {shadow}")
+            )
+        return outbox
+
+    def close(self) -> None:
+        """Tell the shadows nothing more."""
+        self._pace.close()
+        for delivery in self._deliveries:
+            delivery.cancel()
+
+    async def _deliver(self, shadow: str, outbox: Outbox) -> None:
+        while True:
+            await outbox.filled.wait()
+            start = fitting(outbox.start)
+            outbox.start = outbox.start[len(start) :]
+            stop, outbox.stop = outbox.stop, []
+            still, outbox.still = outbox.still, []
+            if not outbox.start:
+                outbox.filled.clear()
+            try:
+                await self._bus.call(LOOK_AFTER, shadow, LookAfter(start=start, stop=stop, still=still))
+            except BusError as error:
+                _log.warning("shadow not reached; it will ask", extra={"shadow": shadow, "cause": str(error)})
+                self._on_their_way[shadow].difference_update(
+                    Attempt(each.job, each.attempt) for each in start
+                )

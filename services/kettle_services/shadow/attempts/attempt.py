@@ -1,0 +1,415 @@
+"""Looking after one attempt of one job, from its assignment to the record of its end."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Final, TypeVar, assert_never
+
+import msgspec
+
+from kettle.bus.ports import BusError, RefusedError
+from kettle.transfer.placing import destination, text
+from kettle.transfer.spooled import is_spooled
+from kettle_services.shadow.attempts.preparation import prepare
+from kettle_services.shadow.attempts.submit_side import SubmitSide
+from kettle_services.shadow.chirp.requests import Chirping
+from kettle_services.shadow.connections.startd import OversizeError, Worker
+from kettle_services.shadow.domain.transfer_checks import limit
+from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, Source
+from kettle_services.shadow.file_transfer.output_files import (
+    OUTPUT_SIZE_EXCEEDED,
+    TRANSFER_OUTPUT_ERROR,
+    OutputError,
+    place,
+)
+from kettle_services.shadow.file_transfer.output_streaming import Streaming
+from kettle_services.shadow.file_transfer.queue import Turn
+from kettle_services.shadow.spool.checkpoint_saving import Saving
+from kettle_wire.commands import schedd
+from kettle_wire.commands.chirp import Chirped, Wish
+from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Finished, Saved, Told, Used
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.commands.startd import Activation
+from kettle_wire.work import (
+    Checkpointed,
+    Continued,
+    Exited,
+    Failed,
+    Measured,
+    OutputFile,
+    Report,
+    ReportKey,
+    Started,
+    Suspended,
+)
+
+_log: Final = logging.getLogger(__name__)
+
+FAILED_TO_ACTIVATE: Final = 1006
+CLAIM_NOT_FOUND: Final = 1034
+JOB_SHADOW_MISMATCH: Final = 17
+FAILED_TO_CHECKPOINT: Final = 36
+NO_SUCH_FILE: Final = 2
+_ABOUT_THE_MESSAGE: Final = frozenset({"malformed", "too_large"})
+"""Refusals that every machine would repeat, because they are about what was said and not about who was asked."""
+_HEARD: Final = 100
+"""Reports that wait to be looked at; what does not fit, the worker says again."""
+_OUTPUT: Final = "Transfer output files failure at the access point:"
+_REASON: Final = 4000
+"""Characters of a reason: it is recorded for ever, and many of them share a message."""
+
+T = TypeVar("T")
+E = TypeVar("E", Ended, Finished)
+
+
+class Attempt:
+    """One attempt; `run` returns when its end is recorded."""
+
+    def __init__(self, assignment: Assignment, side: SubmitSide) -> None:
+        self.assignment: Final = assignment
+        self.settled: Final = asyncio.Event()
+        """Set when the worker has said whether it runs: an order to end it that came before would find nothing."""
+        self._side = side
+        self._reports: asyncio.Queue[Report] = asyncio.Queue(_HEARD)
+        self._heard: set[ReportKey] = set()
+        self._saved: set[ReportKey] = set()
+        """The newest checkpoint, if it is recorded: its worker may not have heard it."""
+        self._newest = 0
+        """Its number."""
+        self._sources: dict[str, Source] = {}
+        self._places: Final = (
+            side.spooled.places(assignment.job, side.places) if is_spooled(assignment.ad) else side.places
+        )
+        self._turn: Final = Turn()
+        fetch = side.workers.fetcher(assignment)
+        self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
+        self._began = False
+        self._used: asyncio.Future[None] | None = None
+        self._chirping: Chirping | None = None
+        self.streaming: Final = Streaming(assignment.ad, self._places, side.file_work)
+
+    async def run(self) -> None:
+        """Activate the claim, follow the worker's reports, bring the results home, and have it recorded."""
+        try:
+            await self._run()
+        finally:
+            self._side.queue.uploaded(self.assignment.job)
+            if self._chirping is not None:
+                self._chirping.close()
+
+    async def _run(self) -> None:
+        with self._side.workers.used(self.assignment.startd) as worker:
+            prepared = await self._guarded(prepare(self.assignment, self._side, self._places))
+            ended: Ended | Finished | None
+            if isinstance(prepared, Ended):
+                ended = await self._unless_it_runs(worker, prepared)
+            elif isinstance(prepared, Finished):
+                ended = await self._unless_it_runs(worker, prepared)
+                if ended is not None:
+                    await self._record(Told(id="skipped", notes=["Dataflow job was skipped."]))
+            else:
+                self._sources = {source.file.name: source for source in prepared.sources}
+                ended = await self._activate(worker, prepared.activation)
+            self.settled.set()
+            if ended is not None:
+                await self._tell(ended)
+            else:
+                await self._follow(worker)
+
+    def hear(self, report: Report) -> None:
+        """The worker said something; repeats of what was said do no harm."""
+        if isinstance(report.body, Measured):
+            self._measured(report.body)
+            self._collect(report.body.told)
+            return
+        if isinstance(report.body, Checkpointed) and self._is_old(report.key, report.body.number):
+            return
+        if report.key in self._saved:
+            self._side.workers[self.assignment.startd].confirm(report.key)
+        if report.key in self._heard or self._reports.full():
+            return
+        self._heard.add(report.key)
+        self._reports.put_nowait(report)
+
+    def _is_old(self, key: ReportKey, number: int) -> bool:
+        """
+        Whether a newer checkpoint is known; one that is newer itself makes room: there may be very many of them.
+
+        The worker has made it after it had heard that the one before is saved.
+        """
+        if number > self._newest:
+            self._heard -= self._saved
+            self._saved.clear()
+            self._newest = number
+        return number < self._newest
+
+    def _measured(self, measured: Measured) -> None:
+        """Pass on what the job uses, for its policies; while the schedd is away, once."""
+        if self._used is None or self._used.done():
+            self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
+
+    async def grant(self, wish: Wish) -> Chirped:
+        """What the program of a job of our account wants of its submit side."""
+        return await self._chirps().grant(wish)
+
+    def _chirps(self) -> Chirping:
+        if self._chirping is None:
+            side = self._side
+            self._chirping = Chirping(
+                self.assignment.ad, self._places, side.terms, side.file_work, self._record
+            )
+        return self._chirping
+
+    def _record(self, told: Told) -> "asyncio.Future[None]":
+        return self._side.reporter.tell(self._report(told))
+
+    def _collect(self, told: dict[str, str], *, last: bool = False) -> None:
+        if told or (last and self._chirping is not None):
+            self._chirps().collect(told, last=last)
+
+    def _fetching(self, outputs: list[OutputFile]) -> AbstractAsyncContextManager[None]:
+        """The turn of this job, if any of its results has to be fetched."""
+        if all(file.data is not None for file in outputs):
+            return nullcontext()
+        return self._side.queue.download(self.assignment.job, self.user)
+
+    @property
+    def user(self) -> str:
+        """With whom others take turns."""
+        return text(self.assignment.ad, "Owner")
+
+    def source(self, secret: str, name: str) -> Source | None:
+        """The input file that a worker asks for; None if it may not have it, or there is none."""
+        if not self.trusts(secret):
+            return None
+        return self._sources.get(name)
+
+    def waits_for_turn(self, *, given: bool) -> None:
+        """A worker asks for its input files, and it is, or is not, this job's turn."""
+        self._turn.ask(given=given)
+
+    def trusts(self, secret: str) -> bool:
+        """Whether this is said by the machine that has the claim."""
+        return hmac.compare_digest(secret.encode(), self.assignment.key.secret.encode())
+
+    async def _guarded(self, step: Coroutine[Any, Any, T]) -> T | Ended:
+        """
+        The result of a step, or, if it failed in a way that nobody thought of, the end of this attempt alone.
+
+        This is the runner of attempts: as a process ends for a failure in its service, so an attempt does for one in
+        what its job brought along, and the jobs of others go on. What is wrong with the bus is everybody's matter.
+        """
+        try:
+            return await step
+        except BusError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            job = self.assignment.job
+            _log.exception("failed over job %s", job, extra={"attempt": self.assignment.attempt})
+            reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
+            return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
+
+    async def _activate(self, worker: Worker, activation: Activation) -> Ended | None:
+        """Why it ended at once; None: it runs, or ran."""
+        try:
+            result = await worker.activate(activation)
+        except OversizeError as error:
+            ended = Ended(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
+            return await self._unless_it_runs(worker, ended)
+        except RefusedError as refusal:
+            _log.warning("activation refused", extra={"job": str(activation.job), "cause": str(refusal)})
+            hold = refusal.code in _ABOUT_THE_MESSAGE
+            code = JOB_SHADOW_MISMATCH if hold else FAILED_TO_ACTIVATE
+            return await self._unless_it_runs(worker, Ended(hold=hold, code=code, reason=str(refusal)))
+        if result.code:
+            lost = result.code == CLAIM_NOT_FOUND
+            return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
+        return None
+
+    async def _unless_it_runs(self, worker: Worker, ended: E) -> E | None:
+        """
+        The end of an attempt that was not activated, by us; None if the worker knows it nevertheless.
+
+        Who looked after it before may have activated it: only the worker can tell, and it is asked until it does, or
+        until the schedd says that the attempt is over because the worker's lease is.
+        """
+        assignment = self.assignment
+        probe = Activation(
+            key=assignment.key,
+            job=assignment.job,
+            attempt=assignment.attempt,
+            ad={},
+            inputs=[],
+            shadow=self._side.shadow,
+            probe=True,
+            trace=assignment.trace,
+        )
+        while self._reports.empty():
+            try:
+                result = await worker.activate(probe)
+            except RefusedError as refusal:
+                _log.warning("probe refused", extra={"job": str(assignment.job), "cause": str(refusal)})
+                await worker.peer.came_back_within(worker.retry_ceiling)
+                continue
+            if not result.code:
+                return None
+            return msgspec.structs.replace(ended, claim_lost=result.code == CLAIM_NOT_FOUND)
+        return None
+
+    async def _follow(self, worker: Worker) -> None:
+        while True:
+            report = await self._reports.get()
+            match report.body:
+                case Exited() as exited:
+                    await self._all_told(exited.told)
+                    news = await self._guarded(self._finish(exited))
+                case Failed() as failed:
+                    await self._all_told(failed.told)
+                    news = await self._guarded(self._evict(failed))
+                case _:
+                    await self._meanwhile(worker, report)
+                    continue
+            if report.closing:
+                news = msgspec.structs.replace(news, claim_lost=True)
+            await self._tell(news)
+            worker.confirm(report.key)
+            if isinstance(news, Finished):
+                self._side.spool.drop(self.assignment.job)
+            return
+
+    async def _all_told(self, told: dict[str, str]) -> None:
+        """What a job has said of itself is recorded before its end is."""
+        self._collect(told, last=True)
+        if self._chirping is not None:
+            await self._chirping.settled()
+
+    async def _meanwhile(self, worker: Worker, report: Report) -> None:
+        """What happens to an attempt that goes on."""
+        match report.body:
+            case Started() as started:
+                self._begin(Began(pid=started.pid, at=started.at, input=self._turn.of(started.input)))
+            case Suspended(processes=processes, at=at):
+                self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
+            case Continued(at=at):
+                self._side.reporter.tell(self._report(schedd.Continued(at=at)))
+            case Checkpointed() as made:
+                await self._keep(worker, report.key, made)
+            case Measured():
+                pass
+            case Exited() | Failed():
+                raise AssertionError("the end of an attempt is no news of one that goes on")
+            case _:
+                assert_never(report.body)
+
+    async def _keep(self, worker: Worker, key: ReportKey, made: Checkpointed) -> None:
+        """
+        Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job.
+
+        A worker that does not hand it out may have been started anew and not know of it yet: its starter says it again.
+        """
+        try:
+            trouble = await self._trouble_with(made)
+        except RefusedError as refusal:
+            _log.warning(
+                "checkpoint not fetched", extra={"job": str(self.assignment.job), "cause": str(refusal)}
+            )
+            self._heard.discard(key)
+            return
+        if trouble:
+            reason = _told(f"the job's checkpoint cannot be saved: {trouble}")
+            await self._side.workers.deactivate(
+                self.assignment, FAILED_TO_CHECKPOINT, reason, hard=True, hold=True
+            )
+            return
+        saved = Saved(number=made.number, at=made.at, usage=made.usage)
+        await self._side.reporter.tell(self._report(saved))
+        self._saved.add(key)
+        worker.confirm(key)
+
+    async def _trouble_with(self, made: Checkpointed) -> str:
+        if made.trouble is not None:
+            return made.trouble.reason
+        result = await self._guarded(self._saving.checkpoint(made))
+        return result.reason if isinstance(result, Ended) else result
+
+    async def _evict(self, failed: Failed) -> Ended:
+        """Save what the job left for its next run; if that fails, the next run begins where this one did."""
+        await self._saving.leave(failed.outputs)
+        return Ended(
+            hold=failed.hold,
+            code=failed.code,
+            subcode=failed.subcode,
+            reason=failed.reason,
+            usage=failed.usage,
+        )
+
+    async def _finish(self, exited: Exited) -> Finished | Ended:
+        if not self._began and exited.at:
+            self._begin(Began(pid=0, at=exited.at - exited.usage.wall))
+        fetch = self._side.workers.fetcher(self.assignment)
+        mark = f"{self.assignment.job}-{self.assignment.attempt}"
+        size = sum(file.size for file in exited.outputs)
+        if size > (most := limit(self.assignment.ad, "MaxTransferOutputMB", self._side.max_output)):
+            reason = (
+                f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
+            )
+            return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
+        turn, output = Turn(), exited.output
+        try:
+            turn.ask(given=False)
+            async with self._fetching(exited.outputs):
+                turn.ask(given=True)
+                await place(self.assignment.ad, exited.outputs, fetch, places=self._places, mark=mark)
+            if any(file.data is None for file in exited.outputs):
+                output = turn.ended(output)
+        except OutputError as error:
+            return self._held(str(error), error.errno, exited)
+        except (RefusedError, ValueError) as error:
+            return self._held(f"Transfer output files failure: {error}", 0, exited)
+        if (trouble := exited.trouble) is not None:
+            return self._held(trouble.reason, trouble.subcode, exited, code=trouble.code)
+        if exited.missing:
+            names = ", ".join(exited.missing)
+            reason = f"Transfer output files failure at the execution point: the job did not make {names}"
+            return self._held(reason, NO_SUCH_FILE, exited)
+        return Finished(
+            exit_code=exited.exit_code,
+            exit_signal=exited.exit_signal,
+            at=exited.at,
+            usage=exited.usage,
+            output=output,
+            dumped=exited.dumped,
+            core=str(destination(self.assignment.ad, exited.core) or "") if exited.core else "",
+        )
+
+    def _held(self, reason: str, subcode: int, exited: Exited, *, code: int = TRANSFER_OUTPUT_ERROR) -> Ended:
+        return Ended(hold=True, code=code, subcode=subcode, reason=reason, usage=exited.usage)
+
+    def _begin(self, began: Began) -> None:
+        if not self._began:
+            self._began = True
+            self._side.queue.uploaded(self.assignment.job)
+            self._side.reporter.tell(self._report(began))
+
+    async def _tell(self, news: Finished | Ended) -> None:
+        if isinstance(news, Ended):
+            news = msgspec.structs.replace(news, reason=_told(news.reason))
+        await self._side.reporter.tell(self._report(news))
+
+    def _report(
+        self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used | Told
+    ) -> AttemptReport:
+        return AttemptReport(
+            job=self.assignment.job,
+            attempt=self.assignment.attempt,
+            claim=self.assignment.key.claim,
+            news=news,
+        )
+
+
+def _told(reason: str) -> str:
+    """A reason as it can be said: names of files need not be text, nor short."""
+    shown = reason.encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return shown if len(shown) <= _REASON else f"{shown[:_REASON]} ..."

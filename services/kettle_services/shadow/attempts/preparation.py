@@ -1,0 +1,98 @@
+"""What has to be there before an attempt goes to its machine: input files, and places for the results."""
+
+import asyncio
+import errno
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.transfer.manifest import ManifestError
+from kettle.transfer.placing import STDERR, STDOUT, destination
+from kettle.transfer.spooled import is_spooled
+from kettle_services.shadow.attempts.dataflow import is_made, wants_to_be_skipped
+from kettle_services.shadow.attempts.submit_side import SubmitSide
+from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, stranger
+from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, InputError, Source
+from kettle_services.shadow.file_transfer.output_files import TRANSFER_OUTPUT_ERROR, OutputError
+from kettle_services.shadow.files.access import Places
+from kettle_wire.ads import Ad
+from kettle_wire.commands.schedd import Ended, Finished
+from kettle_wire.commands.shadow import Assignment
+from kettle_wire.commands.startd import Activation
+
+_FAILED_TO_ACCESS_ACCOUNT: Final = 23
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """An attempt that can go to its machine, and the input files that this will ask for."""
+
+    activation: Activation
+    sources: list[Source]
+
+
+async def prepare(assignment: Assignment, side: SubmitSide, places: Places) -> Prepared | Ended | Finished:
+    """
+    Or why the attempt is over before it began.
+    """
+    if refusal := stranger(assignment.ad, side.account):
+        return Ended(hold=True, code=_FAILED_TO_ACCESS_ACCOUNT, reason=refusal)
+    if (senseless := _senseless(assignment.ad)) is not None:
+        return senseless
+    try:
+        _refuse_outputs(assignment.ad, places)
+        if wants_to_be_skipped(assignment.ad) and await side.file_work.do(
+            partial(is_made, assignment.ad, places)
+        ):
+            return Finished(exit_code=0, exit_signal=None, at=time.time())
+        sources = await _gather(assignment, side, places)
+    except InputError as error:
+        return Ended(hold=True, code=error.code, subcode=error.errno, reason=str(error))
+    except OutputError as error:
+        return Ended(hold=True, code=TRANSFER_OUTPUT_ERROR, subcode=error.errno, reason=str(error))
+    activation = Activation(
+        key=assignment.key,
+        job=assignment.job,
+        attempt=assignment.attempt,
+        ad=assignment.ad,
+        inputs=[source.file for source in sources],
+        shadow=side.shadow,
+        trace=assignment.trace,
+    )
+    return Prepared(activation, sources)
+
+
+async def _gather(assignment: Assignment, side: SubmitSide, places: Places) -> list[Source]:
+    """The input files.  Raises InputError."""
+    job, sent = assignment.job, None
+    if is_spooled(assignment.ad):
+        try:
+            sent = await asyncio.to_thread(side.spooled.wanted, job)
+        except (OSError, ValueError) as error:
+            raise InputError(side.spooled.directory(job), str(error)) from error
+    return await side.inputs.gather(assignment.ad, side.spool.saved(job), sent=sent, places=places)
+
+
+def _refuse_outputs(ad: Ad, places: Places) -> None:
+    """A job whose results have no place need not run."""
+    for stream in (STDOUT, STDERR):
+        target = destination(ad, stream)
+        if target is not None:
+            try:
+                places.refuse_own(Path(target))
+            except OSError as error:
+                raise OutputError(Path(target), error) from error
+
+
+def _senseless(ad: Ad) -> Ended | None:
+    """Why the lists of a job make no sense on any machine."""
+    checks = ((check_outputs, TRANSFER_OUTPUT_ERROR, "output"), (check_inputs, TRANSFER_INPUT_ERROR, "input"))
+    for check, code, what in checks:
+        try:
+            check(ad)
+        except ManifestError as error:
+            reason = f"Transfer {what} files failure at the access point: {error}"
+            return Ended(hold=True, code=code, subcode=errno.EINVAL, reason=reason)
+    return None

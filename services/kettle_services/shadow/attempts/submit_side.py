@@ -1,0 +1,32 @@
+"""What all attempts of a shadow share."""
+
+import msgspec
+
+from kettle_services.shadow.chirp.requests import Terms
+from kettle_services.shadow.connections.schedd_reports import Reporter
+from kettle_services.shadow.connections.startd_registry import Workers
+from kettle_services.shadow.file_transfer.input_files import Inputs
+from kettle_services.shadow.file_transfer.queue import TransferQueue
+from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.disk_threads import FileWork
+from kettle_services.shadow.spool.checkpoints import Spool
+from kettle_services.shadow.spool.job_files import SpooledFiles
+
+
+class SubmitSide(msgspec.Struct, frozen=True):
+    """What all attempts of a shadow share."""
+
+    shadow: str
+    account: str
+    """Whose jobs it looks after: the account that it acts as."""
+    places: Places
+    inputs: Inputs
+    workers: Workers
+    reporter: Reporter
+    max_output: int
+    """Bytes that the results of one job may have."""
+    spool: Spool
+    spooled: SpooledFiles
+    queue: TransferQueue
+    terms: Terms
+    file_work: FileWork

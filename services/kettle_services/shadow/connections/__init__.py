@@ -1,0 +1,3 @@
+"""
+Messages to startds and to the schedd, batched and repeated until they are answered.
+"""

@@ -1,0 +1,3 @@
+"""
+File transfer of jobs: input and output files, the transfer queue, the object store, signed URLs and streamed output.
+"""

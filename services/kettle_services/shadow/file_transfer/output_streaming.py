@@ -1,0 +1,47 @@
+"""
+What a running job prints, in the file where its owner wants it: a copy while the job runs, which its results replace.
+"""
+
+from functools import partial
+from typing import Final
+
+from kettle.transfer.placing import STDERR, STDOUT, destination
+from kettle_services.shadow.chirp.remote_files import RemoteFiles
+from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.disk_threads import FileWork
+from kettle_wire.ads import Ad
+from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, WriteFile
+from kettle_wire.commands.questions import StreamPiece
+
+_FILES: Final = {"Out": STDOUT, "Err": STDERR}
+_MODE: Final = 0o644
+
+
+class Streaming:
+    """Of one attempt.  Each piece is written where it belongs, so that one that comes twice does no harm."""
+
+    def __init__(self, ad: Ad, places: Places, work: FileWork) -> None:
+        self._ad = ad
+        self._places = places
+        self._work = work
+
+    async def take(self, piece: StreamPiece) -> Chirped:
+        """Write a piece; the first one begins the file anew.  How much was written, or what kept it from being done."""
+        target = destination(self._ad, _FILES[piece.stream])
+        if target is None or self._ad.get(f"Stream{piece.stream}") is not True:
+            return Chirped(Trouble.NOT_AUTHORIZED)
+        return await self._work.do(partial(self._write, str(target), piece))
+
+    def _write(self, path: str, piece: StreamPiece) -> Chirped:
+        # Opened for each piece: a job may print for weeks, and not often.
+        files = RemoteFiles("/", self._places, self._work.room)
+        try:
+            flags = "wc" if piece.offset else "wct"
+            opened = files.carry_out(OpenFile(path=path, flags=flags, mode=_MODE))
+            if opened.result < 0:
+                return opened
+            written = files.carry_out(WriteFile(fd=opened.result, data=piece.data, offset=piece.offset))
+            files.carry_out(CloseFile(fd=opened.result))
+            return written
+        finally:
+            files.close()

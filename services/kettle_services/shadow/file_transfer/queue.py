@@ -1,0 +1,77 @@
+"""The transfer queue: how many jobs move files at once, in each direction (HTCondor's MAX_CONCURRENT_UPLOADS and -DOWNLOADS)."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from kettle_services.shadow.domain.transfer_queue import Turns
+from kettle_wire.events.job import Transfer
+from kettle_wire.jobs import JobId
+
+
+class Turn:
+    """How long one job waits for its turn in one direction."""
+
+    def __init__(self) -> None:
+        self._since = self._given = 0.0
+
+    def ask(self, *, given: bool) -> None:
+        """It asks, and has it or has not; from the first time that it has, nothing more counts."""
+        self._since = self._since or time.time()
+        if given:
+            self._given = self._given or time.time()
+
+    def of(self, moved: Transfer | None) -> Transfer | None:
+        """What a worker says that it has fetched, without the time of waiting."""
+        queued = max(0.0, self._given - self._since)
+        if moved is None or not queued:
+            return moved
+        return Transfer(began=min(moved.began + queued, moved.ended), ended=moved.ended, queued=queued)
+
+    def ended(self, before: Transfer | None) -> Transfer:
+        """What was fetched in this turn until now, after what the worker itself had sent somewhere."""
+        queued = max(0.0, self._given - self._since)
+        began = before.began if before is not None else self._given
+        return Transfer(began=began, ended=time.time(), queued=0.0 if before is not None else queued)
+
+
+class TransferQueue:
+    """
+    Input files are read by machines, piece by piece: who asks before his turn is told to ask again.
+
+    Results are read by us: who brings them home waits here.
+    """
+
+    def __init__(self, *, uploads: int, downloads: int) -> None:
+        self._uploads = Turns(uploads)
+        self._downloads = Turns(downloads)
+        self._waiting: dict[JobId, asyncio.Future[None]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a turn."""
+        return len(self._uploads) + len(self._downloads)
+
+    def may_upload(self, job: JobId, user: str) -> bool:
+        """Whether a machine may read input files of this job now."""
+        return self._uploads.ask(job, user)
+
+    def uploaded(self, job: JobId) -> None:
+        """The job runs, or never will."""
+        self._uploads.done(job)
+
+    @asynccontextmanager
+    async def download(self, job: JobId, user: str) -> AsyncGenerator[None]:
+        """The turn of a job to have its results fetched."""
+        try:
+            if not self._downloads.ask(job, user):
+                turn = self._waiting[job] = asyncio.get_running_loop().create_future()
+                await turn
+            yield
+        finally:
+            self._waiting.pop(job, None)
+            for other in self._downloads.done(job):
+                waiting = self._waiting.get(other)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)

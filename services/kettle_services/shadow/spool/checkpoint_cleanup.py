@@ -1,0 +1,169 @@
+"""
+Removing checkpoints at URLs that nobody goes on from any more: a newer one was saved, or the job has left the queue.
+
+Which they are is on disk, in the directory of `Spool.condemned`, until they are gone: a server that is away is asked again.
+"""
+
+import asyncio
+import logging
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from kettle.transfer.checkpoints import Entry, everything, number_of, read, refuse
+from kettle.transfer.manifest import scheme_of, shown, without_secrets
+from kettle.transfer.plugin import Move
+from kettle.transfer.plugins import MODULES
+from kettle.transfer.protocol import ProtocolError, answer, question
+from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.spool.file_removal import remove_files
+
+_log: Final = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S: Final = 60.0
+_LAST_PAUSE_S: Final = 3600.0
+_TRIES: Final = 180
+"""With these pauses about a week: whoever keeps a server away for longer than that removes what is there himself."""
+_PATIENCE_S: Final = 600.0
+"""How long the removal of one checkpoint may take."""
+
+
+class CleaningError(Exception):
+    """
+    A checkpoint could not be removed now.
+    """
+
+
+class Cleaner:
+    """
+    Removes them one after the other; `condemned` is the directory in which they are named.
+    """
+
+    def __init__(self, condemned: Path, places: Places) -> None:
+        self._condemned = condemned
+        self._places = places
+        self._there_are = asyncio.Event()
+        self._later: dict[Path, tuple[float, float, int]] = {}
+        """When to try again, on the loop's clock, the pause after that, and how often it was tried."""
+
+    def wake(self) -> None:
+        """
+        There may be more.
+        """
+        self._there_are.set()
+
+    async def run(self) -> None:
+        """
+        Remove what there is, and what there will be; for ever.
+        """
+        while True:
+            self._there_are.clear()
+            await self._round()
+            now = asyncio.get_running_loop().time()
+            at = min((each for each, _, _ in self._later.values()), default=None)
+            try:
+                async with asyncio.timeout(None if at is None else max(0.0, at - now)):
+                    await self._there_are.wait()
+            except TimeoutError:
+                pass  # it is time to try again
+
+    async def _round(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for place in await asyncio.to_thread(_listed, self._condemned):
+            at, pause, tries = self._later.get(place, (0.0, _FIRST_PAUSE_S, 0))
+            if at > now:
+                continue
+            try:
+                await _clean(place, self._places)
+            except (CleaningError, OSError) as error:
+                if tries + 1 < _TRIES:
+                    _log.warning("checkpoint not removed yet: %s", place.name, extra={"cause": str(error)})
+                    self._later[place] = (now + pause, min(2 * pause, _LAST_PAUSE_S), tries + 1)
+                    continue
+                _log.warning("given up, remove it yourself: %s", _named(place), extra={"cause": str(error)})
+            self._later.pop(place, None)
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+
+
+def _listed(directory: Path) -> list[Path]:
+    return sorted(directory.iterdir()) if directory.is_dir() else []
+
+
+def _named(place: Path) -> str:
+    try:
+        return shown((place / "URL").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return place.name
+
+
+async def _clean(place: Path, places: Places) -> None:
+    """
+    Have one checkpoint removed.  Raises CleaningError or OSError.
+    """
+    try:
+        where, entries, own = await asyncio.to_thread(_known, place)
+    except (FileNotFoundError, ValueError) as error:
+        _log.warning(
+            "forgotten, as nothing says what there is to be removed: %s",
+            place.name,
+            extra={"cause": str(error)},
+        )
+        return
+    if scheme_of(where) == "file":
+        names = [*(entry.name for entry in entries), own.name]
+        try:
+            await asyncio.to_thread(remove_files, where, names, places)
+        except (OwnFileError, ValueError) as error:
+            _log.warning("not removed: %s", shown(where), extra={"cause": str(error)})
+    elif (module := MODULES.get(scheme_of(where))) is None:
+        _log.warning("nothing here removes %s: remove it yourself", shown(where))
+    else:
+        await _removed(module, everything(where, entries, own))
+
+
+def _known(place: Path) -> tuple[str, list[Entry], Entry]:
+    """
+    The URL of a checkpoint, and what there is below it.  Raises ValueError if that makes no sense, or OSError.
+    """
+    manifests = [path for path in place.iterdir() if number_of(path.name) is not None]
+    where = (place / "URL").read_text(encoding="utf-8")
+    refuse(where)
+    entries, own = read(max(manifests).read_text(encoding="utf-8"))
+    return where, entries, own
+
+
+async def _removed(module: str, urls: list[str]) -> None:
+    """
+    Run a plugin of ours with our rights, which are those of the job's owner.
+    """
+    with tempfile.TemporaryDirectory(prefix="kettle-clean-") as directory:
+        asking, answering = Path(directory) / "ask", Path(directory) / "answer"
+        asking.write_text(question(Move(url, "") for url in urls), encoding="utf-8")
+        answering.touch()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", module, "-infile", str(asking), "-outfile", str(answering), "-delete",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                _, said = await process.communicate()
+        except TimeoutError as error:
+            raise CleaningError(f"it took more than {_PATIENCE_S:g} seconds") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            raise CleaningError(without_secrets(_why(answering) or said.decode(errors="replace")[-500:]))
+
+
+def _why(answering: Path) -> str:
+    try:
+        results = answer(answering.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ProtocolError):
+        return ""
+    return next((result.error for result in results if not result.success), "")

@@ -1,0 +1,3 @@
+"""
+What schedds, shadows, administrators and users ask of this startd over the bus, and who may ask it.
+"""

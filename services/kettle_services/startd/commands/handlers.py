@@ -1,0 +1,256 @@
+"""
+Commands: decide, record, answer.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Collection
+from typing import Any, Final
+
+from kettle.bus.ports import RefusedError, Served
+from kettle.classad import ClassAdParseError, parse
+from kettle_services.startd.commands.authorization import (
+    may_activate,
+    may_confirm,
+    may_renew,
+    may_request,
+    only,
+)
+from kettle_services.startd.commands.job_access import Visits
+from kettle_services.startd.domain.claims import activation as attempts
+from kettle_services.startd.domain.claims import requests
+from kettle_services.startd.domain.policy.draining import DrainRefused
+from kettle_services.startd.domain.state.changes import Begun
+from kettle_services.startd.domain.state.claim import Drain as Wish
+from kettle_services.startd.startd import Startd, moment
+from kettle_services.startd.state.recorder import NotRecordedError
+from kettle_wire.commands.startd import (
+    ACTIVATE,
+    ALIVE,
+    CANCEL_DRAIN,
+    CONFIRM,
+    DEACTIVATE,
+    DRAIN,
+    FETCH_OUTPUT,
+    RELEASE,
+    REQUEST_CLAIMS,
+    SUSPEND,
+    Activate,
+    Activated,
+    Activation,
+    ActivationResult,
+    Alive,
+    AliveReply,
+    CancelDrain,
+    ClaimsDecided,
+    Confirm,
+    Deactivate,
+    Done,
+    Drain,
+    FetchOutput,
+    Piece,
+    Release,
+    RequestClaims,
+    Suspend,
+)
+from kettle_wire.identity import Identity
+
+_log: Final = logging.getLogger(__name__)
+_PIECE_BYTES: Final = 512 * 1024
+
+
+class Handlers:
+    """
+    What schedds, shadows and administrators ask of this machine.
+    """
+
+    def __init__(self, startd: Startd, *, administrators: Collection[str] = ()) -> None:
+        """
+        `administrators` may drain it.
+        """
+        self._administrators = administrators
+        self._startd = startd
+        self._machine = startd.machine
+
+    def served(self) -> list[Served[Any, Any]]:
+        """
+        All endpoints with their handlers.
+        """
+        return [
+            Served(REQUEST_CLAIMS, self.request_claims),
+            Served(ALIVE, self.alive),
+            Served(ACTIVATE, self.activate),
+            Served(DEACTIVATE, self.deactivate),
+            Served(SUSPEND, self.suspend),
+            Served(RELEASE, self.release),
+            Served(CONFIRM, self.confirm),
+            Served(FETCH_OUTPUT, self.fetch_output),
+            Served(DRAIN, self.drain),
+            Served(CANCEL_DRAIN, self.cancel_drain),
+            *Visits(self._startd).served(),
+        ]
+
+    async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:
+        """
+        Accept or refuse claims.
+        """
+        may_request(command, caller)
+        reply, changes = requests.request_claims(self._machine, command, moment())
+        try:
+            self._startd.record(changes)
+        except NotRecordedError:  # the machine knows of its trouble now, and grants only what there was
+            reply, _ = requests.request_claims(self._machine, command, moment())
+        return reply
+
+    async def alive(self, command: Alive, caller: Identity) -> AliveReply:
+        """
+        Renew leases and compare lists.
+        """
+        may_renew(command, caller)
+        reply, changes = requests.alive(self._machine, command, moment())
+        self._startd.record(changes)
+        return reply
+
+    async def release(self, command: Release, caller: Identity) -> Done:
+        """
+        Take claims back.
+        """
+        only("schedd", caller)
+        self._startd.record(requests.release(self._machine, command.claims, command.reason, moment()))
+        return Done()
+
+    async def activate(self, command: Activate, caller: Identity) -> Activated:
+        """
+        Start attempts; confirmations of earlier ones come along.
+        """
+        may_activate(command, caller)
+        self._startd.confirm(command.recorded)
+        results: list[ActivationResult] = []
+        for activation in command.activations:
+            result, changes = attempts.activate(self._machine, activation, moment())
+            try:
+                self._startd.record(changes)
+            except NotRecordedError:
+                result, changes = attempts.activate(self._machine, activation, moment())
+            for change in changes:
+                if isinstance(change, Begun):
+                    self._startd.begin(activation, change)
+            results.append(self._remembered(activation) or result)
+        return Activated(results=results)
+
+    def _remembered(self, activation: Activation) -> ActivationResult | None:
+        """
+        The answer to a probe for an attempt whose claim is gone, but whose final report still waits here.
+        """
+        claim, job, attempt = activation.key.claim, activation.job, activation.attempt
+        if activation.probe and self._startd.reporter.knows(claim, job, attempt, activation.key.secret):
+            return ActivationResult(claim=claim, job=job, attempt=attempt)
+        return None
+
+    async def deactivate(self, command: Deactivate, caller: Identity) -> Done:
+        """
+        End attempts.
+        """
+        only("shadow", caller)
+        for attempt in command.attempts:
+            self._startd.record(attempts.deactivate(self._machine, attempt, moment()))
+        return Done()
+
+    async def suspend(self, command: Suspend, caller: Identity) -> Done:
+        """
+        Have attempts stand still, or go on.
+        """
+        only("shadow", caller)
+        for order in command.orders:
+            self._startd.record(attempts.suspend(self._machine, order, moment()))
+        return Done()
+
+    async def drain(self, command: Drain, caller: Identity) -> Done:
+        """
+        Empty the machine.
+        """
+        self._only_administrators(caller)
+        for name, text in (("check", command.check), ("start", command.start)):
+            _expression(name, text)
+        wish = Wish(
+            id=command.id,
+            speed=command.speed,
+            at=0.0,
+            by=caller.name,
+            reason=command.reason,
+            start=command.start or "false",
+            resume=command.resume,
+        )
+        try:
+            self._startd.overseer.drain(wish, command.check)
+        except DrainRefused as refusal:
+            raise RefusedError("refused", str(refusal)) from refusal
+        _log.info("draining", extra={"by": caller.name, "speed": command.speed, "request": command.id})
+        return Done()
+
+    async def cancel_drain(self, command: CancelDrain, caller: Identity) -> Done:
+        """
+        Take work again.
+        """
+        self._only_administrators(caller)
+        try:
+            self._startd.overseer.cancel(command.request)
+        except DrainRefused as refusal:
+            raise RefusedError("refused", str(refusal)) from refusal
+        _log.info("draining is cancelled", extra={"by": caller.name})
+        return Done()
+
+    def _only_administrators(self, caller: Identity) -> None:
+        if caller.kind != "user" or caller.name not in self._administrators:
+            raise RefusedError(
+                "denied",
+                f"{caller.name} is no administrator of {self._machine.facts.name}: "
+                "see administrators in the table [startd] of its settings",
+            )
+
+    async def confirm(self, command: Confirm, caller: Identity) -> Done:
+        """
+        Forget what is recorded.
+        """
+        may_confirm(command, caller)
+        self._startd.confirm(command.recorded)
+        return Done()
+
+    async def fetch_output(self, command: FetchOutput, caller: Identity) -> Piece:
+        """
+        Read a piece of a result.
+        """
+        only("shadow", caller)
+        wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
+        path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)
+        if path is None:
+            raise RefusedError("not_found", f"no output {command.name} of that attempt waits here for you")
+        try:
+            return Piece(
+                await asyncio.to_thread(_read, str(path), command.name, command.offset, command.length)
+            )
+        except OSError as error:
+            raise RefusedError("unreadable", f"{command.name}: {error.strerror}") from error
+
+
+def _read(path: str, name: str, offset: int, length: int) -> bytes:
+    """
+    The job is gone, so what a path leads to does not change; but what it had made may lead out of its sandbox.
+    """
+    inside = os.path.realpath(path.removesuffix(name))
+    if offset < 0 or os.path.realpath(path) != f"{inside}/{name}":
+        raise RefusedError("unreadable", f"{name} leads out of the sandbox")
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.pread(fd, max(0, min(length, _PIECE_BYTES)), offset)
+    finally:
+        os.close(fd)
+
+
+def _expression(name: str, text: str) -> None:
+    try:
+        if text:
+            parse(text)
+    except ClassAdParseError as error:
+        raise RefusedError("malformed", f"{name}: {error}") from error

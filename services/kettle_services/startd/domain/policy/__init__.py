@@ -1,0 +1,3 @@
+"""
+What happens to slots without a command for them: policy evaluation, draining and backfill.
+"""

@@ -1,0 +1,124 @@
+"""
+Emptying the machine at somebody's wish, so that it can be looked after, and taking it into use again.
+
+    graceful   jobs have their retirement time, then their vacate time
+    quick      jobs have their vacate time
+    fast       jobs are killed
+
+Claims that come while the machine drains, by the START that the wish brings along, are no hindrance: they stay until
+those are gone that were there before, and are then ended in the same way.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kettle.classad import ClassAd, EvaluationFailed, evaluate, is_true, parse
+from kettle_services.startd.domain.ads import question, slot_ads
+from kettle_services.startd.domain.claims.preemption import PREEMPTING_RANK
+from kettle_services.startd.domain.claims.requests import end_claim
+from kettle_services.startd.domain.state.changes import Change, Drained, Draining, Gone, Reopened
+from kettle_services.startd.domain.state.claim import Claim, Drain, Now, Speed, Stop
+from kettle_services.startd.domain.state.machine import Machine
+from kettle_services.startd.domain.state.slot_transitions import retire
+
+DRAINING: Final = 1014
+"""VacateReasonCode StartdDraining."""
+_CALLED_OFF: Final = frozenset({DRAINING, PREEMPTING_RANK})
+"""Why jobs retire that go on after all when draining is cancelled: who waited for their slots was sent away by it."""
+_ORDER: Final[tuple[Speed, ...]] = ("graceful", "quick", "fast")
+
+
+class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """
+    A wish that is not granted; nothing has changed.
+    """
+
+
+def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
+    """
+    Begin to empty the machine, or hurry.  The same wish again changes nothing.
+
+    `check` is an expression that has to be true of every slot, empty: there is none.
+
+    Raises:
+        DrainRefused: the machine is drained as fast already, or a slot does not meet `check`.
+    """
+    known = machine.drain
+    if known is not None and known.id == wish.id:
+        return []
+    if known is not None and _ORDER.index(wish.speed) <= _ORDER.index(known.speed):
+        raise DrainRefused(f"the machine is being drained already ({known.speed}, request {known.id})")
+    if check and (name := _unfit(machine, check, now)):
+        raise DrainRefused(f"the slot {name} does not meet the check {check}; nothing was drained")
+    staying = [claim.key.claim for claim in machine.shared] if known is None else known.staying
+    wish = msgspec.structs.replace(wish, staying=staying, at=now.time)
+    waiting = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    return [Draining(wish), *waiting, *_end(machine, wish, _present(machine, wish), now)]
+
+
+def _unfit(machine: Machine, check: str, now: Now) -> str:
+    """
+    The name of a slot that does not meet the check; empty if all do.
+    """
+    expression = parse(check)
+    for ad in slot_ads(machine, now=now.time):
+        try:
+            fit = is_true(evaluate(expression, ClassAd.from_wire(ad), None, now.context))
+        except EvaluationFailed:
+            fit = False
+        if not fit:
+            return str(ad["Name"])
+    return ""
+
+
+def proceed(machine: Machine, now: Now) -> list[Change]:
+    """
+    What follows from claims that are gone since: those that came later are ended, and the machine is taken into use again.
+    """
+    drain = machine.drain
+    if drain is None or _present(machine, drain):
+        return []
+    if machine.shared:
+        late = [claim for claim in machine.shared if not claim.ending]
+        return _end(machine, drain, late, now)
+    return [Drained(now.time)] if drain.resume else []
+
+
+def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
+    """
+    Take the machine into use again.  Jobs in their retirement go on, those that were told to end do end.
+
+    Raises:
+        DrainRefused: it is not being drained, or by another request than the one that is named.
+    """
+    drain = machine.drain
+    if drain is None:
+        raise DrainRefused("the machine is not being drained")
+    if request and request != drain.id:
+        raise DrainRefused(f"the machine is being drained by request {drain.id}, not by {request}")
+    return [
+        Drained(now.time),
+        *(
+            Reopened(claim.key.claim, now.time)
+            for claim in machine.claims.values()
+            if claim.then is not None and claim.then.code in _CALLED_OFF and not claim.preempting
+        ),
+    ]
+
+
+def _present(machine: Machine, drain: Drain) -> list[Claim]:
+    return [claim for name in drain.staying if (claim := machine.claims.get(name)) is not None]
+
+
+def _end(machine: Machine, drain: Drain, claims: Iterable[Claim], now: Now) -> list[Change]:
+    reason = f"the machine is being drained{f': {drain.reason}' if drain.reason else ''}"
+    stop = Stop(DRAINING, reason, hard=drain.speed == "fast")
+    changes: list[Change] = []
+    for claim in claims:
+        if drain.speed == "graceful":
+            changes += retire(claim, stop, question(machine, claim, now), now)
+        else:
+            changes += end_claim(claim, stop, now)
+    return changes

@@ -1,0 +1,3 @@
+"""
+What a machine can give away: resources, slots with their devices, and how slot types divide the machine.
+"""

@@ -1,0 +1,3 @@
+"""
+The state of one machine: its claims, the changes that happen to them and their fold, and the states of its slots.
+"""

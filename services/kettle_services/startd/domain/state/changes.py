@@ -1,0 +1,194 @@
+"""
+Every change that can happen to the claims of one machine.
+
+The changes are what the journal holds: a restarted startd folds them and knows what its predecessor knew.
+"""
+
+import msgspec
+
+from kettle_services.startd.domain.state.claim import Attempt, Claim, Drain, Stop
+from kettle_wire.jobs import JobId
+
+
+class Claimed(msgspec.Struct, frozen=True, tag="claimed"):
+    """
+    A claim was accepted.
+    """
+
+    claim: Claim
+
+
+class Renewed(msgspec.Struct, frozen=True, tag="renewed"):
+    """
+    Leases go on until `deadline`.
+    """
+
+    claims: list[str]
+    deadline: float
+
+
+class Begun(msgspec.Struct, frozen=True, tag="begun"):
+    """
+    An attempt was accepted; whatever happens now ends in a final report.
+    """
+
+    claim: str
+    attempt: Attempt
+    rank: float | None = None
+    """RANK of the machine for its job; None: as it was for the job before."""
+
+
+class Met(msgspec.Struct, frozen=True, tag="met"):
+    """
+    The attempt's starter has said hello.
+    """
+
+    claim: str
+    pid: int
+    start_time: int
+
+
+class Suspended(msgspec.Struct, frozen=True, tag="suspended"):
+    """
+    The attempt's processes are to stand still.
+    """
+
+    claim: str
+    clock: float
+    """Seconds since boot."""
+    at: float
+    """Seconds since the epoch."""
+
+
+class Continued(msgspec.Struct, frozen=True, tag="continued"):
+    """
+    The attempt's processes are to go on.
+    """
+
+    claim: str
+    clock: float
+    """Seconds since boot."""
+    at: float
+    """Seconds since the epoch."""
+
+
+class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
+    """
+    The job's owner wants its processes to stand still, or does not want it any more.
+    """
+
+    claim: str
+    still: bool
+    number: int
+    """Of the order: what has a smaller one comes late."""
+    at: float
+    """Seconds since the epoch."""
+
+
+class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
+    """
+    The attempt is to be ended.
+    """
+
+    claim: str
+    stop: Stop
+    at: float = 0.0
+    """Seconds since the epoch; 0: nobody has looked."""
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """
+    The attempt's final report, number `sequence`, is on disk.
+    """
+
+    claim: str
+    job: JobId
+    attempt: int
+    sequence: int
+    at: float
+    """Seconds since the epoch."""
+
+
+class Remembered(msgspec.Struct, frozen=True, tag="remembered"):
+    """
+    Attempts of the claim that are over: a late repeat of their activation must not run them again.
+    """
+
+    claim: str
+    done: list[tuple[JobId, int]]
+
+
+class Closing(msgspec.Struct, frozen=True, tag="closing"):
+    """
+    The claim ends with its attempt.
+    """
+
+    claim: str
+    reason: str
+    then: Stop | None = None
+    """How the attempt is ended when its retirement is over; None: another change ends it now."""
+    at: float = 0.0
+    """Seconds since the epoch; 0: nobody has looked."""
+
+
+class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
+    """
+    The claim goes on after its attempt: what was to end it has gone away.
+    """
+
+    claim: str
+    at: float
+    """Seconds since the epoch."""
+
+
+class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+    """
+    A claim is to have what others have as soon as they are gone.
+    """
+
+    claim: Claim
+
+
+class Gone(msgspec.Struct, frozen=True, tag="gone"):
+    """
+    The claim is over; its resources are free, or pass to the claim that waits for them.
+    """
+
+    claim: str
+
+
+class Draining(msgspec.Struct, frozen=True, tag="draining"):
+    """
+    The machine is to be emptied; a wish before it counts no more.
+    """
+
+    drain: Drain
+
+
+class Drained(msgspec.Struct, frozen=True, tag="drained"):
+    """
+    The machine is in use again.
+    """
+
+    at: float
+    """Seconds since the epoch."""
+
+
+Change = (
+    Claimed
+    | Renewed
+    | Begun
+    | Met
+    | Suspended
+    | Continued
+    | Ordered
+    | Stopped
+    | Over
+    | Remembered
+    | Closing
+    | Reopened
+    | Waiting
+    | Gone
+    | Draining
+    | Drained
+)

@@ -1,0 +1,159 @@
+"""
+The states of a slot and what leads from one to the next, as HTCondor draws them.
+
+    Owner <-> Unclaimed --> Claimed: Idle --> Busy <-> Suspended
+                                      ^        |          |
+                                      |        v          v
+                                      |      Retiring <-> Suspended
+                                      |        |
+                                   Cleaning    v
+                                          Preempting: Vacating --> Killing --> gone
+    Drained: Retiring --> Idle
+
+The state of a claimed slot is not stored beside its claim: it follows from it.  A claim that ends with its attempt is
+retiring until the attempt is told to stop.  There is no Matched: a match is advice to a schedd, and no slot waits for it.
+Backfill is no state of a claim either (see `backfill`).
+A slot is suspended, too, while only the owner of its job wants that: PREEMPT is asked, the policy may suspend the job as
+well, and its CONTINUE lifts only what it has wanted itself.
+A Cleaning slot has a job that is being ended by its submit side, or has ended, and whose starter is not done.
+
+Pure: `step` says what changes now; time comes in, and the policy is asked.
+"""
+
+from typing import Final, Literal
+
+from kettle_services.startd.domain.state.changes import Change, Closing, Continued, Gone, Stopped, Suspended
+from kettle_services.startd.domain.state.claim import Claim, Now, Stop
+from kettle_services.startd.domain.state.policy_expressions import Asked
+
+State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained", "Backfill"]
+Activity = Literal["Idle", "Busy", "Suspended", "Retiring", "Cleaning", "Vacating", "Killing"]
+
+PREEMPTED: Final = 1011
+"""VacateReasonCode StartdPreemptExpression."""
+STARTD_HELD_JOB: Final = 21
+"""HoldReasonCode of jobs that WANT_HOLD holds."""
+_REASON_CHARS: Final = 1000
+
+
+def state_of(claim: Claim) -> tuple[State, Activity]:
+    """
+    Where a claimed slot is.
+    """
+    attempt = claim.attempt
+    if attempt is None:
+        return ("Preempting", "Killing") if claim.ending else ("Claimed", "Idle")
+    if attempt.stop is not None:
+        if not claim.ending:
+            return "Claimed", "Cleaning"
+        return "Preempting", "Killing" if attempt.stop.hard else "Vacating"
+    if attempt.suspended is not None:
+        return "Claimed", "Suspended"
+    if claim.ending:
+        return "Claimed", "Retiring"
+    return "Claimed", "Suspended" if attempt.still else "Busy"
+
+
+def step(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    """
+    What the policy does to a claimed slot now.
+    """
+    match state_of(claim):
+        case "Claimed", "Idle":
+            return [Gone(claim.key.claim)] if asked.refuses("START") else []
+        case "Claimed", "Busy":
+            return _busy(claim, asked, now)
+        case "Claimed", "Suspended":
+            return _suspended(claim, asked, now)
+        case "Claimed", "Retiring":
+            return _retiring(claim, asked, now)
+        case "Preempting", "Vacating":
+            return _vacating(claim, asked, now)
+        case _:
+            return []
+
+
+def _busy(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    if asked.holds("WANT_SUSPEND"):
+        return _suspend(claim, asked, now)
+    return retire(claim, _preempted(asked), asked, now) if asked.holds("PREEMPT") else []
+
+
+def _suspended(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    if asked.holds("PREEMPT"):
+        return retire(claim, _preempted(asked), asked, now)
+    if claim.attempt is None or claim.attempt.suspended is None:  # it was the job's owner alone who wanted it
+        return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
+    return [Continued(claim.key.claim, now.clock, now.time)] if asked.holds("CONTINUE") else []
+
+
+def _retiring(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    if _retired(claim, asked, now):
+        return _preempt(claim, claim.then, asked, now)
+    return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
+
+
+def _suspend(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    """
+    What has no starter yet has no process that could stand still.
+    """
+    there = claim.attempt is not None and claim.attempt.pid
+    return [Suspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
+
+
+def _vacating(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+    stop = claim.attempt.stop if claim.attempt is not None else None
+    if stop is None:
+        return []
+    late = now.clock - stop.at >= asked.seconds("MachineMaxVacateTime")
+    if not late and not asked.holds("KILL"):
+        return []
+    hard = Stop(stop.code, stop.reason, hard=True, hold=stop.hold, subcode=stop.subcode, at=stop.at)
+    return [Stopped(claim.key.claim, hard, now.time)]
+
+
+def retire(claim: Claim, stop: Stop, asked: Asked, now: Now) -> list[Change]:
+    """
+    End a claim with its attempt, which has what is left of its retirement time and is then ended as `stop` says.
+
+    One that is retiring goes on as it is, at once or when its time is over; one that is suspended runs again for it.
+    One that is being ended by its submit side is the last of its claim.
+    """
+    name, attempt = claim.key.claim, claim.attempt
+    if attempt is None:
+        return [Gone(name)]
+    changes: list[Change] = [] if claim.ending else [Closing(name, stop.reason, stop, now.time)]
+    if attempt.stop is not None:
+        return changes
+    if _retired(claim, asked, now):
+        return [*changes, *_preempt(claim, claim.then or stop, asked, now)]
+    if attempt.suspended is not None:
+        changes.append(Continued(name, now.clock, now.time))
+    return changes
+
+
+def _preempt(claim: Claim, stop: Stop | None, asked: Asked, now: Now) -> list[Change]:
+    why = stop or Stop(PREEMPTED, claim.ending)
+    hard = why.hard or not asked.holds("WANT_VACATE")
+    order = Stop(why.code, why.reason, hard=hard, hold=why.hold, subcode=why.subcode, at=now.clock)
+    return [Stopped(claim.key.claim, order, now.time)]
+
+
+def _retired(claim: Claim, asked: Asked, now: Now) -> bool:
+    attempt = claim.attempt
+    return attempt is None or attempt.run_time(now.clock) >= asked.seconds("MaxJobRetirementTime")
+
+
+def _preempted(asked: Asked) -> Stop:
+    """
+    Why PREEMPT ends a job, and whether it is held for it.
+    """
+    reason = "PREEMPT of the machine became true"
+    if not asked.holds("WANT_HOLD"):
+        return Stop(PREEMPTED, reason)
+    said, subcode = asked.hold_reason()
+    return Stop(STARTD_HELD_JOB, _text(said) or reason, hold=True, subcode=subcode)
+
+
+def _text(said: str) -> str:
+    return said[:_REASON_CHARS].encode(errors="backslashreplace").decode().replace("\0", "\\0")

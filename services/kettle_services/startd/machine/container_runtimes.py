@@ -1,0 +1,181 @@
+"""
+Containers on this machine: what works is found out at the start, told to jobs' starters, and advertised.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.execution.containers.contained import bind
+from kettle.execution.containers.images import image_cache
+from kettle.execution.containers.policy import ContainerPolicy, Found
+from kettle.execution.containers.probe import Order, Tried, longest
+from kettle.execution.containers.sif import sif_program
+from kettle.execution.linux import descendants_of, signal_process
+from kettle.runtime import SettingsError
+from kettle_services.startd.machine import host
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.ads import Ad
+
+_log: Final = logging.getLogger(__name__)
+_GRACE_S: Final = 15.0
+"""For a trial's process to start, beyond what each runtime has."""
+_TIDYING_S: Final = 600.0
+_ATTRIBUTES: Final = {
+    "bubblewrap": "HasBubblewrap",
+    "runc": "HasRunc",
+    "crun": "HasCrun",
+    "podman": "HasPodman",
+    "docker": "HasDockerEngine",
+}
+
+
+async def find_containers(settings: StartdSettings, execute: Path) -> tuple[ContainerPolicy | None, Ad]:
+    """
+    How containers run here (None: not at all), and what the machine's ads say about it.
+
+    Raises:
+        SettingsError: a bind mount makes no sense here, or jobs are to run in containers only and none work.
+    """
+    _check_binds(settings)
+    images = Path(settings.container_images) if settings.container_images else execute / "images"
+    found: list[Found] = []
+    reasons: list[str] = []
+    for tried in await _probe(settings, execute) if settings.container_runtimes else []:
+        if tried.why:
+            reasons.append(f"{tried.name}: {tried.why}")
+            # What is installed was meant to work; that something is not installed is no news.
+            level = logging.WARNING if tried.path else logging.INFO
+            _log.log(level, "no containers by %s: %s", tried.name, tried.why)
+        else:
+            found.append(Found(tried.name, tried.path, tried.options))
+    if settings.container_always and all(runtime.is_engine for runtime in found):
+        if found:
+            reasons.append("docker and podman run no container without an image")
+        raise SettingsError(
+            "KETTLE_STARTD_CONTAINER_ALWAYS: jobs are to run in containers only, and there is nothing here that runs "
+            f"any ({'; '.join(reasons) or 'none could be tried'})."
+        )
+    if not found:
+        return None, {}
+    policy = ContainerPolicy(
+        runtimes=found,
+        images=str(images),
+        limit=settings.container_images_mib << 20,
+        binds=settings.container_bind,
+        network=settings.container_network,
+        devices=settings.container_devices,
+        always=settings.container_always,
+        auth_file=settings.container_auth_file,
+        pull_s=settings.container_pull_timeout,
+    )
+    return policy, attributes(found)
+
+
+def attributes(found: list[Found]) -> Ad:
+    """
+    What a machine with these runtimes advertises.
+    """
+    engines = any(runtime.is_engine for runtime in found)
+    return {
+        "HasContainer": True,
+        "HasSandboxImage": True,
+        "ContainerRuntimes": ",".join(runtime.name for runtime in found),
+        **({"HasDocker": True, "HasDockerURL": True} if engines else {}),
+        **({"HasSIF": True} if sif_program() else {}),
+        **{_ATTRIBUTES[runtime.name]: True for runtime in found},
+    }
+
+
+async def tidy_containers(
+    policy: ContainerPolicy | None, execute: Path, *, every: float = _TIDYING_S
+) -> None:
+    """
+    Remove what nobody needs, now and then again: unfinished images that starters left, images for which there is no room,
+    and engines' containers and images of ours that nothing here belongs to; for ever, where there are engines.
+    """
+    stopped = threading.Event()
+    try:
+        while policy is not None:
+            await asyncio.to_thread(_tidy, policy, execute, stopped)
+            if not policy.engines:
+                return
+            await asyncio.sleep(every)
+    finally:
+        stopped.set()  # the thread would wait for an engine that hangs, and the process for the thread
+
+
+def _tidy(policy: ContainerPolicy, execute: Path, stopped: threading.Event) -> None:
+    try:
+        image_cache(policy).shrink()
+    except OSError as error:  # a job that needs the place says what is wrong with it
+        _log.warning("the unpacked images cannot be tidied up", extra={"cause": str(error)})
+    if policy.engines:
+        from kettle.execution.containers import engine, stores  # few machines have one
+        from kettle.execution.containers.engine_client import EngineError, StoppedError
+
+        def watch() -> None:
+            if stopped.is_set():
+                raise StoppedError("the startd ends")
+
+        try:
+            for left in engine.leftovers(policy.engines, execute, watch):
+                _log.warning("a container was left and is gone now", extra={"container": left})
+            stores.tidy(policy, watch)
+        except (EngineError, OSError) as error:
+            _log.warning("what engines have for us cannot be tidied up", extra={"cause": str(error)})
+
+
+def _check_binds(settings: StartdSettings) -> None:
+    for text in settings.container_bind:
+        try:
+            source = bind(text).source
+        except ValueError as error:
+            raise SettingsError(f"KETTLE_STARTD_CONTAINER_BIND: {error}.") from error
+        if not os.path.exists(source):  # noqa: PTH110 - a string
+            raise SettingsError(
+                f"KETTLE_STARTD_CONTAINER_BIND: {source} is not there, and no container could start."
+            )
+
+
+async def _probe(settings: StartdSettings, execute: Path) -> list[Tried]:
+    """
+    In a process of its own: what it does to itself to become the job's account is nothing for one with threads.
+    """
+    order = Order(
+        names=list(settings.container_runtimes),
+        place=str(execute),
+        account=host.account(settings, 0),
+        binds=settings.container_bind,
+        network=settings.container_network,
+        options=settings.container_engine_options,
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "kettle.execution.containers.probe",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    tried: list[Tried] = []
+    try:
+        async with asyncio.timeout(_GRACE_S + longest(order)):
+            process.stdin.write(msgspec.json.encode(order))
+            process.stdin.close()
+            async for line in process.stdout:
+                tried.append(msgspec.json.decode(line, type=Tried))  # noqa: PERF401 - what was said before it hung counts
+    except (TimeoutError, ConnectionError, msgspec.MsgspecError) as error:
+        _log.warning(
+            "containers cannot be tried any further", extra={"cause": str(error) or "it takes too long"}
+        )
+    finally:
+        for pid in (*descendants_of(process.pid), process.pid) if process.returncode is None else ():
+            signal_process(pid, signal.SIGKILL)
+        await process.wait()
+    return tried

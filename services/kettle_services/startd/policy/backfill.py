@@ -1,0 +1,243 @@
+"""
+Runs what a machine's owner has run on slots that do nothing for the pool: by starters, like jobs.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kettle.execution import reports
+from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.execution.cgroup_layout import CgroupLayout
+from kettle.execution.containers.policy import ContainerPolicy
+from kettle.execution.jobad import long_form
+from kettle.execution.linux import boottime
+from kettle.execution.protocol import Question
+from kettle.execution.quoting import join_arguments_v2_raw
+from kettle_services.startd.domain.ads import slot_ad
+from kettle_services.startd.domain.policy import backfill
+from kettle_services.startd.domain.slots.slot import Slot
+from kettle_services.startd.domain.state.claim import Now, Stop
+from kettle_services.startd.domain.state.machine import Backfill, Machine
+from kettle_services.startd.machine import host
+from kettle_services.startd.settings import StartdSettings
+from kettle_services.startd.starters.cleanup_tasks import Evictions
+from kettle_services.startd.starters.pool import Starters
+from kettle_services.startd.starters.supervisor import Tenancy
+from kettle_wire.commands.startd import ClaimKey
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Report
+
+_log: Final = logging.getLogger(__name__)
+_LEASE_S: Final = 300.0
+"""How long it outlives a startd that does not come back."""
+_ACCOUNTS: Final = 90_000
+"""Above the numbers of claims: it shares no account with a job."""
+_EVICTED: Final = Stop(1011, "the slot is wanted", hard=True)
+
+
+class Backfilling:
+    """
+    `look` after each change of the machine, and now and then; `told` is called when a slot's state has changed.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        settings: StartdSettings,
+        *,
+        execute: Path,
+        cgroups: CgroupLayout | None,
+        containers: ContainerPolicy | None,
+        nursery: Starters,
+        evictions: Evictions,
+        moment: Callable[[], Now],
+        told: Callable[[], None],
+    ) -> None:
+        self._machine = machine
+        self._settings = settings
+        self._execute = execute
+        self._cgroups = cgroups
+        self._containers = containers
+        self._evictions = evictions
+        self._moment = moment
+        self._told = told
+        self._tenancy = Tenancy(nursery, self)
+        self._state = settings.state_path / "backfill"
+        """Its starters find no startd there: to a successor of ours they mean nothing."""
+        for directory in (reports.REPORTS, reports.DRAFTS):
+            for left in (self._state / directory).glob("*"):
+                left.unlink(missing_ok=True)
+        self._running: dict[int, AttemptId] = {}
+        self._gone: dict[int, asyncio.Event] = {}
+        self.pids: dict[AttemptId, int] = {}
+
+    def look(self) -> None:
+        """
+        Start and end what is to be started and ended now.
+        """
+        if not self._settings.backfill_command:
+            return
+        before = dict(self._machine.backfill)
+        for slot in self._machine.facts.slots:
+            self._look(slot)
+        for attempt in self._running.values():
+            self._tenancy.renew(attempt, boottime() + _LEASE_S)
+        if before != self._machine.backfill:
+            self._told()
+
+    def _look(self, slot: Slot) -> None:
+        known, now = self._machine.backfill.get(slot.number), self._moment()
+        after, order = backfill.look(known, backfill.asked(self._machine, slot, now), now)
+        if after == known:
+            return
+        self._put(slot.number, after)
+        if order == "start":
+            self._start(slot)
+        elif order == "kill":
+            self._tenancy.end(self._running[slot.number], _EVICTED, limit=0.0)
+        else:
+            self._look(slot)  # what may begin begins at once
+
+    def is_leaving(self, slot: int) -> bool:
+        """
+        Whether what runs in a slot has been told to go, and is there yet.
+        """
+        known = self._machine.backfill.get(slot)
+        return known is not None and known.activity == "Killing"
+
+    async def left(self, slot: int) -> None:
+        """
+        Wait until it is gone.
+        """
+        while self.is_leaving(slot):
+            await self._gone[slot].wait()
+
+    async def emptied(self) -> None:
+        """
+        Wait until nothing of it runs.
+        """
+        await self._tenancy.emptied()
+
+    def close(self) -> None:
+        """
+        Let go of it: what runs is for a successor to end, or ends with its lease.
+        """
+        self._tenancy.close()
+
+    # -- one slot ----------------------------------------------------------------------------------------------------
+
+    def _put(self, slot: int, known: Backfill | None) -> None:
+        if known is None:
+            self._machine.backfill.pop(slot, None)
+        else:
+            self._machine.backfill[slot] = known
+
+    def _start(self, slot: Slot) -> None:
+        spec = self._spec(slot)
+        self._running[slot.number] = spec.id
+        self._gone[slot.number] = asyncio.Event()
+        self._tenancy.expect(spec.id)
+        self._tenancy.start(spec)
+
+    def _spec(self, slot: Slot) -> JobSpec:
+        settings, machine = self._settings, self._machine
+        path, *arguments = settings.backfill_command
+        size, account = machine.offered(slot), host.account(settings, _ACCOUNTS + slot.number)
+        reports.make_places(self._state)
+        return JobSpec(
+            key=ClaimKey(f"backfill#{slot.number}#{time.time_ns()}", ""),
+            job=JobId(0, slot.number),
+            attempt=1,
+            schedd="",
+            execute=str(self._execute),
+            state=str(self._state),
+            slot=machine.facts.slot_name(slot.number),
+            cpus=size.cpus,
+            memory=size.memory,
+            disk=size.disk,
+            devices={tag: [] for tag in machine.facts.devices},
+            ad={
+                "JobUniverse": 5,
+                "ClusterId": 0,
+                "ProcId": slot.number,
+                "Cmd": path,
+                "Arguments": join_arguments_v2_raw(arguments),
+                "TransferExecutable": False,
+                "TransferOutput": "",
+            },
+            machine_ad=long_form(slot_ad(machine, slot, now=time.time())),
+            inputs=[],
+            received=0,
+            began=boottime(),
+            deadline=boottime() + _LEASE_S,
+            sequence=0,
+            account=account,
+            cgroups=self._cgroups,
+            home=host.home() if account is None else "",
+            kill_timeout=0.0,
+            monitor_interval=settings.monitor_interval,
+            measure_interval=settings.measure_interval,
+            enforce_disk=settings.enforce_disk,
+            containers=self._containers,
+        )
+
+    def _end(self, attempt: AttemptId) -> None:
+        """
+        Nothing of it is left.
+        """
+        slot = attempt.job.proc
+        self._tenancy.forget(attempt)
+        self.pids.pop(attempt, None)
+        if self._running.get(slot) != attempt:
+            return
+        del self._running[slot]
+        known = self._machine.backfill.get(slot)
+        if known is not None:
+            self._put(slot, backfill.ended(known, self._moment()))
+        self._gone.pop(slot).set()
+        self._told()
+
+    # -- what the tenancy tells --------------------------------------------------------------------------------------
+
+    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+        """
+        A starter has said hello.
+        """
+        del started
+        self.pids[attempt] = pid
+
+    def said(self, report: Report) -> None:
+        """
+        It runs, or uses so much: nobody is told.
+        """
+
+    def asked(self, attempt: AttemptId, question: Question) -> None:
+        """
+        It has no submit side that could answer.
+        """
+
+    def over(self, stored: StoredReport) -> None:
+        """
+        It has ended.
+        """
+        _log.info("backfill ended", extra={"attempt": stored.id.name, "how": str(stored.report.body)[:300]})
+        reports.forget(str(self._state / "reports"), stored.id)
+        if stored.id not in self._evictions:
+            self._end(stored.id)
+
+    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+        """
+        Its starter is gone: perhaps it was done, else we clean up after it.
+        """
+        reports.forget(str(self._state / "reports"), attempt)
+        if ran:
+            account = host.account(self._settings, _ACCOUNTS + attempt.job.proc)
+            self._evictions.begin(attempt, account, partial(self._end, attempt))
+        else:
+            _log.warning("backfill could not be started", extra={"attempt": attempt.name})
+            self._end(attempt)

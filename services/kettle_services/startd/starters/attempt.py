@@ -1,0 +1,75 @@
+"""
+One attempt on this machine as its startd sees it, and who hears what becomes of it.
+"""
+
+import asyncio
+from typing import Protocol
+
+from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
+from kettle.execution.protocol import Answer, Question
+from kettle_services.startd.domain.state.claim import Stop
+from kettle_services.startd.starters.connection import Channel
+from kettle_wire.work import Report
+
+
+class Landlord(Protocol):
+    """
+    Who hears what becomes of attempts.
+    """
+
+    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+        """
+        A starter has said hello.
+        """
+        ...
+
+    def said(self, report: Report) -> None:
+        """
+        The job runs, or uses so much.
+        """
+        ...
+
+    def over(self, stored: StoredReport) -> None:
+        """
+        The final report is on disk.
+        """
+        ...
+
+    def asked(self, attempt: AttemptId, question: Question) -> None:
+        """
+        The starter, or a program of its job, asks the submit side.
+        """
+        ...
+
+    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+        """
+        The starter is gone without a final report; `ran`: it had begun.
+        """
+        ...
+
+
+class Tenant:
+    """
+    One attempt.
+    """
+
+    def __init__(self, attempt: AttemptId) -> None:
+        self.id = attempt
+        self.spec: JobSpec | None = None
+        self.channel: Channel | None = None
+        self.met = False
+        self.births = 0
+        self.pid = 0
+        self.started = 0
+        self.watch = -1
+        self.stop: Stop | None = None
+        self.suspended: bool | None = None
+        """Whether the job is to stand still; None: nobody has ever said."""
+        self.enforcement: asyncio.TimerHandle | None = None
+        self.settled = asyncio.Event()
+        self.rests = False
+        """Whether its starter waits for another job."""
+        self.visits = False
+        """Whether its starter can be asked for those who look into the job."""
+        self.asked: dict[int, asyncio.Future[Answer | None]] = {}
+        """What its starter has been asked and has not answered."""

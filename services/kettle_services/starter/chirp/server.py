@@ -1,0 +1,261 @@
+"""
+Where the programs of a job ask for what only the submit side has: a socket that only they can talk through.
+
+It listens on the loopback device; who does not know the cookie, which lies in a file of the job's account, hears nothing.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kettle.execution.attempt import ChirpPolicy, Input, JobSpec
+from kettle.execution.jobad import JobAd
+from kettle.execution.linux import boottime
+from kettle.execution.programs import bring
+from kettle.execution.protocol import Reply, Unanswered
+from kettle.execution.sandbox import Sandbox
+from kettle.jobs import pool_access
+from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, Wish
+from kettle_wire.commands.questions import Command, Commanded
+
+if TYPE_CHECKING:
+    import select
+
+    from kettle_services.starter.chirp.connection import Connection
+    from kettle_services.starter.chirp.conversation import Delayed
+
+CONFIG: Final = ".chirp.config"
+_HOST: Final = "127.0.0.1"
+_MOST: Final = 16
+"""Connections of one job at once, with those that went away before they were answered."""
+_UNANSWERED_S: Final = 300.0
+"""After that long a question is not answered any more: the startd that heard it is gone."""
+_COOKIE_BYTES: Final = 16
+_OFFER_S: Final = 5.0
+"""How long a connection may take to show its cookie: anybody on the machine can make one."""
+
+
+_TROUBLES: Final = {
+    "offline": Trouble.OFFLINE,
+    "later": Trouble.TRY_AGAIN,
+    "refused": Trouble.INVALID_REQUEST,
+}
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    connection: "Connection | None"
+    opens: bool
+    at: float
+
+
+class Proxy:
+    """
+    Listens for the job's programs, if the machine lets them ask anything; `ask` passes on what they want, under a number.
+    """
+
+    def __init__(self, spec: JobSpec, job: JobAd, ask: Callable[[Wish | Command], int]) -> None:
+        self._spec = spec
+        self._job = job
+        self._ask_shadow = ask
+        self._policy = allowed(spec.chirp, job)
+        self._cookie = ""
+        self._listener: socket.socket | None = None
+        self._connections: dict[int, Connection] = {}
+        self._asked: dict[int, _Asked] = {}
+        """Who waits for an answer, by number; nobody does if we ask for ourselves, or the connection is over."""
+        self._delayed: Delayed | None = None
+
+    @property
+    def told(self) -> dict[str, str]:
+        """
+        What the programs have set without hurry so far.
+        """
+        return dict(self._delayed.told) if self._delayed is not None else {}
+
+    def furnish(self, sandbox: Sandbox, *, contained: bool) -> None:
+        """
+        Listen, and tell in the sandbox where. Raises OSError.
+        """
+        if self._policy == ChirpPolicy():
+            return
+        self._cookie = os.urandom(_COOKIE_BYTES).hex()
+        self.listen()
+        if contained:
+            bring(self._spec.execute, lambda name, path: sandbox.place(Input(name, 0o755, path=path)))
+        self._write(sandbox)
+
+    def move_into(self, pid: int, sandbox: Sandbox) -> None:
+        """
+        Be where the job's programs are: in the network of this process of its container, if that is another one.
+
+        A job whose network cannot be joined runs all the same; it is not heard.
+        """
+        if self._listener is None or _network(pid) == _network(os.getpid()):
+            return
+        from kettle.execution.containers.loopback import loopback_listener  # rarely needed, as below
+
+        try:
+            self.listen(loopback_listener(pid, self._spec.account, _MOST))
+            self._write(sandbox)
+        except OSError as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+
+    def listen(self, listener: socket.socket | None = None) -> None:
+        """
+        Listen, on a socket of this machine's or on one that was made in the job's own network. Raises OSError.
+        """
+        if listener is None:
+            listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            listener.bind((_HOST, 0))
+            listener.listen(_MOST)
+        if self._listener is not None:
+            self._listener.close()
+        listener.setblocking(False)
+        self._listener = listener
+
+    def _write(self, sandbox: Sandbox) -> None:
+        assert self._listener is not None
+        port: int = self._listener.getsockname()[1]
+        sandbox.place(Input(CONFIG, 0o600, data=f"{_HOST} {port} {self._cookie}\n".encode()))
+
+    # -- in the starter's poll ---------------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> float:
+        """
+        When something has to be done that no descriptor tells, on `boottime`.
+        """
+        strangers = (each.since + _OFFER_S for each in self._connections.values() if not each.trusted)
+        return min(strangers, default=float("inf"))
+
+    def register(self, poll: "select.poll") -> None:
+        """
+        Have a poll watch who calls, and who has something to say or to hear.
+        """
+        if self._listener is not None:
+            poll.register(self._listener, 1)  # POLLIN
+        for connection in self._connections.values():
+            poll.register(connection.fileno(), connection.events)
+
+    def go_on(self, ready: set[int]) -> None:
+        """
+        Do what is due, after a poll that has found these descriptors ready. Nothing that a job says may end it.
+        """
+        if self._listener is not None and self._listener.fileno() in ready:
+            self._accept(self._listener)
+        now = boottime()
+        for fd, connection in list(self._connections.items()):
+            try:
+                if fd in ready:
+                    connection.go_on()
+                if not connection.trusted and now >= connection.since + _OFFER_S:
+                    connection.over = True
+            except Exception as error:  # noqa: BLE001 - see above
+                sys.excepthook(type(error), error, error.__traceback__)
+                connection.over = True
+            if connection.over:
+                self._drop(connection)
+
+    def hear(self, reply: Reply) -> None:
+        """
+        The submit side has answered, or has not.
+        """
+        asked = self._asked.pop(reply.number, None)
+        connection = asked.connection if asked is not None else None
+        if asked is None or connection is None:
+            return
+        answer = _in_the_protocol(reply)
+        if connection.over:
+            if asked.opens and answer.result >= 0:
+                self._close_file(answer.result)
+            return
+        connection.answered(answer)
+        if connection.over:
+            self._drop(connection)
+
+    def close(self) -> None:
+        """
+        Hear nobody any more.
+        """
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _accept(self, listener: socket.socket) -> None:
+        from kettle_services.starter.chirp.connection import (
+            Connection,  # rarely needed: a starter pays for every page
+        )
+        from kettle_services.starter.chirp.conversation import Delayed
+
+        try:
+            sock, _ = listener.accept()
+        except OSError:
+            return  # it is gone again, or there is no room for it: it will try again
+        if len(self._connections) + self._abandoned() >= _MOST:
+            strangers = [each for each in self._connections.values() if not each.trusted]
+            if not strangers:
+                sock.close()
+                return
+            self._drop(min(strangers, key=lambda each: each.since))
+        if self._delayed is None:
+            self._delayed = Delayed(self._job, self._policy.delayed)
+        connection = Connection(sock, self._cookie, self._policy, self._delayed, self._ask)
+        self._connections[connection.fileno()] = connection
+
+    def _abandoned(self) -> int:
+        """
+        Questions in hand whose connection is over: each may have a piece of a file in it.
+        """
+        late = boottime() - _UNANSWERED_S
+        for number in [number for number, asked in self._asked.items() if asked.at < late]:
+            del self._asked[number]
+        return sum(each.connection is not None and each.connection.over for each in self._asked.values())
+
+    def _ask(self, connection: "Connection | None", wish: Wish | Command) -> None:
+        number = self._ask_shadow(wish)
+        self._asked[number] = _Asked(connection, isinstance(wish, OpenFile), boottime())
+
+    def _close_file(self, fd: int) -> None:
+        self._ask(None, CloseFile(fd))
+
+    def _drop(self, connection: "Connection") -> None:
+        self._connections.pop(connection.fileno(), None)
+        connection.close()
+        for fd in connection.open_files:
+            self._close_file(fd)
+
+
+def _network(pid: int) -> str:
+    return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115 - a string
+
+
+def _in_the_protocol(reply: Reply) -> Chirped:
+    match reply.answer:
+        case Chirped() as answer:
+            return answer
+        case Commanded() as answer:
+            data = msgspec.msgpack.encode(answer)
+            return Chirped(len(data), data)
+        case Unanswered(why=why):
+            return Chirped(_TROUBLES[why])
+        case _:
+            return Chirped(Trouble.UNKNOWN)
+
+
+def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
+    """
+    What of it this job has asked for: nobody has to ask to set attributes without hurry.
+    """
+    proxy = job.flag("WantIOProxy", default=False)
+    return msgspec.structs.replace(
+        policy,
+        files=policy.files and proxy,
+        updates=policy.updates and proxy,
+        commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
+    )

@@ -1,0 +1,3 @@
+"""
+The execution of a job: its program and limits, its process tree and suspension, its core file, and processes that work beside it.
+"""

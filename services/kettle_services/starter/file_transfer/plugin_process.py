@@ -1,0 +1,157 @@
+"""
+Plugins run beside the job in a process of their own (`errand.py`).
+"""
+
+import importlib
+import os
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.environment import job_environment
+from kettle.execution.jobad import JobAd
+from kettle.transfer.manifest import ManifestError, job_plugins, name_of_url
+from kettle.transfer.plugin import Move, Moved, Order, Plugin
+from kettle_services.starter.execution.helper_process import Errand
+
+STARTER_ERROR: Final = 1007
+
+
+class TransferError(Exception):
+    """
+    Files could not be moved; `hold` true: `code` is a HoldReasonCode, else a VacateReasonCode.
+    """
+
+    def __init__(self, reason: str, *, hold: bool, code: int, subcode: int) -> None:
+        super().__init__(reason)
+        self.hold = hold
+        self.code = code
+        self.subcode = subcode
+
+
+class Mover:
+    """
+    The process that moves some files; `outcome` is there when it has ended.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        moves: list[Move],
+        *,
+        upload: bool,
+        cgroup: Cgroup | None,
+        manifest: str = "",
+        place: str = "",
+    ) -> None:
+        """
+        `manifest` and `place` are those of a checkpoint.
+        """
+        scratch = _scratch(spec)
+        order = Order(
+            upload=upload,
+            moves=moves,
+            plugins=plugins_of(spec, job),
+            lifetime=spec.plugin_lifetime,
+            scratch=scratch,
+            environment=job_environment(spec, job, scratch, os.environ),
+            manifest=manifest,
+            place=place,
+        )
+        owner = job.text("User") or job.text("Owner") or ""
+        self._errand = Errand(
+            lambda become: _moved(order, spec, owner, become),
+            prepare=lambda: _load(order),
+            account=spec.account,
+            cgroup=cgroup,
+            directory=scratch,
+        )
+        self.pid: Final = self._errand.pid
+
+    def close(self) -> None:
+        """
+        Hear no more of it.
+        """
+        self._errand.close()
+
+    def outcome(self) -> None:
+        """
+        Called after its end.
+
+        Raises:
+            TransferError: not all files were moved.
+        """
+        try:
+            moved = msgspec.msgpack.decode(self._errand.outcome(), type=Moved)
+        except msgspec.MsgspecError:
+            raise TransferError(
+                "the process that moves the job's files died", hold=False, code=STARTER_ERROR, subcode=0
+            ) from None
+        if (fault := moved.fault) is not None:
+            raise TransferError(fault.reason, hold=fault.hold, code=fault.code, subcode=fault.subcode)
+
+
+def downloads(job: JobAd, sandbox: str) -> list[Move]:
+    """
+    The input files that are fetched by URL.
+
+    Raises:
+        TransferError: one of them cannot be placed.
+    """
+    try:
+        return [Move(url, f"{sandbox}/{name_of_url(url)}") for url in job.urls]
+    except ManifestError as error:
+        raise TransferError(str(error), hold=True, code=13, subcode=22) from error
+
+
+def plugins_of(spec: JobSpec, job: JobAd) -> list[Plugin]:
+    """
+    Who may move the job's files: what it brought along, then what the machine has.
+    """
+    return [*_brought(job, _scratch(spec)), *spec.plugins]
+
+
+def _scratch(spec: JobSpec) -> str:
+    return f"{spec.execute}/{spec.id.sandbox}"
+
+
+def _brought(job: JobAd, sandbox: str) -> list[Plugin]:
+    """
+    The plugins that came with the job's input files; they are in the sandbox, and go before the machine's.
+    """
+    found = job_plugins(job.text("TransferPlugins") or "")
+    by_path: dict[str, list[str]] = {}
+    for method, path in found.items():
+        by_path.setdefault(f"{sandbox}/{os.path.basename(path)}", []).append(method)  # noqa: PTH119
+    return [Plugin(path=path, methods=tuple(methods), jobs=True) for path, methods in by_path.items()]
+
+
+def _load(order: Order) -> None:
+    """
+    In that process, while it may read our modules.
+    """
+    # Only now: most jobs move nothing by URL, and a starter pays for every page as long as its job runs.
+    importlib.import_module("kettle.transfer.running")
+    for plugin in order.plugins:
+        if plugin.ours:
+            importlib.import_module(plugin.path)
+
+
+def _moved(order: Order, spec: JobSpec, owner: str, become: Callable[[], None]) -> bytes:
+    from pathlib import Path
+
+    from kettle.transfer.running import carry_out, through_cache
+    from kettle.transfer.urlcache import UrlCache, cacheable
+
+    own = not order.upload and not order.manifest
+    if spec.url_cache_mib and own and (wanted := cacheable(order.moves, order.plugins)):
+        cache = UrlCache(Path(spec.state) / "urls", owner=owner, limit=spec.url_cache_mib << 20)
+        moved = through_cache(order, wanted, cache, become)
+    else:
+        become()
+        moved = carry_out(order)
+    return msgspec.msgpack.encode(msgspec.structs.replace(moved, tags={}))

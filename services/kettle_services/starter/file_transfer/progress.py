@@ -1,0 +1,86 @@
+"""
+When an attempt's files were moved on their own, and by which addresses.
+"""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.jobad import JobAd
+from kettle.execution.protocol import Reply
+from kettle.transfer.plugin import Move
+from kettle_services.starter.file_transfer.signed_urls import Signing
+from kettle_services.starter.submit_side_questions import Questions
+from kettle_wire.events.job import Transfer
+from kettle_wire.work import Exited, Started
+
+
+class Transfers:
+    """
+    Of one attempt, one after the other: `begin`, `wait_ms` until there is nothing to wait for, `moves`, `end`.
+    """
+
+    def __init__(self, spec: JobSpec, job: JobAd, questions: Questions) -> None:
+        self._spec = spec
+        self._job = job
+        self._questions = questions
+        self._signing: Signing | None = None
+        self._began = 0.0
+        self._input = spec.fetched
+        self._output: Transfer | None = None
+
+    def begin(self, moves: Sequence[Move], *, upload: bool) -> None:
+        """
+        These are to be moved by URL.
+        """
+        self._began = time.time()
+        self._signing = Signing(self._spec, self._job, self._questions, moves, upload=upload)
+
+    def wait_ms(self) -> int | None:
+        """
+        How long to listen before this is asked again; None: all addresses are there.
+        """
+        assert self._signing is not None
+        if self._signing.done:
+            return None
+        self._signing.say()
+        return self._signing.timeout_ms()
+
+    def hear(self, reply: Reply) -> None:
+        """
+        An answer has come; perhaps addresses.
+        """
+        if self._signing is not None:
+            self._signing.hear(reply)
+
+    def moves(self) -> list[Move]:
+        """
+        What is to be moved, as the worker can.  Raises TransferError.
+        """
+        assert self._signing is not None
+        return self._signing.moves()
+
+    def end(self, *, upload: bool) -> None:
+        """
+        They were moved.
+        """
+        done = Transfer(began=self._began, ended=time.time())
+        if upload:
+            self._output = done
+        else:
+            began = self._input.began if self._input is not None else self._began
+            self._input = msgspec.structs.replace(done, began=began)
+
+    def started(self, pid: int) -> Started:
+        """
+        The job runs, now.
+        """
+        return Started(pid=pid, at=time.time(), input=self._input)
+
+    def exited(self, exited: Exited) -> Exited:
+        """
+        The job's end, with what was moved after it.
+        """
+        return msgspec.structs.replace(exited, output=self._output)

@@ -1,0 +1,124 @@
+"""
+What is done around the job by other processes, while orders are heard: files are moved by URL, hooks are run.
+"""
+
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.jobad import JobAd
+from kettle.transfer.plugin import Move
+from kettle_services.starter import hooks
+from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.file_transfer.plugin_process import Mover, TransferError
+from kettle_services.starter.file_transfer.progress import Transfers
+from kettle_services.starter.reports.endings import Ending
+from kettle_wire.events.job import Usage
+
+
+class EndedError(Exception):
+    """
+    The job is not to be started any more; why is in the starter's ending.
+    """
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """
+    How what is ordered is heard meanwhile.
+    """
+
+    watch: Callable[[Family], object]
+    """Returns when a process has ended."""
+    wait: Callable[[int], object]
+    """Returns when so many milliseconds have passed, or something was said to us."""
+    ending: Callable[[], Ending | None]
+    """Whether the job was ordered to end."""
+
+
+class Errands:
+    """
+    Those of one attempt.
+    """
+
+    def __init__(
+        self, spec: JobSpec, job: JobAd, cgroup: Cgroup | None, transfers: Transfers, orders: Orders
+    ) -> None:
+        self._spec = spec
+        self._job = job
+        self._cgroup = cgroup
+        self._transfers = transfers
+        self._orders = orders
+
+    def move(self, moves: list[Move], *, upload: bool, manifest: str = "", place: str = "") -> None:
+        """
+        Have files moved by URL; `manifest` and `place` are those of a checkpoint.
+
+        Raises:
+            TransferError: they were not moved, or it was ended before.
+        """
+        self._transfers.begin(moves, upload=upload)
+        while (wait_ms := self._transfers.wait_ms()) is not None:
+            self._orders.wait(wait_ms)
+            self._heed()
+        mover = Mover(
+            self._spec,
+            self._job,
+            self._transfers.moves(),
+            upload=upload,
+            cgroup=self._cgroup,
+            manifest=manifest,
+            place=place,
+        )
+        family = Family(mover.pid, self._cgroup)
+        try:
+            self._orders.watch(family)
+            self._heed()
+            mover.outcome()
+            self._transfers.end(upload=upload)
+        finally:
+            family.extinguish()
+            mover.close()
+
+    def _heed(self) -> None:
+        if (ending := self._orders.ending()) is not None:
+            raise TransferError(ending.reason, hold=False, code=ending.code, subcode=0)
+
+    def prepare(self, hook: hooks.Hook) -> Ending | None:
+        """
+        Have a program of the machine's owner prepare the job, if there is one; what it says changes the job's ad.
+
+        Why the job is not to run here; None: it is, or was ordered to end. Raises OSError or QuotingError.
+        """
+        if not hooks.has(self._spec.hooks, hook):
+            return None
+        told = self._ran(run := hooks.Run(hook, self._spec, self._job, self._cgroup, {}))
+        if self._orders.ending() is not None:
+            return None
+        refusal = hooks.verdict(run, told)
+        if refusal is None:
+            self._job.change(told.changes)
+        return refusal
+
+    def farewell(self, code: int, usage: Usage) -> None:
+        """
+        Have the hook of the job's end run, if there is one. It changes nothing for the job.
+        """
+        if not hooks.has(self._spec.hooks, "job_exit"):
+            return
+        more, word = hooks.exit_attributes(code, usage), hooks.word(self._orders.ending())
+        try:
+            self._ran(hooks.Run("job_exit", self._spec, self._job, self._cgroup, more, word))
+        except OSError as error:
+            sys.excepthook(type(error), error, error.__traceback__)
+
+    def _ran(self, run: hooks.Run) -> hooks.Told:
+        family = Family(run.pid, self._cgroup)
+        try:
+            self._orders.watch(family)
+            return run.told()
+        finally:
+            family.extinguish()
+            run.close()

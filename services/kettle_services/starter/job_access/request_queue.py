@@ -1,0 +1,121 @@
+"""
+Where people who look into the job come in. Nothing that they ask may harm the job, or keep its starter from its orders.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.jobad import JobAd
+from kettle.execution.protocol import Answer, Asked
+from kettle.execution.sandbox import Sandbox
+from kettle_services.starter.execution.process_tree import Family
+
+if TYPE_CHECKING:
+    import select
+
+    from kettle.execution.containers.contained import Contained
+    from kettle_services.starter.job_access.requests import Visits
+
+
+class Reception:
+    """
+    Takes questions in, and has one of them answered at a time: between two of them orders are heard and limits looked at.
+    """
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        sandbox: Sandbox,
+        cgroup: Cgroup | None,
+        say: Callable[[Answer], object],
+    ) -> None:
+        self._spec = spec
+        self._job = job
+        self._sandbox = sandbox
+        self._cgroup = cgroup
+        self._say = say
+        self._visits: Visits | None = None
+        self._asked: deque[Asked] = deque()
+
+    def hear(self, asked: Asked) -> None:
+        """
+        A question has come; it is answered when it is its turn.
+        """
+        self._asked.append(asked)
+
+    def answer(self, family: Family | None, container: "Contained | None", *, still: bool) -> None:
+        """
+        Answer the next question, if there is one, about a job of these processes; `still`: they are to stand still.
+        """
+        if not self._asked:
+            return
+        asked = self._asked.popleft()
+        try:
+            visits = self._visited()
+            visits.meet(family, container, still=still)
+            answer = visits.hear(asked)
+        except Exception as error:  # noqa: BLE001 - the job must not pay for those who look at it
+            # Our modules may have been replaced by later ones since we began, or theirs ask what we do not know.
+            _log(error)
+            reason = f"the job's starter cannot answer: {type(error).__name__}: {error}"
+            answer = Answer(asked.number, code="refused", reason=reason)
+        if answer is not None:
+            self._say(answer)
+
+    @property
+    def due(self) -> float:
+        """
+        When something has to be done that no descriptor tells, on `boottime`.
+        """
+        if self._asked:
+            return 0.0
+        return self._visits.due if self._visits is not None else float("inf")
+
+    def register(self, poll: "select.poll") -> None:
+        """
+        Have a poll watch what the programs of visitors say.
+        """
+        if self._visits is not None:
+            self._visits.register(poll)
+
+    def go_on(self, ready: set[int]) -> None:
+        """
+        Do what is due, after a poll that has found these descriptors ready.
+        """
+        if self._visits is None:
+            return
+        try:
+            self._visits.go_on(ready)
+        except Exception as error:  # noqa: BLE001 - as above
+            _log(error)
+            self.close()
+
+    def close(self) -> None:
+        """
+        End all programs of visitors.
+        """
+        visits, self._visits = self._visits, None
+        if visits is not None:
+            try:
+                visits.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                _log(error)
+
+    def _visited(self) -> "Visits":
+        """
+        Who knows the answers; most jobs have no such visit, and a starter pays for every page.
+        """
+        if self._visits is None:
+            from kettle_services.starter.job_access.requests import Visits
+
+            self._visits = Visits(self._spec, self._job, self._sandbox, self._cgroup, self._say)
+        return self._visits
+
+
+def _log(error: Exception) -> None:
+    sys.excepthook(type(error), error, error.__traceback__)

@@ -1,0 +1,37 @@
+"""
+The jobs of one starter's process, one after the other.
+"""
+
+import gc
+import socket
+from typing import Final
+
+from kettle_services.starter.reports.final import Keeper
+from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.starter import Starter
+
+_JOBS: Final = 100
+"""How many one process runs at most."""
+
+
+def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
+    """
+    Be a starter: wait for the order on `sock`, carry it out, and rest until the next one.
+
+    Most of what a short job costs is a new process: its pages are copied one by one as they are touched.  One whose job
+    simply ended, and left nothing, is as good as new; any other ends with its job.
+    """
+    keeper = Keeper(Line(sock), lifeline_fd)
+    for left in reversed(range(_JOBS)):
+        if not _run_one(keeper, last=not left):
+            break
+        gc.collect()  # nobody else does: what belonged to that job is nothing to the next one
+    keeper.close()
+
+
+def _run_one(keeper: Keeper, *, last: bool) -> bool:
+    """
+    Whether there is to be another one; nothing of this one is kept meanwhile.
+    """
+    order = keeper.line.order(keeper.lifeline_fd)
+    return order is not None and Starter(keeper, order, last=last).run()

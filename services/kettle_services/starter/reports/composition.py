@@ -1,0 +1,48 @@
+"""
+What a starter says of its attempt, and how much the attempt has used so far.
+"""
+
+from kettle.execution.attempt import JobSpec
+from kettle.execution.linux import boottime
+from kettle.execution.sandbox import Sandbox
+from kettle_services.starter.execution.process_tree import Family
+from kettle_wire.events.job import Usage
+from kettle_wire.work import Body, Report
+
+
+class Reporter:
+    """
+    Numbers the reports of one attempt.
+    """
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._spec = spec
+        self._sequence = spec.sequence
+
+    def report(self, body: Body) -> Report:
+        """
+        The next report.
+        """
+        self._sequence += 1
+        spec = self._spec
+        return Report(
+            claim=spec.key.claim,
+            attempt=spec.attempt,
+            sequence=self._sequence,
+            job=spec.job,
+            body=body,
+            trace=spec.trace,
+        )
+
+    def usage(self, sandbox: Sandbox, family: Family | None, cpu: tuple[float, float]) -> Usage:
+        """
+        Up to now; `cpu` is user and system time in seconds.
+        """
+        return Usage(
+            wall=round(boottime() - self._spec.began, 6),
+            user_cpu=cpu[0],
+            system_cpu=cpu[1],
+            memory_kib=family.memory_kib() if family is not None else 0,
+            disk_kib=sandbox.size_kib(),
+            received=self._spec.received,
+        )

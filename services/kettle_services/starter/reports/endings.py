@@ -1,0 +1,218 @@
+"""
+Why an attempt ends without a result, in HTCondor's codes.
+"""
+
+import errno
+import math
+from typing import Final
+
+import msgspec
+
+from kettle.execution.containers.policy import ContainerError
+from kettle.execution.jobad import FIRST_VACATE, JobAd
+from kettle.execution.outputs import Results, TooManyResultsError
+from kettle.execution.process import LaunchError, Step
+from kettle.execution.quoting import QuotingError
+from kettle.jobs.durations import exceeded
+from kettle_services.starter.file_transfer.plugin_process import TransferError
+from kettle_wire.events.job import Usage
+from kettle_wire.work import Exited, Failed, Trouble
+
+_LAUNCH_CODES: Final[dict[Step, int]] = {"program": 6, "directory": 14, "input": 8, "output": 7, "error": 7}
+"""HoldReasonCode by the step that failed; the other steps are the machine's fault, not the job's."""
+
+_BUSY: Final = frozenset({11, 12, 26})
+"""EAGAIN, ENOMEM, ETXTBSY: try elsewhere, do not bother the owner."""
+
+_NAMES: Final = frozenset({errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""What the names of input files lead to, on every machine."""
+
+_REMOVED, _LEASE_LOST = 1023, 1008
+_MISSED, _REQUEUE = 20, 1005
+_REASON_CHARS: Final = 1000
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    `hold` true: the code is a HoldReasonCode, else a VacateReasonCode.
+    """
+
+    hold: bool
+    code: int
+    reason: str
+    subcode: int = 0
+
+    @property
+    def runs_again(self) -> bool:
+        """
+        Whether somebody is there to whom a next run matters.
+        """
+        return not self.hold and self.code not in {_REMOVED, _LEASE_LOST}
+
+    def failed(self, usage: Usage) -> Failed:
+        """
+        As the final report says it.
+        """
+        return Failed(hold=self.hold, code=self.code, subcode=self.subcode, reason=self.reason, usage=usage)
+
+
+def after_starting(error: ContainerError | LaunchError | QuotingError | OSError) -> Ending:
+    """
+    The job has no main process, and why.
+    """
+    match error:
+        case ContainerError():
+            return after_container(error)
+        case LaunchError():
+            return after_launch(error)
+        case QuotingError():
+            return Ending(hold=True, code=6, subcode=errno.EINVAL, reason=f"cannot start the job: {error}")
+        case _:
+            return after_preparing(error)
+
+
+def after_launch(error: LaunchError) -> Ending:
+    """
+    The job could not be started.
+    """
+    code = _LAUNCH_CODES.get(error.step)
+    if code is None or error.errno in _BUSY:
+        return Ending(hold=False, code=1007, reason=str(error))
+    return Ending(hold=True, code=code, subcode=error.errno, reason=str(error))
+
+
+def after_container(error: ContainerError) -> Ending:
+    """
+    The job's container cannot be had: the image's fault, or the machine's.
+    """
+    return Ending(hold=error.code < FIRST_VACATE, code=error.code, subcode=error.subcode, reason=_why(error))
+
+
+def after_preparing(error: OSError) -> Ending:
+    """
+    The sandbox could not be made.  Mostly the machine's fault; but input files may have names that exclude each other.
+    """
+    reason = f"cannot prepare the sandbox: {_why(error)}"
+    if error.errno in _NAMES:
+        return Ending(hold=True, code=13, subcode=error.errno, reason=reason)
+    return Ending(hold=False, code=1024, reason=reason)
+
+
+def exited(
+    code: int, results: Results, trouble: Trouble | None, *, at: float, usage: Usage, core: str | None = None
+) -> Exited:
+    """
+    The program ran to its end; a negative `code` is that of the signal which ended it.
+    """
+    return Exited(
+        exit_code=code if code >= 0 else None,
+        exit_signal=-code if code < 0 else None,
+        at=at,
+        usage=msgspec.structs.replace(usage, sent=results.sent),
+        outputs=results.files,
+        missing=results.missing,
+        trouble=trouble,
+        dumped=core is not None,
+        core=core or "",
+    )
+
+
+def after_waiting(job: JobAd, now: float) -> Ending | None:
+    """
+    A job that starts at a time of its own is ready at `now`: too late, perhaps.  One of the calendar has another time.
+    """
+    at, window = job.number("DeferralTime"), max(0.0, job.number("DeferralWindow") or 0.0)
+    if at is None:
+        return Ending(
+            hold=True, code=_MISSED, reason="the job's DeferralTime is not a time, in seconds since 1970"
+        )
+    if now <= at + window:
+        return None
+    from kettle.jobs.crontab import FIELDS  # rarely needed, and a starter pays for every page
+
+    reason = f"Job missed deferred execution time: it was ready {now - at:.0f} s after it, and may be {window:.0f} s late"
+    if any(job.given(name) for name in FIELDS):
+        return Ending(hold=False, code=_REQUEUE, reason=reason)
+    return Ending(hold=True, code=_MISSED, reason=reason)
+
+
+def after_transfer(error: TransferError) -> Ending:
+    """
+    Files could not be moved by URL.
+    """
+    return Ending(hold=error.hold, code=error.code, subcode=error.subcode, reason=_why(error))
+
+
+def after_mishap(error: Exception) -> Ending:
+    """
+    Something of the machine or of ourselves failed while the job ran.  Hold: tried again it would most likely fail again.
+    """
+    return Ending(hold=True, code=21, reason=f"the starter could not go on with the job: {_why(error)}")
+
+
+def after_collecting(error: Exception) -> Ending:
+    """
+    The job ended, and its results cannot be had.
+    """
+    number = error.errno or 0 if isinstance(error, OSError) else 0
+    return Ending(
+        hold=True, code=12, subcode=number, reason=f"the job's results cannot be sent: {_why(error)}"
+    )
+
+
+def _why(error: Exception) -> str:
+    """
+    A sentence that can be said on the wire: names of files on disk may be any bytes.
+    """
+    match error:
+        case TooManyResultsError() | ContainerError() | TransferError():
+            text = str(error)
+        case OSError(strerror=str(why)):
+            text = f"{why} ({error.filename})" if error.filename else why
+        case _:
+            text = f"{type(error).__name__}: {error}"
+    return text[:_REASON_CHARS].encode(errors="backslashreplace").decode()
+
+
+def lost_lease() -> Ending:
+    """
+    Nobody renewed the claim's lease.
+    """
+    return Ending(
+        hold=False, code=1008, reason="the claim's lease ended: the submit side did not renew it in time"
+    )
+
+
+def out_of_memory(limit_mib: int, used_kib: int) -> Ending:
+    """
+    The job used more memory than its slot has.
+    """
+    used = f", it used {used_kib // 1024} MiB" if used_kib > limit_mib * 1024 else ""
+    reason = f"the job ran out of memory: its slot has {limit_mib} MiB{used}"
+    return Ending(hold=True, code=34, subcode=102, reason=reason)
+
+
+def out_of_disk(limit_kib: int, used_kib: int) -> Ending:
+    """
+    The job used more disk space than its slot has.
+    """
+    reason = f"the job used {used_kib} KiB of disk space, its slot has {limit_kib} KiB"
+    return Ending(hold=True, code=34, subcode=104, reason=reason)
+
+
+def limits(job: JobAd, began: float, executing: float) -> list[tuple[float, Ending]]:
+    """
+    When the job has run for too long by its own word, and what follows; the first that is due counts.
+
+    All of it counts from the activation, `began`; its execution from when its program was started.
+    """
+    found: list[tuple[float, Ending]] = []
+    for name, since, code, what in (
+        ("AllowedJobDuration", began, 46, "job"),
+        ("AllowedExecuteDuration", executing, 47, "execute"),
+    ):
+        seconds = job.number(name)
+        if seconds is not None and math.isfinite(seconds):
+            reason = exceeded(what, int(seconds))
+            found.append((since + seconds, Ending(hold=True, code=code, reason=reason)))
+    return found

@@ -1,0 +1,84 @@
+"""
+The end of a starter: its final report goes to the disk before anybody is told of it, however long the disk is full; or
+nobody is left to be told.
+"""
+
+import os
+import select
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from kettle.execution.attempt import StoredReport
+from kettle.execution.cgroups import Cgroup
+from kettle.execution.protocol import Hello
+from kettle.execution.reports import Draft
+from kettle.execution.sandbox import Sandbox, release_execute
+from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.reports.startd_connection import Line
+
+if TYPE_CHECKING:
+    from kettle.execution.containers.contained import Contained
+
+EXIT_ORPHANED: Final = 70
+_FIRST_PAUSE_S: Final = 0.1
+_LAST_PAUSE_S: Final = 2.0
+
+
+class Keeper:
+    """
+    What all jobs of one starter's process have in common: its lines to the startd and the master, and its draft.
+    """
+
+    def __init__(self, line: Line, lifeline_fd: int) -> None:
+        self.line = line
+        self.lifeline_fd = lifeline_fd
+        self._draft = Draft()
+
+    def keep(self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]) -> None:
+        """
+        Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
+        """
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                self._draft.store(state, stored)
+            except OSError as error:
+                if pause == _FIRST_PAUSE_S:
+                    sys.stderr.write(f"the final report of {stored.id.name} waits: {error.strerror}\n")
+            else:
+                return
+            poll = select.poll()
+            if self.lifeline_fd >= 0:
+                poll.register(self.lifeline_fd, select.POLLIN)
+            self.line.register(poll)
+            ready = {fd for fd, _ in poll.poll(pause * 1000)}
+            if self.lifeline_fd in ready:
+                orphaned()
+            if self.line.fileno() in ready:
+                tuple(self.line.hear())  # whatever is ordered, the job is over
+            self.line.reconnect(hello)  # the next startd must not take us for dead
+            pause = min(2 * pause, _LAST_PAUSE_S)
+
+    def close(self) -> None:
+        """
+        No more jobs.
+        """
+        self._draft.close()
+        self.line.close()
+
+
+def vanish(
+    family: Family, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
+) -> NoReturn:
+    """
+    The master is gone: so is everything that it was answerable for.
+    """
+    family.extinguish()
+    if container is not None:
+        container.finish()
+    if cgroup is not None:
+        cgroup.remove()
+    sandbox.remove()
+    release_execute(execute)
+    os._exit(EXIT_ORPHANED)

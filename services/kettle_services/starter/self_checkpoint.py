@@ -1,0 +1,136 @@
+"""
+Self-checkpoints of one job: it ends with a code of its own, what it left is saved, and it is started again.
+
+While a checkpoint is being fetched nothing of the job runs, so that the files stay what they are.  The report is said
+again and again until somebody has it: the starter asks nobody whether there is a startd.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kettle.execution.jobad import JobAd
+from kettle.execution.linux import boottime
+from kettle.execution.outputs import Purpose, Results, collect
+from kettle.execution.protocol import Said
+from kettle.execution.sandbox import Mark, Sandbox
+from kettle_services.starter.file_transfer.checkpoint_destination import FAILED_TO_CHECKPOINT, Remote
+from kettle_services.starter.reports.endings import Ending
+from kettle_services.starter.reports.startd_connection import Line
+from kettle_wire.events.job import Usage
+from kettle_wire.work import Body, Checkpointed, Report
+
+_FIRST_REPEAT_S: Final = 1.0
+_LAST_REPEAT_S: Final = 60.0
+_LONGEST_PAUSE: Final = 30.0
+"""In shortest ones."""
+_IDLE_CPU_S: Final = 1.0
+"""What starting a program may take: with less it has done no work."""
+
+
+class Checkpoint:
+    """
+    The newest checkpoint of a job.  `report` makes a report of what it is told.
+
+    Between two starts of the program are at least `pause` seconds, and more as long as it uses no CPU.
+    """
+
+    def __init__(self, job: JobAd, report: Callable[[Body], Report], pause: float) -> None:
+        self._job = job
+        self._make = report
+        self._code = job.checkpoint_code
+        self._number = 0
+        self._said: Report | None = None
+        self._pause = _FIRST_REPEAT_S
+        self._repeat_at = 0.0
+        self._shortest, self._between = pause, 0.0
+        self._cpu = 0.0
+        self._started = self._next_at = boottime()
+        self.unsaved: Results | None = None
+        """What is to be saved and is not yet, as far as we know."""
+
+    @property
+    def report(self) -> Report | None:
+        """
+        The report of what is to be saved and is not yet: a startd that has just started knows of none.
+        """
+        return self._said if self.unsaved is not None else None
+
+    @property
+    def goes_on(self) -> bool:
+        """
+        Whether the program is to be started again now.
+        """
+        if self.unsaved is not None or boottime() < self._next_at:
+            return False
+        self._started = boottime()
+        return True
+
+    def is_made(self, status: int | None) -> bool:
+        """
+        Whether the wait status of the program says that there is one.
+        """
+        return status is not None and os.waitstatus_to_exitcode(status) == self._code
+
+    def take(
+        self, sandbox: Sandbox, before: dict[str, Mark], usage: Usage, remote: Remote | None = None
+    ) -> Ending | None:
+        """
+        Look at what is to be saved, and send it to its URL if it has one; why there is nothing to save, if the job did
+        not make it.
+
+        Raises what `collect` does, and `Remote.save`.
+        """
+        self._number += 1
+        self._space(usage.user_cpu + usage.system_cpu)
+        place = remote.place if remote is not None else ""
+        results = collect(sandbox, self._job, before, code=Purpose.CHECKPOINT, place=place)
+        if results.missing:
+            names = ", ".join(results.missing)
+            return Ending(
+                hold=True,
+                code=FAILED_TO_CHECKPOINT,
+                reason=f"the job did not make {names} for its checkpoint",
+            )
+        if remote is not None:
+            results = remote.save(results)
+        self.unsaved = results
+        usage = msgspec.structs.replace(usage, sent=results.sent)
+        made = Checkpointed(number=self._number, at=time.time(), usage=usage, outputs=results.files)
+        self._said, self._pause, self._repeat_at = self._make(made), _FIRST_REPEAT_S, boottime()
+        return None
+
+    def _space(self, cpu: float) -> None:
+        """
+        Say when the program may be started next, from the CPU seconds of all its runs.
+        """
+        used, self._cpu = cpu - self._cpu, cpu
+        longer = max(self._shortest, 2 * self._between) if used < _IDLE_CPU_S else self._shortest
+        self._between = min(longer, _LONGEST_PAUSE * self._shortest)
+        self._next_at = self._started + self._between
+
+    def say(self, line: Line) -> None:
+        """
+        Tell the startd, if it is time to do so (again).
+        """
+        if self.report is not None and boottime() >= self._repeat_at:
+            self._repeat_at = boottime() + self._pause
+            self._pause = min(2 * self._pause, _LAST_REPEAT_S)
+            line.say(Said(self.report))
+
+    def timeout_ms(self) -> int:
+        """
+        When it is time for that, or for the program to go on.
+        """
+        at = self._next_at if self.unsaved is None else self._repeat_at
+        return int(max(0.0, at - boottime()) * 1000) + 1
+
+    def confirm(self, number: int) -> None:
+        """
+        It is saved.
+        """
+        if number == self._number:
+            self.unsaved = None

@@ -1,0 +1,51 @@
+"""What the negotiator answers to `why`: the record, and the present state."""
+
+import asyncio
+
+from kettle.eventsourcing.memory import MemoryLog
+from kettle.eventsourcing.shard import Shard
+from kettle_services.negotiator.match_analysis import Answering
+from kettle_services.negotiator.record import Record
+from kettle_wire.commands.negotiator import Verdict, Why
+from kettle_wire.identity import Identity
+from kettle_wire.subjects import key
+
+from .test_cycle import job, pool, slot, submitter
+
+SOMEBODY = Identity("user", "bob")
+QUESTION = Why(submitter="alice", schedd="ap", autocluster=1)
+
+
+async def test_the_present_state_is_told_while_jobs_wait_and_follows_the_slots() -> None:
+    """
+    Nothing is on record; at first no slot is large enough, then one joins, then the jobs are gone.
+    """
+    one = pool([slot()], submitter("alice", (1, 3, job(RequestMemory=10_000))))
+    async with Shard.own(MemoryLog(), "s", owner="me") as shard:
+        answering = Answering(Record(shard), one)
+
+        async def ask() -> Verdict:
+            return await answering.why(QUESTION, SOMEBODY)
+
+        first = (await ask()).analysis
+        assert first is not None
+        assert (1, 0, 8192.0) == (first.slots, first.able, first.remedies[0].most)
+        assert first is (await ask()).analysis
+        one.submitter("Submitter.alice", submitter("alice", (1, 3, job(RequestMemory=9_000))))
+        one.slot(key("slot1@big"), slot("slot1@big", TotalSlotMemory=9_000))
+        second = (await ask()).analysis
+        assert second is not None
+        assert (2, 1) == (second.slots, second.able)
+        one.submitter("Submitter.alice", None)
+        assert Verdict(cycle=None, at=0.0) == await ask()
+
+
+async def test_many_questions_at_once_are_one_look() -> None:
+    """
+    The same slots and jobs have the same answer, which is the same object.
+    """
+    one = pool([slot()], submitter("alice", (1, 3, job())))
+    async with Shard.own(MemoryLog(), "s", owner="me") as shard:
+        answering = Answering(Record(shard), one)
+        answers = await asyncio.gather(*(answering.why(QUESTION, SOMEBODY) for _ in range(5)))
+    assert 1 == len({id(answer.analysis) for answer in answers})

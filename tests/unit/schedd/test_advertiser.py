@@ -1,0 +1,119 @@
+"""What a pool is told of a schedd, whatever one of its submitters does."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kettle.bus.ports import BusError
+from kettle.testing.worlds import MemoryWorld
+from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES
+from kettle_services.schedd.negotiation.advertiser import Adverts
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads.daemon import SubmitterAd
+from kettle_wire.commands.schedd import MatchedSlot
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
+from kettle_wire.identity import daemon
+from kettle_wire.jobs import JobId
+from kettle_wire.subjects import ad_key
+
+from .test_run_now import Schedd, schedd, so
+
+LIMITED: Final = JobId(2, 0)
+
+
+async def adverts(ap: Schedd, *, too_large: str = "") -> tuple[Adverts, dict[str, bytes]]:
+    """Adverts on a bus that takes all ads but one, and what it took."""
+    world, taken = MemoryWorld(), dict[str, bytes]()
+    bus = await world.connect(daemon("schedd"))
+
+    async def put(bucket: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        if key == too_large:
+            raise BusError("a message of 9000000 bytes; the server's max_payload allows 8000000")
+        taken[key] = value
+
+    bus.put = put  # type: ignore[method-assign]  # a limit that a bus in memory has not
+    settings = ScheddSettings(name="ap")
+    return Adverts(bus, world.subjects, ap.ledger.queue, ap.claims, settings), taken
+
+
+async def record(ap: Schedd, claim: str, limits: Mapping[str, float]) -> None:
+    granted = ClaimGranted(
+        claim=claim,
+        startd="ep",
+        slot="s@ep",
+        slot_ad={},
+        submitter="eve",
+        autocluster=0,
+        lease=9.0,
+        limits=dict(limits),
+    )
+    await ap.ledger.record([(f"claim/{claim}", granted)])
+
+
+async def test_an_ad_that_is_too_large_keeps_no_other_from_the_pool(tmp_path: Path) -> None:
+    """
+    The submitters after it and the schedd are published all the same.
+    """
+    async with schedd(tmp_path) as ap:
+        event = ClusterSubmitted(cluster=2, owner="zoe", ad={"Cmd": "x"}, columns=[], rows=[[]])
+        await ap.ledger.record([("cluster/2", event)])
+        shown, taken = await adverts(ap, too_large=ad_key("Submitter", "eve@ap"))
+        running = asyncio.create_task(shown.run())
+
+        await so(lambda: ad_key("Scheduler", "ap") in taken)
+
+        assert {ad_key("Submitter", "zoe@ap"), ad_key("Scheduler", "ap")} == set(taken)
+        running.cancel()
+
+
+async def test_a_submitter_uses_no_more_limits_than_its_ad_can_name(tmp_path: Path) -> None:
+    """
+    Until a claim ends its jobs with limits are shown to nobody and take no matches; those without are as before.
+    """
+    async with schedd(tmp_path) as ap:
+        await ap.submit({"ConcurrencyLimits": "x", "RequestCpus": 2}, count=1)
+        shown, _ = await adverts(ap)
+        free, limited = (ap.ledger.queue.autocluster(job) for job in (JobId(1, 1), LIMITED))
+
+        def requested() -> set[int]:
+            ad = shown.submitter_ad("eve")
+            assert ad is not None
+            return {request.autocluster for request in ad.requests}
+
+        await record(ap, "many", {f"l{n}": 1.0 for n in range(MOST_NAMES - 1)})
+        assert {free, limited} == requested()
+        await record(ap, "one", {"another": 1.0})
+        assert {free} == requested()
+        match = MatchedSlot(
+            submitter="eve",
+            autocluster=limited,
+            count=1,
+            slot="s@ep",
+            startd="ep",
+            capability="k",
+            limits={"x": 1.0},
+        )
+        ap.claims.matched(match)
+        assert 0 == ap.claims.asked.total()
+
+        await ap.ledger.record([("claim/one", ClaimEnded(claim="one", reason="over"))])
+
+        assert {free, limited} == requested()
+        ap.claims.matched(match)
+        assert 1 == ap.claims.asked.total()
+
+
+async def test_the_largest_sum_of_limits_can_be_read(tmp_path: Path) -> None:
+    """
+    As many names as may be, each as long as may be, are much less than a message; the negotiator reads them.
+    """
+    async with schedd(tmp_path) as ap:
+        await record(ap, "many", {f"{n:0128}": 1e15 for n in range(MOST_NAMES + 63)})
+        shown, _ = await adverts(ap)
+        encoded = msgspec.msgpack.encode(shown.submitter_ad("eve"))
+
+        assert len(encoded) < 1 << 18
+        assert 1e15 == min(msgspec.msgpack.decode(encoded, type=SubmitterAd).limits.values())

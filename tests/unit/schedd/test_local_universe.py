@@ -1,0 +1,117 @@
+"""
+Jobs that run where they were submitted: which may start, in what order, and how they are counted.
+"""
+
+import pytest
+
+from kettle_services.schedd.domain.claims.claim import Claim
+from kettle_services.schedd.domain.jobs.job import Assign, End, decide
+from kettle_services.schedd.domain.jobs.universes import totals
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.submission.validation import Unacceptable, check
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad, Scalar
+from kettle_wire.events import ClaimGranted, ClusterSubmitted
+from kettle_wire.jobs import JobId
+
+AD: Ad = {"Cmd": "/bin/true", "Requirements": True}
+
+
+def queue(*universes: Scalar) -> Queue:
+    """
+    With one job of each universe.
+    """
+    found = Queue("ap")
+    event = ClusterSubmitted(
+        cluster=1, owner="alice", ad=AD, columns=["JobUniverse"], rows=[[each] for each in universes]
+    )
+    found.apply("cluster/1", event, 1)
+    return found
+
+
+def granted(kind: str) -> ClaimGranted:
+    return ClaimGranted(
+        claim="c", startd="m", slot="local_1@m", slot_ad={"SlotType": kind}, submitter="alice",
+        autocluster=1, lease=10.0,
+    )  # fmt: skip
+
+
+def test_they_are_not_shown_to_the_negotiator() -> None:
+    """
+    Demand for machines is of vanilla jobs only; the others are found by who starts them here.
+    """
+    found = queue(5, 12, 7)
+
+    assert [JobId(1, 0)] == [job for _, job, _, _ in found.requests("alice")]
+    assert [JobId(1, 1), JobId(1, 2)] == [job for _, job, _, _ in found.requests("alice", at_home=True)]
+
+
+def test_they_are_counted_by_universe_while_an_attempt_may_live() -> None:
+    """
+    What START_LOCAL_UNIVERSE sees: as many as run, until each attempt is over, and none in the fair share.
+    """
+    found = queue(12, 12, 7)
+    job = JobId(1, 0)
+    found.apply("claim/c", granted("Local"), 2)
+    for event in decide(found.jobs[job].job, Assign("c", "local_1@m", "m")):
+        found.apply(job_stream(job), event, 3)
+
+    running = totals(found), found.attended("alice")
+    for event in decide(found.jobs[job].job, End(attempt=1, claim="c", code=1022, reason="")):
+        found.apply(job_stream(job), event, 4)
+
+    idle = {"TotalLocalJobsIdle": 1, "TotalSchedulerJobsIdle": 1, "TotalSchedulerJobsRunning": 0}
+    assert ({**idle, "TotalLocalJobsRunning": 1}, 1) == running
+    assert {**idle, "TotalLocalJobsIdle": 2, "TotalLocalJobsRunning": 0} == totals(found)
+
+
+@pytest.mark.parametrize(("kind", "home"), [("Local", True), ("Dynamic", False)])
+def test_a_claim_says_where_it_is(kind: str, home: bool) -> None:
+    """
+    Claims on the schedd's own machine are not given to the next job.
+    """
+    assert home == Claim(granted(kind), 1).at_home
+
+
+@pytest.mark.parametrize(
+    ("universe", "running", "may"), [(12, 199, True), (12, 200, False), (7, 499, True), (7, 500, False)]
+)
+def test_the_limits_are_htcondors(universe: int, running: int, may: bool) -> None:
+    """
+    200 local jobs and 500 of the scheduler universe, unless the site says otherwise.
+    """
+    ad: Ad = {"TotalLocalJobsRunning": running, "TotalSchedulerJobsRunning": running}
+
+    assert may == ScheddSettings().starting.allows(universe, ad, AD, now=0.0)
+
+
+def test_an_expression_may_ask_the_job_and_allows_nothing_if_it_is_undefined() -> None:
+    """
+    TARGET is the job; a name that nobody has makes no job start.
+    """
+    starting = ScheddSettings(
+        start_local_universe="TARGET.Small", start_scheduler_universe="NoSuchThing < 3"
+    ).starting
+
+    assert starting.allows(12, {}, {"Small": True}, now=0.0)
+    assert not starting.allows(12, {}, {"Small": False}, now=0.0)
+    assert not starting.allows(7, {}, {}, now=0.0)
+
+
+def test_what_is_no_expression_is_refused_with_its_name() -> None:
+    """
+    The schedd does not start with it.
+    """
+    with pytest.raises(ValueError, match="start_local_universe"):
+        ScheddSettings(start_local_universe="1 +")
+
+
+@pytest.mark.parametrize("universe", [9, 11, 13, "12", True])
+def test_other_universes_are_refused(universe: Scalar) -> None:
+    """
+    In the cluster's ad and in a row alike, and a text or a truth value is no universe.
+    """
+    with pytest.raises(Unacceptable, match="vanilla, local and scheduler"):
+        check({**AD, "JobUniverse": universe}, [], [[]], limit=10)
+    with pytest.raises(Unacceptable, match="vanilla, local and scheduler"):
+        check(AD, ["JobUniverse"], [[12], [universe]], limit=10)

@@ -1,0 +1,180 @@
+"""What is answered about jobs in the queue."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kettle.bus.ports import RefusedError
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle_services.schedd.claims.refusals import Refusals
+from kettle_services.schedd.commands import queries
+from kettle_services.schedd.commands.queries import Questions
+from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
+from kettle_services.schedd.domain.queue.fold import Queue, job_stream
+from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.jobs.factories import Factories
+from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad, Expr, Scalar
+from kettle_wire.commands.schedd import JobAds, QueryJobs, Select
+from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactoryMaterialized, FactorySubmitted, Usage
+from kettle_wire.identity import user
+from kettle_wire.jobs import JobId
+
+AD: Ad = {"Cmd": "/bin/x", "jobprio": 3, "Note": Expr("1 + $(ClusterId)"), "RequestCpus": 2}
+STATUSES = {1: "idle", 2: "running", 3: "removed", 4: "completed", 5: "held", 7: "suspended"}
+
+
+def filled() -> Queue:
+    """A queue in which each job is in another state."""
+    queue = Queue("ap")
+    rows: list[list[Scalar]] = [[f"{proc}-$(ClusterId)", 7] for proc in range(7)]
+    queue.apply(
+        "cluster/1",
+        ClusterSubmitted(cluster=1, owner="anna", ad=AD, columns=["Args", "Nice"], rows=rows),
+        10**12,
+    )
+    queue.apply(
+        "cluster/2",
+        FactorySubmitted(
+            cluster=2,
+            owner="bert",
+            ad={**AD, "JobMaterializeMaxIdle": 2},
+            columns=["Args"],
+            rows=[["a"], ["b"], ["c"]],
+        ),
+        10**12,
+    )
+    queue.apply("factory/2", FactoryMaterialized(cluster=2, owner="bert", first=0, count=2), 10**12)
+
+    def do(proc: int, *commands: Any) -> None:
+        for command in commands:
+            for event in decide(queue.jobs[JobId(1, proc)].job, command):
+                queue.apply(job_stream(JobId(1, proc)), event, 2 * 10**12)
+
+    def run(proc: int) -> None:
+        claim = f"c{proc}"
+        granted = ClaimGranted(
+            claim=claim, startd=f"m{proc}", slot="s@m", slot_ad={}, submitter="anna", autocluster=1, lease=9.0
+        )
+        queue.apply(f"claim/{claim}", granted, 10**12)
+        do(proc, Assign(claim, "s@m", f"m{proc}"))
+
+    do(1, Hold("why", "anna"))
+    for proc in range(2, 7):
+        run(proc)
+    do(3, Suspend(1, "c3", 1, 1.0))
+    do(
+        4,
+        Suspend(1, "c4", 1, 1.0),
+        Continue(1, "c4", 2.0),
+        Tell(1, "c4", "i", {"args": "told", "Mine": 1.5}, []),
+    )
+    do(5, Hold("stop", "anna"))
+    do(6, Remove("gone", "anna"))
+    queue.measured[JobId(1, 2)] = Usage(wall=3.0, user_cpu=2.0)
+    queue.renewed["m2"] = 3 * 10**6
+    queue.reconnecting[JobId(1, 3)] = 4
+    return queue
+
+
+NAMES = sorted({name for job in filled().jobs for name in filled().ad(job)})
+
+
+@given(
+    st.lists(st.sampled_from([*NAMES, "Nothing"]).flatmap(lambda name: st.sampled_from([name, name.lower()])))
+)
+def test_some_attributes_are_those_of_the_whole_ad(names: list[str]) -> None:
+    """
+    Whatever has happened to a job and however the names are spelled; without names it is the whole.
+    """
+    queue = filled()
+    view, wanted = View(queue, names), {name.lower() for name in names}
+    for job in queue.jobs:
+        whole = queue.ad(job)
+        assert {n: v for n, v in whole.items() if not names or n.lower() in wanted} == view.ad(job)
+
+
+def test_what_is_known_of_attempts_is_in_the_ad() -> None:
+    """
+    What was measured, the last renewal of the machine and the tries to reach it, beside what was recorded.
+    """
+    queue = filled()
+    assert 2.0 == queue.ad(JobId(1, 2))["RemoteUserCpu"]
+    assert 3 * 10**6 == queue.ad(JobId(1, 2))["LastJobLeaseRenewal"]
+    assert 4 == queue.ad(JobId(1, 3))["JobCurrentReconnectAttempt"]
+    assert {"Args": "b", "JobMaterializeNextRow": 2} == View(queue, ["args", "jobmaterializenextrow"]).ad(
+        JobId(2, 1)
+    )
+
+
+@asynccontextmanager
+async def asked(queue: Queue) -> AsyncGenerator[Questions]:
+    """Somebody who answers about a queue that is nobody's."""
+    log, settings = MemoryLog(), ScheddSettings(name="ap")
+    async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
+        committing = tasks.create_task(shard.run())
+        ledger = Ledger(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
+        )
+        nobody: Any = None
+        factories = Factories(ledger, settings)
+        yield Questions(log, ledger, nobody, factories, Limits(queue, settings), Refusals())
+        committing.cancel()
+
+
+async def answer(asks: Questions, request: QueryJobs) -> JobAds:
+    """What whoever asks gets to read."""
+    data = msgspec.msgpack.encode(await asks.query_jobs(request, user("eve")))
+    return msgspec.msgpack.decode(data, type=JobAds)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        Select(),
+        Select(owners=["bert"]),
+        Select(owners=["anna", "nobody", "anna"]),
+        Select(constraint=" True"),
+        Select(owners=["anna"], constraint="false"),
+        Select(owners=["bert"], jobs=[JobId(1, 3)]),
+        Select(clusters=[2], jobs=[JobId(1, 3), JobId(1, 0), JobId(9, 9)]),
+        Select(clusters=[1], constraint="JobStatus != 5"),
+        Select(jobs=[JobId(9, 9)]),
+    ],
+)
+async def test_totals_count_what_a_list_shows(select: Select) -> None:
+    """
+    By status, for any selection; and the list is in the order of the queue.
+    """
+    async with asked(filled()) as asks:
+        listed = await answer(asks, QueryJobs(select=select, projection=["JobStatus", "ClusterId", "ProcId"]))
+        totals = await answer(asks, QueryJobs(select=select, totals=True))
+    assert dict(Counter(STATUSES[int(str(ad["JobStatus"]))] for ad in listed.jobs)) == totals.statuses
+    assert (len(listed.jobs), [], listed.unmade) == (totals.total, totals.jobs, totals.unmade)
+    ids = [(int(str(ad["ClusterId"])), int(str(ad["ProcId"]))) for ad in listed.jobs]
+    assert sorted(ids) == ids
+
+
+async def test_too_much_is_refused_before_all_of_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    What is more than the bus carries is refused with what to do; a limit makes it less.
+    """
+    rows: list[list[Scalar]] = [[] for _ in range(100)]
+    queue = Queue("ap")
+    queue.apply("cluster/1", ClusterSubmitted(cluster=1, owner="anna", ad=AD, columns=[], rows=rows), 10**12)
+    monkeypatch.setattr(queries, "LARGEST", 10_000)
+    async with asked(queue) as asks:
+        with pytest.raises(RefusedError, match="ask for fewer attributes"):
+            await answer(asks, QueryJobs(select=Select()))
+        assert 100 == len((await answer(asks, QueryJobs(select=Select(), projection=["ProcId"]))).jobs)
+        assert [queue.ad(JobId(1, 0))] == (await answer(asks, QueryJobs(select=Select(), limit=1))).jobs

@@ -1,0 +1,76 @@
+"""Whose jobs a shadow looks after, and which files it touches for them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kettle.transfer.manifest import is_inside
+from kettle_services.shadow.domain.transfer_checks import stranger
+from kettle_services.shadow.files.access import OwnFileError, Places
+
+
+@pytest.mark.parametrize(
+    ("owner", "refused"),
+    [("alice", ""), ("bob", "belongs to bob"), ("", "belongs to nobody"), ("Alice", "Alice"), (7, "nobody")],
+)
+def test_only_the_accounts_own_jobs(owner: str | int, refused: str) -> None:
+    """
+    Whoever names a file gets it with the rights of the account, so they must be theirs.
+    """
+    said = stranger({"Owner": owner}, "alice")
+
+    assert bool(refused) == bool(said)
+    assert refused in said
+
+
+def test_a_job_without_an_owner_is_nobodys() -> None:
+    """
+    A missing attribute is no permission.
+    """
+    assert "belongs to nobody" in stranger({}, "alice")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/../b", "/a", "a/", "a\0b", "\udcff"])
+def test_names_that_leave_a_sandbox_or_cannot_be_said(name: str) -> None:
+    """
+    They are refused where the job is known, with a sentence.
+    """
+    assert not is_inside(name)
+
+
+def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) -> None:
+    """
+    Itself, what is below it, what will be, and links; not a neighbour whose name begins alike.
+    """
+    home, work = tmp_path / "home", tmp_path / "work"
+    (home / "credentials").mkdir(parents=True)
+    work.mkdir()
+    (work / "dir").symlink_to(home)
+    (work / "deep").symlink_to("dir/credentials")
+    (tmp_path / "alias").symlink_to(home)
+    places = Places(tmp_path / "alias")
+    for path in (
+        home,
+        home / "startd" / "new",
+        work / "dir" / "x",
+        work / "deep",
+        work / ".." / "home" / "x",
+    ):
+        with pytest.raises(OwnFileError):
+            places.refuse_own(path)
+    for path in (work, tmp_path, tmp_path / "home2", Path("/dev/null")):
+        places.refuse_own(path)
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """
+    A pipe would wait for a writer for ever, a device has no end.
+    """
+    places = Places(tmp_path / "home")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(OSError, match=r"regular|directory"):
+            places.open_input(path)
+    (tmp_path / "f").write_text("x")
+    os.close(places.open_input(tmp_path / "f"))

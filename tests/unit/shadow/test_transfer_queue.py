@@ -1,0 +1,83 @@
+"""
+Whose turn it is to move files.
+"""
+
+import asyncio
+
+from kettle_services.shadow.domain.transfer_queue import Turns
+from kettle_services.shadow.file_transfer.queue import TransferQueue
+from kettle_wire.jobs import JobId
+
+
+def job(number: int) -> JobId:
+    return JobId(1, number)
+
+
+def test_no_more_than_may_at_once() -> None:
+    """
+    The others wait, and asking again gives nobody a second place.
+    """
+    turns = Turns(2)
+    assert [True, True, False, False] == [turns.ask(job(n), "ada") for n in range(4)]
+    assert [True, False] == [turns.ask(job(n), "ada") for n in (0, 2)]
+    assert 2 == len(turns)
+    assert [job(2)] == turns.done(job(0))
+    assert [job(3)] == turns.done(job(1))
+    assert 0 == len(turns)
+
+
+def test_users_take_turns() -> None:
+    """
+    Who has a hundred jobs does not keep another user's only one waiting.
+    """
+    turns = Turns(1)
+    for number in range(100):
+        turns.ask(job(number), "ada")
+    turns.ask(job(500), "bob")
+    turns.ask(job(600), "eve")
+
+    order = [turns.done(job(0))[0]]
+    for _ in range(4):
+        order += turns.done(order[-1])
+    assert [job(1), job(500), job(600), job(2), job(3)] == order
+
+
+def test_who_gives_up_waiting_is_passed_over() -> None:
+    """
+    A job that was removed while it waited does not get a turn that nobody would end.
+    """
+    turns = Turns(1)
+    for number in range(3):
+        turns.ask(job(number), "ada")
+    assert [] == turns.done(job(1))
+    assert [job(2)] == turns.done(job(0))
+
+
+def test_without_a_limit() -> None:
+    """
+    Zero stands for none.
+    """
+    turns = Turns(0)
+    assert all(turns.ask(job(n), "ada") for n in range(1000))
+
+
+async def test_results_wait_for_their_turn() -> None:
+    """
+    One after the other; who is cancelled while waiting stops nobody.
+    """
+    queue, order = TransferQueue(uploads=1, downloads=1), list[int]()
+    go = asyncio.Event()
+
+    async def bring_home(number: int) -> None:
+        async with queue.download(job(number), "ada"):
+            order.append(number)
+            await go.wait()
+
+    tasks = [asyncio.create_task(bring_home(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    assert (2, [0]) == (queue.waiting, order)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert ([0, 2], 0) == (order, queue.waiting)

@@ -1,0 +1,127 @@
+"""
+The owner's expressions as settings: read once, refused with the place of the mistake.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kettle.runtime import SettingsError
+from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, Policy, Question
+from kettle_services.startd.machine.survey import survey
+from kettle_services.startd.settings import StartdSettings
+from kettle_wire.ads import Ad
+
+
+def settings(**environ: str) -> StartdSettings:
+    return StartdSettings.load(
+        "startd", environ={f"KETTLE_STARTD_{name}": text for name, text in environ.items()}
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in DEFAULTS if not name.startswith(("Ma",))])
+def test_a_bad_expression_keeps_the_startd_from_starting(tmp_path: Path, name: str) -> None:
+    """
+    The sentence says which setting, in both spellings, and where in its text.
+    """
+    bad = settings(**{name: "KeyboardIdle > "})
+
+    with pytest.raises(SettingsError) as refusal:
+        survey(bad, tmp_path)
+
+    said = str(refusal.value)
+    assert f"KETTLE_STARTD_{name}" in said
+    assert f"{name.lower()} in the table [startd] ({name})" in said
+    assert "line 1, column 16" in said
+
+
+def test_htcondor_s_mixed_names_are_settings_too(tmp_path: Path) -> None:
+    """
+    With underscores, as all settings.
+    """
+    with pytest.raises(SettingsError, match="KETTLE_STARTD_MAX_JOB_RETIREMENT_TIME"):
+        survey(settings(MAX_JOB_RETIREMENT_TIME="1 +"), tmp_path)
+    with pytest.raises(SettingsError, match="MachineMaxVacateTime"):
+        survey(settings(MACHINE_MAX_VACATE_TIME="1 +"), tmp_path)
+
+
+def test_a_setting_may_be_a_number_or_a_truth_value(tmp_path: Path) -> None:
+    """
+    As one writes it in the file; `continue` is a word of Python's, and a setting all the same.
+    """
+    file = tmp_path / "kettle.toml"
+    file.write_text(
+        '[startd]\nstart = true\nclaim_worklife = 3600\ncontinue = false\npreempt = "MY.Cpus > 3"\n'
+    )
+
+    texts = StartdSettings.load("startd", environ={}, toml_path=file).policy
+
+    assert ("true", "3600.0", "false", "MY.Cpus > 3") == tuple(
+        texts[name] for name in ("START", "CLAIM_WORKLIFE", "CONTINUE", "PREEMPT")
+    )
+    assert 3600.0 == Question(Policy(texts), dict).seconds("CLAIM_WORKLIFE")
+
+
+def test_settings_go_from_one_process_to_the_next() -> None:
+    """
+    The master starts the startd with the settings that it has read.
+    """
+    given = settings(CONTINUE="KeyboardIdle > 60", CLAIM_WORKLIFE="-1")
+
+    again = StartdSettings.load("startd", environ=given.environ("startd"))
+
+    assert given.policy == again.policy
+    assert "KeyboardIdle > 60" == again.policy["CONTINUE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("TARGET.Owner == MY.Friend", True),
+        ("NoSuchThing > 3", False),
+        ("1 / 0", False),
+        ('"true"', False),
+        ("7", True),
+        ("0.0", False),
+        ("undefined", False),
+    ],
+)
+def test_only_what_is_true_fires(text: str, holds: bool) -> None:
+    """
+    Undefined, an error and a string are not true.
+    """
+    slot: Ad = {"Friend": "ann"}
+
+    assert holds is Question(Policy({"PREEMPT": text}), lambda: slot, {"Owner": "ann"}).holds("PREEMPT")
+
+
+def test_start_is_false_of_the_slot_only_without_the_job() -> None:
+    """
+    What depends on the job is not known, and so not false.
+    """
+    slot: Ad = {"KeyboardIdle": 5}
+    for text, refuses in (
+        ("KeyboardIdle > 9", True),
+        ('TARGET.Owner == "ann"', False),
+        ("KeyboardIdle > 1", False),
+    ):
+        about = Question(Policy({"START": text}), lambda: slot, {"Owner": "bob"})
+        assert refuses is about.refuses("START")
+
+
+def test_a_time_that_is_none_is_the_default() -> None:
+    """
+    An owner's slip must not kill jobs at once, nor let them run for ever.
+    """
+    for text in ('"soon"', "undefined", "1 / 0"):
+        about = Question(Policy({"MachineMaxVacateTime": text}), dict)
+        assert 600.0 == about.seconds("MachineMaxVacateTime")
+
+
+def test_a_policy_of_literals_is_not_asked_about_jobs() -> None:
+    """
+    Machines without a policy pay nothing for it.
+    """
+    assert not Policy().watches
+    assert Policy({"SUSPEND": "KeyboardIdle < 60"}).watches
+    assert Policy({"PREEMPT": "true"}).watches

@@ -1,0 +1,69 @@
+"""
+Reports as they go into messages.
+"""
+
+import msgspec
+import pytest
+
+from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
+from kettle_wire.events.job import Usage
+from kettle_wire.jobs import JobId
+from kettle_wire.work import Body, Exited, Failed, Measured, OutputFile, Report, Reports, Started
+
+USAGE = Usage(wall=7.0)
+
+
+def report(sequence: int, body: Body) -> Report:
+    return Report(claim="c", attempt=1, sequence=sequence, job=JobId(1, 0), body=body, trace="t" * 55)
+
+
+def exited(names: int, size: int = 200) -> Exited:
+    files = [OutputFile(name=f"{n:0{size}}", mode=0o644, size=0) for n in range(names)]
+    return Exited(exit_code=0, usage=USAGE, outputs=files, missing=["m" * size] * names)
+
+
+def test_a_batch_is_cut_by_what_is_really_sent() -> None:
+    """
+    The message stays below the limit whatever makes its reports large, and nobody is left out.
+    """
+    box = [report(n, exited(20)) for n in range(50)]
+    sent: list[Report] = []
+    while rest := box[len(sent) :]:
+        message = encoded("host", cut(rest, 100_000))
+        assert len(message) < 101_000
+        sent += msgspec.msgpack.decode(message, type=Reports).reports
+
+    assert box == sent
+
+
+def test_one_report_is_a_batch_however_large() -> None:
+    """
+    Else nothing would ever be sent.
+    """
+    assert 1 == len(cut([report(1, exited(100)), report(2, exited(1))], 10))
+
+
+@pytest.mark.parametrize("body", [exited(3), Failed(hold=False, code=1007, reason="r" * 10_000, usage=USAGE)])
+def test_what_is_left_of_a_report_that_does_not_fit(body: Body) -> None:
+    """
+    The same report by its key: the attempt failed, the job is held with code 12 and a sentence, what it used stays.
+    """
+    full = report(4, body)
+
+    short = shortened(full, 9_000_000)
+
+    assert short is not None
+    assert full.key == short.key
+    assert isinstance(short.body, Failed)
+    assert (True, 12, USAGE) == (short.body.hold, short.body.code, short.body.usage)
+    assert "9000000 bytes" in short.body.reason
+    assert len(short.body.reason) < 1500
+    assert shortened(short, 9_000_000) is None
+
+
+@pytest.mark.parametrize("body", [Started(pid=1, at=0.0), Measured(usage=USAGE)])
+def test_only_final_reports_can_be_shortened(body: Body) -> None:
+    """
+    The others say nothing that could be large.
+    """
+    assert shortened(report(1, body), 1) is None

@@ -1,0 +1,45 @@
+"""
+Work beside the job, and what it leaves behind.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from kettle_services.starter.execution.helper_process import Errand
+
+
+def test_nobody_waits_for_what_an_errand_left_behind(tmp_path: Path) -> None:
+    """
+    Given an errand that dies and leaves a process which holds its pipe, when it is asked, then it has said nothing.
+    """
+    left = tmp_path / "left"
+
+    def work(become: Callable[[], None]) -> bytes:
+        del become
+        if (pid := os.fork()) == 0:
+            signal.pause()
+        left.write_text(str(pid))
+        raise RuntimeError("it fails")
+
+    errand = Errand(work, prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path))
+    os.waitpid(errand.pid, 0)
+    try:
+        assert b"" == errand.outcome()
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)
+        errand.close()
+
+
+def test_an_errand_says_its_outcome(tmp_path: Path) -> None:
+    """
+    What its work returns.
+    """
+    errand = Errand(
+        lambda become: b"done", prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path)
+    )
+    os.waitpid(errand.pid, 0)
+
+    assert b"done" == errand.outcome()
+    errand.close()
