@@ -26,7 +26,7 @@ from kettle.pool.personal import Tables
 from kettle.testing.embedded import EVERYTHING
 from kettle.testing.pool import ThrowawayPool, throwaway_pool
 from kettle_services.shadow.file_transfer.object_store import Objects
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.startd.file_transfer.input_download import Fetcher
 from kettle_wire.commands.shadow import OFFER_INPUT, Offered, OfferInput
@@ -87,7 +87,7 @@ async def store(directory: Path, source: Path, digest: str) -> dict[str, float]:
             for role in ("shadow", "startd")
         }
         async with ours["shadow"] as shadow, ours["startd"] as startd, asyncio.TaskGroup() as tasks:
-            objects = Objects(shadow, SUBJECTS, settings, Places(directory / "home"), tasks)
+            objects = Objects(shadow, SUBJECTS, settings, FileAccess(directory / "home"), tasks)
 
             async def offer(request: OfferInput, caller: Identity) -> Offered:
                 return Offered(piece=await objects.offer(digest, size, source, "machine") or 0)

@@ -11,7 +11,7 @@ from kettle_services.startd.domain.slots.layout import LayoutError, SlotType, la
 from kettle_services.startd.domain.slots.resources import Carving, Resources
 from kettle_services.startd.domain.slots.slot import Slot, device
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 
 IDS = tuple("abcd")
 SHARES = st.one_of(st.just("auto"), st.integers(0, 5), st.sampled_from(["25%", "50%", "1/3", "12.5%"]))
@@ -28,7 +28,7 @@ TYPES = st.lists(
     max_size=4,
 )
 WISHES = ("IS_OWNER", "WANT_SUSPEND", "SUSPEND", "CONTINUE", "PREEMPT", "WANT_VACATE", "KILL", "WANT_HOLD")
-POLICY = Policy(
+POLICY = PolicyExpressions(
     {name: f"MY.{name} ?: false" for name in WISHES}
     | {"START": "MY.START_NOW ?: true", "MaxJobRetirementTime": "40", "CLAIM_WORKLIFE": "300"}
     | {"RANK": "TARGET.Liking ?: 0"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kettle_services.schedd.domain.jobs.job import Hold, Job, Refused, Release, Remove, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
-from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.schedd.domain.submission import job_edits
@@ -98,7 +98,7 @@ def test_edits_are_the_same_however_they_are_folded(
     for procs, command in said:
         jobs = [job for proc in sorted(procs) if (job := JobId(1, proc)) in one.jobs]
         happened = [(job, event) for job in jobs for event in single(one, job, command)]
-        for stream, event in as_few(happened, lambda job: versions.get(job, 0) + 1, fewest=3):
+        for stream, event in group_events(happened, lambda job: versions.get(job, 0) + 1, fewest=3):
             record(stream, event)
         for job, event in happened:
             versions[job] = versions.get(job, 0) + 1

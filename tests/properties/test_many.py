@@ -25,7 +25,7 @@ from kettle_services.schedd.domain.jobs.job import (
     decide,
 )
 from kettle_services.schedd.domain.queue.fold import Change, Queue, job_stream
-from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.domain.queue.working_set import restore
 from kettle_services.shadow.projections.mail import MailProjector
@@ -159,7 +159,7 @@ def lived(
         version: Callable[[JobId], int] = lambda job: log.versions.get(job_stream(job), 0) + 1  # noqa: E731
         few: list[tuple[str, Event]] = [(job_stream(job), event) for job, event in changes]
         if together:
-            few = as_few(changes, version, fewest=2)
+            few = group_events(changes, version, fewest=2)
         if few:
             fold(queue, saved, log.add(few))
     return log, queue, saved

@@ -16,8 +16,8 @@ from kettle_services.startd.domain.policy import draining, evaluation
 from kettle_services.startd.domain.slots.layout import SlotType
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import Slot
-from kettle_services.startd.domain.state.changes import Change, Gone, Met
-from kettle_services.startd.domain.state.claim import Drain, Now, Speed
+from kettle_services.startd.domain.state.changes import Change, ClaimRemoved, StarterConnected
+from kettle_services.startd.domain.state.claim import DrainInForce, Now, Speed
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Expr
@@ -108,13 +108,13 @@ class Requests(RuleBasedStateMachine):
 
     def apply(self, changes: list[Change]) -> None:
         for change in changes:
-            if isinstance(change, Gone):
+            if isinstance(change, ClaimRemoved):
                 waiting = {claim.key.claim for claim in self.machine.waiting.values()}
                 assert change.claim in {*self.machine.claims, *waiting}, "a claim ends that is not there"
                 self.ended[change.claim] += 1
             had = self.given()
             self.machine.apply(change)
-            if isinstance(change, Gone):
+            if isinstance(change, ClaimRemoved):
                 assert all(amount <= had[name] for name, amount in self.given().items()), "two heirs"
 
     def given(self) -> Counter[str]:
@@ -206,7 +206,7 @@ class Requests(RuleBasedStateMachine):
             shadow="shadow",
         )
         result, changes = activation.activate(self.machine, what, self.now)
-        self.apply([*changes, Met(claim, 1, 1)])
+        self.apply([*changes, StarterConnected(claim, 1, 1)])
         assert not (busy is not None and result.code == 0), "two jobs in one slot"
         if result.code == 0:
             assert float(liking) == self.machine.claims[claim].rank, "the rank is that of another job"
@@ -348,7 +348,7 @@ class Requests(RuleBasedStateMachine):
         self.machine.conditions = dict(wishes)
         self.machine.owned = evaluation.owned(self.machine, self.now)
         before = {name: state_of(claim) for name, claim in self.machine.claims.items()}
-        self.apply(evaluation.look(self.machine, self.now))
+        self.apply(evaluation.evaluate(self.machine, self.now))
         for name, claim in self.machine.claims.items():
             assert (before[name], state_of(claim)) in LEADS or before[name] == state_of(claim)
         self.apply(draining.proceed(self.machine, self.now))
@@ -360,7 +360,7 @@ class Requests(RuleBasedStateMachine):
     )
     def drain(self, speed: Speed, *, resume: bool, start: str) -> None:
         self.minted += 1
-        wish = Drain(id=f"d{self.minted}", speed=speed, at=0.0, start=start, resume=resume)
+        wish = DrainInForce(id=f"d{self.minted}", speed=speed, at=0.0, start=start, resume=resume)
         with suppress(draining.DrainRefused):
             self.apply(draining.begin(self.machine, wish, "", self.now))
             assert [] == draining.begin(self.machine, wish, "", self.now), "said twice is not said once"

@@ -10,7 +10,7 @@ from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.comparison import compare
 from kettle_services.simulator.domain.changed_machines import with_machines
 from kettle_services.simulator.domain.period import Period
-from kettle_services.simulator.domain.pool_rules import Rules
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import Simulation
 from kettle_services.simulator.domain.submitter_sums import Tally
@@ -49,7 +49,7 @@ ACTIONS = st.sampled_from(["", "hold", "hold release", "hold release remove", "r
 EVENTS = {"hold": JobHeld(code=1, reason=""), "release": JobReleased(), "remove": JobRemoved()}
 
 
-def made(preempt: bool, factors: dict[str, float], worklife: float) -> Rules:
+def made(preempt: bool, factors: dict[str, float], worklife: float) -> PoolRules:
     settings = NegotiatorSettings(
         preemption_requirements="RemoteUserPrio > TARGET.SubmitterUserPrio" if preempt else "",
         allow_pslot_preemption=preempt,
@@ -127,7 +127,7 @@ def told(tally: Tally) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(period=pasts(), by=RULES)
-def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: Period, by: Rules) -> None:
+def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: Period, by: PoolRules) -> None:
     """
     After each cycle: what claims have of a slot and what is left of it are what it has; each claim has a job, which its slot
     and which suits its slot; the schedds' claims are those of the startds. In the end usage is the sum of what each claim had
@@ -145,7 +145,7 @@ def test_no_slot_has_more_than_it_has_and_no_job_runs_where_it_may_not(period: P
 
 @settings(max_examples=25, deadline=None)
 @given(period=pasts(), by=RULES)
-def test_nothing_is_different_without_a_change(period: Period, by: Rules) -> None:
+def test_nothing_is_different_without_a_change(period: Period, by: PoolRules) -> None:
     """
     The replay and the changed one are the same for all, each job of everybody's is counted once, and the answer is one that programs get.
     """

@@ -61,19 +61,19 @@ async def test_a_server_that_could_not_write_for_a_moment(small: Path) -> None:
     async with nats, connected(nats, subjects) as bus:
         await bus.ensure_stream(StreamSpec(name=subjects.work_stream, subjects=[subjects.work_all]))
         await bus.append(subjects.work("a", "b"), b"x")
-        assert not nats.ailment()
+        assert not nats.restart_reason()
         async with disk.full(small):
             with pytest.raises(ReplyTimeoutError):
                 await until_refused(bus, subjects.work("a", "b"))
         with pytest.raises(ReplyTimeoutError):  # there is room, and nothing is stored
             await bus.append(subjects.work("a", "b"), b"x", deadline=1.0)
-        assert "no space left on device" in nats.ailment()
-        assert not nats.ailment()
+        assert "no space left on device" in nats.restart_reason()
+        assert not nats.restart_reason()
         await nats.stop()
         await nats.start()
         async with asyncio.timeout(WITHIN_S):
             await until_stored(bus, subjects.work("a", "b"))
-        assert not nats.ailment()
+        assert not nats.restart_reason()
 
 
 async def until_refused(bus: NatsBus, subject: str) -> None:

@@ -145,7 +145,7 @@ class EmbeddedNats:
                 raise self._failed(f"did not answer within {START_S:g} s") from error
             raise
 
-    def ailment(self) -> str:
+    def restart_reason(self) -> str:
         """
         What the server has said since the last call of a store that takes nothing any more; empty: nothing.
 

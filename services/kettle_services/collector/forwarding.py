@@ -18,7 +18,7 @@ from kettle.bus.ports import WrongSequenceError
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit
 from kettle_services.collector.domain.ads import Adverts, is_forwarded, type_of
-from kettle_services.collector.domain.forwarding import Outbox
+from kettle_services.collector.domain.forwarding import ForwardingQueue
 from kettle_services.collector.settings import CollectorSettings
 from kettle_wire.ads.types import Ad, Scalar
 from kettle_wire.subjects import Subjects, forwarded_key
@@ -43,7 +43,7 @@ class Forwarding:
         self.visits: Final = [Visit(pool, passes, self._stay) for pool in settings.view_pools]
         """`run` of each must be running."""
         self._outboxes = {
-            pool: Outbox(interval=settings.forward_interval, watch=settings.forward_watch)
+            pool: ForwardingQueue(interval=settings.forward_interval, watch=settings.forward_watch)
             for pool in settings.view_pools
         }
         self._stirred = {pool: asyncio.Event() for pool in settings.view_pools}

@@ -108,7 +108,7 @@ class Collector:
         if self._registrar is not None:
             self._registrar.listed(keys)
 
-    async def keep_house(self) -> None:
+    async def expire_silent(self) -> None:
         """Notice ads and machines that stayed away; for ever."""
         while True:
             await asyncio.sleep(self._settings.housekeeping)

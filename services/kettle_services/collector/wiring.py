@@ -35,7 +35,7 @@ async def serve(rt: Runtime, settings: CollectorSettings) -> None:
         await bus.ensure_bucket(BucketSpec(name=bucket, ttl=settings.classad_lifetime))
     collector = Collector(bus, subjects, settings)
     rt.loop(collector.watch(), name="watch")
-    rt.loop(collector.keep_house(), name="housekeeping")
+    rt.loop(collector.expire_silent(), name="housekeeping")
     rt.readiness("ads", collector.complete.is_set)
     await bus.serve(
         "collector", settings.name, [Served(QUERY_ADS, collector.query_ads)], version=VERSION, shared=True

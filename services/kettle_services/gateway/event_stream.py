@@ -20,7 +20,7 @@ from kettle_services.gateway.domain.batch import Mark, marks_of
 from kettle_services.gateway.domain.cloud_events import Publisher
 from kettle_services.gateway.domain.owner_cache import Owners
 from kettle_services.gateway.job_owners import Registry
-from kettle_services.gateway.metrics import Tally
+from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.gateway.stream_session import Parts, Session
 from kettle_wire.subjects import Subjects
@@ -33,7 +33,7 @@ class FanOut:
     `began` is set when the first session runs: the stream is there, and the shards are known.
     """
 
-    def __init__(self, bus: Bus, subjects: Subjects, settings: GatewaySettings, tally: Tally) -> None:
+    def __init__(self, bus: Bus, subjects: Subjects, settings: GatewaySettings, tally: Metrics) -> None:
         self._bus = bus
         self._spec = stream_spec(subjects, settings)
         self._tally = tally

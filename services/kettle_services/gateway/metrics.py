@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kettle_services.gateway.domain.batch import Batch
 
 
-class Tally:
+class Metrics:
     """
     Counts since the process began.
     """

@@ -11,7 +11,7 @@ from kettle_services.gateway.domain.batch import Batch, Piece
 BYTES: Final = 8 << 20
 
 
-class Outbox:
+class PendingMessages:
     """
     Pieces of all shards, in the order in which they were put.
     """

@@ -11,7 +11,7 @@ from kettle.bus.gather import Gather
 from kettle.bus.ports import Bus
 from kettle.eventsourcing.replay import missing_frames
 from kettle_services.gateway.domain.batch import Mark, Piece, pieces
-from kettle_services.gateway.domain.cloud_events import Publisher, Told, owners_in, read
+from kettle_services.gateway.domain.cloud_events import DecodedEvent, Publisher, owners_in, read
 from kettle_services.gateway.job_owners import NOBODY, Registry
 from kettle_wire import frames
 from kettle_wire.frames import Frame, Hollow
@@ -102,5 +102,5 @@ class Follower:
             await hand_on(piece)
         return Mark(frame.number, frame.head, frame.epoch)
 
-    async def _owner(self, told: Told) -> str:
+    async def _owner(self, told: DecodedEvent) -> str:
         return NOBODY if told.cluster is None else await self._registry.owner(self._shard, told.cluster)

@@ -16,8 +16,8 @@ from kettle.faults import fault_point
 from kettle_services.gateway.domain.batch import Batch, Mark, Piece, note_of
 from kettle_services.gateway.domain.cloud_events import Publisher
 from kettle_services.gateway.job_owners import Registry
-from kettle_services.gateway.metrics import Tally
-from kettle_services.gateway.pending_messages import Outbox
+from kettle_services.gateway.metrics import Metrics
+from kettle_services.gateway.pending_messages import PendingMessages
 from kettle_services.gateway.shard_follower import Follower
 from kettle_wire.subjects import Subjects
 
@@ -38,7 +38,7 @@ class Parts(msgspec.Struct, frozen=True):
     subjects: Subjects
     registry: Registry
     publisher: Publisher
-    tally: Tally
+    tally: Metrics
     discovery: float
     """Seconds between looks for new shards."""
 
@@ -55,7 +55,7 @@ class Session:
         self._sent = dict(marks)
         self._handed = dict(marks)
         """How far each shard has been handed on by its follower, which begins there again after trouble of its own."""
-        self._outbox = Outbox()
+        self._outbox = PendingMessages()
         self._in_flight: asyncio.Queue[tuple[Awaitable[int], Batch]] = asyncio.Queue(IN_FLIGHT)
 
     async def run(self, began: Callable[[], None]) -> None:

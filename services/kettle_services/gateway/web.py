@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 
-from kettle_services.gateway.metrics import Tally
+from kettle_services.gateway.metrics import Metrics
 
 
 @asynccontextmanager
-async def pages(host: str, port: int, tally: Tally) -> AsyncGenerator[int]:
+async def pages(host: str, port: int, tally: Metrics) -> AsyncGenerator[int]:
     """
     Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.
 

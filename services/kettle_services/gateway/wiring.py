@@ -3,7 +3,7 @@
 from kettle.runtime import Runtime
 from kettle.runtime.joining import join_bus
 from kettle_services.gateway.event_stream import FanOut
-from kettle_services.gateway.metrics import Tally
+from kettle_services.gateway.metrics import Metrics
 from kettle_services.gateway.settings import GatewaySettings
 from kettle_services.gateway.web import pages
 from kettle_wire.subjects import Subjects
@@ -12,7 +12,7 @@ from kettle_wire.subjects import Subjects
 async def serve(rt: Runtime, settings: GatewaySettings) -> None:
     """Follow all shards, publish their events, until the process is asked to stop."""
     bus = await join_bus(rt, settings)
-    tally = Tally()
+    tally = Metrics()
     fan_out = FanOut(bus, Subjects(settings.pool), settings, tally)
     rt.loop(fan_out.run(), name="fan-out")
     rt.readiness("fan-out", lambda: fan_out.running)

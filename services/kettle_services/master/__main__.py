@@ -6,12 +6,12 @@ from functools import partial
 
 from kettle.runtime import EXIT_CLEAN, run
 from kettle_services.master.lifecycle import STOP_S, serve
-from kettle_services.master.self_restart import Succession
+from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
 
 
 def main() -> int:
-    succession = Succession()
+    succession = SelfRestart()
     # No uvloop: a handful of processes and a signal of life from each per second need none.
     status = run("master", MasterSettings, partial(serve, succession=succession), uvloop=False, drain=STOP_S)
     if status == EXIT_CLEAN:

@@ -16,7 +16,7 @@ from kettle.runtime import Lifeline, Notifier
 from kettle_services.master.bus_users import PERSON, bus_users, login_name
 from kettle_services.master.domain.start_order import NEEDS_DATABASE, Instance, role_of
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Server, Service
 
 NATS: Final = "nats"
@@ -40,7 +40,7 @@ class BringUp:
         self,
         settings: MasterSettings,
         home: Home,
-        daemons: Daemons,
+        daemons: DaemonList,
         notify_environ: Callable[..., dict[str, str]],
         lifeline: Lifeline,
     ) -> None:

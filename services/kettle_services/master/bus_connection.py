@@ -35,7 +35,7 @@ _CLASSAD_LIFETIME_S: Final = 900.0
 """What the collector's default is; the bucket belongs to whoever makes it first."""
 
 
-class Line:
+class BusConnection:
     """
     Says how the host is, and answers who asks.
     """

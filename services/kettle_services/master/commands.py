@@ -20,7 +20,7 @@ from kettle_services.master.domain.command_rules import chosen, denied, needs_re
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.start_order import stop_stages
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.commands import master as wire
 from kettle_wire.commands.master import CONTROL, QUERY_DAEMONS, Control, Controlled, QueryDaemons, Switched
 from kettle_wire.identity import Identity
@@ -36,14 +36,14 @@ _HEARD_S: Final = 3.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Desk:
+class MasterCommands:
     """
     Takes commands for the daemons of one host.
     """
 
     def __init__(
         self,
-        daemons: Daemons,
+        daemons: DaemonList,
         settings: MasterSettings,
         *,
         load: Callable[[], MasterSettings],
@@ -148,16 +148,16 @@ class Desk:
         self._daemons.switch_on(names)
         answers: list[Switched] = []
         for name in names:
-            keeper = self._daemons.keeper(name)
-            ran = keeper.wanted and keeper.state.status in {"starting", "running", "standby"}
-            keeper.on()
+            supervisor = self._daemons.supervisor(name)
+            ran = supervisor.wanted and supervisor.state.status in {"starting", "running", "standby"}
+            supervisor.on()
             answers.append(_begun(name, unless="it is on" if ran else ""))
         return answers
 
     async def _off(self, names: Sequence[str], how: How) -> list[Switched]:
         names = names or self.settings.daemon_list
         self._daemons.switch_off(names)
-        states = {name: self._daemons.keeper(name).state.status for name in names}
+        states = {name: self._daemons.supervisor(name).state.status for name in names}
         task = self._start(self._end(names, how), "switch off")
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -167,9 +167,9 @@ class Desk:
         for stage in stop_stages(names):
             for name in stage:
                 if name in self._daemons.off:  # else it was switched on again before its turn came
-                    self._daemons.keeper(name).off(how)
+                    self._daemons.supervisor(name).off(how)
             for name in stage:
-                await self._daemons.keeper(name).is_off()
+                await self._daemons.supervisor(name).is_off()
         await self._daemons.swept()
 
     async def _restart(self, names: Sequence[str], how: How) -> list[Switched]:
@@ -182,7 +182,7 @@ class Desk:
                 why = f"it is switched off; switch it on with: kettle on --daemon {name}"
                 answers.append(Switched(daemon=name, outcome="refused", why=why))
             else:
-                self._daemons.keeper(name).restart(how)
+                self._daemons.supervisor(name).restart(how)
                 answers.append(Switched(daemon=name, outcome="begun"))
         return answers
 
@@ -190,20 +190,20 @@ class Desk:
         del how
         answers = [] if names else [self._reconfig_master()]
         asked = names or self.settings.daemon_list
-        told = [name for name in asked if self._daemons.keeper(name).renew()]
+        told = [name for name in asked if self._daemons.supervisor(name).renew()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_HEARD_S):
                 for name in told:
-                    await self._daemons.keeper(name).said.wait()
+                    await self._daemons.supervisor(name).said.wait()
         return answers + [self._renewed(name, told=name in told) for name in asked]
 
     def _renewed(self, name: str, *, told: bool) -> Switched:
-        keeper = self._daemons.keeper(name)
+        supervisor = self._daemons.supervisor(name)
         if not told:
             return Switched(daemon=name, outcome="nothing", why="it does not run")
-        if not keeper.said.is_set():
+        if not supervisor.said.is_set():
             return Switched(daemon=name, outcome="begun", why="it has not said yet what it makes of it")
-        said = keeper.state.settings
+        said = supervisor.state.settings
         if said.startswith("refused: "):
             return Switched(daemon=name, outcome="refused", why=said.removeprefix("refused: "))
         return Switched(daemon=name, outcome="begun" if said == "changed" else "nothing", why=said)

@@ -9,7 +9,7 @@ from kettle.pool.home import Home, open_home, remove_run
 from kettle.pool.lock import MasterLock
 from kettle.runtime import Runtime
 from kettle_services.master.master import MasterError, check_disk, live
-from kettle_services.master.self_restart import Succession
+from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision import orphan_sweep
 
@@ -17,7 +17,7 @@ STOP_S: Final = 7200.0
 """The stages of a stop have their own deadlines; this only bounds their sum."""
 
 
-async def serve(rt: Runtime, settings: MasterSettings, *, succession: Succession) -> None:
+async def serve(rt: Runtime, settings: MasterSettings, *, succession: SelfRestart) -> None:
     """
     Be the master; `succession` says afterwards whether it is to be followed by itself.
     """

@@ -14,18 +14,18 @@ from typing import Final
 from kettle.pool.home import Home, make_run
 from kettle.runtime import NotifyListener, Runtime, make_lifeline
 from kettle_services.master.bring_up import BringUp
-from kettle_services.master.bus_connection import Line
+from kettle_services.master.bus_connection import BusConnection
 from kettle_services.master.bus_users import MASTER
-from kettle_services.master.commands import Desk
+from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.ad import Host, master_ad
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.domain.disk_space import shortage
 from kettle_services.master.domain.new_binary import Installed, Rollover, look, pause
 from kettle_services.master.installed_version import installed, trouble
 from kettle_services.master.kernel_tuning import tune
-from kettle_services.master.self_restart import Succession
+from kettle_services.master.self_restart import SelfRestart
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_wire.ads import Ad
 from kettle_wire.subjects import Subjects
 
@@ -40,7 +40,7 @@ class MasterError(Exception):
     """
 
 
-async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: Succession) -> None:
+async def live(rt: Runtime, settings: MasterSettings, home: Home, succession: SelfRestart) -> None:
     """
     Tune, start, watch, until asked to stop; then end everything.
     """
@@ -80,7 +80,7 @@ class _Host:
         rt: Runtime,
         settings: MasterSettings,
         home: Home,
-        succession: Succession,
+        succession: SelfRestart,
         group: asyncio.TaskGroup,
         tuning: str,
     ) -> None:
@@ -95,8 +95,8 @@ class _Host:
         """How it ends to take its own place; a stop of another kind means that it is to end."""
         self._rollover = Rollover(running=installed() or Installed("unknown", ""))
         version = self._rollover.running.version
-        self.daemons = Daemons(home, settings, pid=os.getpid(), version=version)
-        self._desk = Desk(
+        self.daemons = DaemonList(home, settings, pid=os.getpid(), version=version)
+        self._master_commands = MasterCommands(
             self.daemons,
             settings,
             load=partial(MasterSettings.load, "master"),
@@ -104,12 +104,12 @@ class _Host:
             tasks=group,
             admit=self._admit,
         )
-        self._line = Line(
+        self._line = BusConnection(
             name=settings.own_name,
             version=version,
             ad=self._ad,
-            interval=lambda: self._desk.settings.update_interval,
-            served=self._desk.served(),
+            interval=lambda: self._master_commands.settings.update_interval,
+            served=self._master_commands.served(),
         )
         self.daemons.changed = self._line.changed
 
@@ -127,7 +127,7 @@ class _Host:
             self._group.create_task(self._start(bring_up), name="start"),
         ]
         await self._rt.stopping.wait()
-        self._desk.close()
+        self._master_commands.close()
         await self._stop()
         for task in (line, *beside):
             task.cancel()
@@ -142,7 +142,7 @@ class _Host:
 
     async def _hold_line(self, bring_up: BringUp) -> None:
         await self._up.wait()
-        settings = self._desk.settings
+        settings = self._master_commands.settings
         await self._line.hold(
             bring_up.nats_url,
             subjects=Subjects(settings.pool),
@@ -165,7 +165,7 @@ class _Host:
 
     def _reconfigure(self) -> None:
         if self._up.is_set():  # before that, every service reads its settings anyway
-            self._desk.reconfigure()
+            self._master_commands.reconfigure()
 
     def _admit(self, settings: MasterSettings) -> None:
         if self._bring_up is not None:
@@ -180,7 +180,7 @@ class _Host:
     def _ad(self) -> Ad:
         state = self.daemons.state
         host = Host(
-            name=self._desk.settings.own_name,
+            name=self._master_commands.settings.own_name,
             machine=socket.gethostname(),
             started=state.started,
             pid=state.pid,
@@ -189,7 +189,7 @@ class _Host:
             installed=self._rollover.shown.version,
             waiting=self._rollover.waiting is not None,
             tuning=self._tuning,
-            reconfigured=self._desk.reconfigured,
+            reconfigured=self._master_commands.reconfigured,
         )
         return master_ad(host, state.daemons, now=time.time())
 
@@ -198,9 +198,9 @@ class _Host:
         Stop the pool, cleanly, when its disk is full; the master then ends with the sentence that says so.
         """
         while True:
-            await asyncio.sleep(self._desk.settings.disk_interval)
+            await asyncio.sleep(self._master_commands.settings.disk_interval)
             try:
-                check_disk(self._home, self._desk.settings)
+                check_disk(self._home, self._master_commands.settings)
             except MasterError as error:
                 _log.critical("%s", error)
                 self._rt.stop()
@@ -213,7 +213,7 @@ class _Host:
         await self._up.wait()
         refused: Installed | None = None
         while True:
-            settings, now = self._desk.settings, time.monotonic()
+            settings, now = self._master_commands.settings, time.monotonic()
             interval, delay = settings.check_new_exec_interval, settings.new_binary_delay
             await asyncio.sleep(pause(self._rollover, now=now, interval=interval, delay=delay))
             found = await asyncio.to_thread(installed)
@@ -227,7 +227,7 @@ class _Host:
                 await self._roll_over(new)
 
     async def _roll_over(self, new: Installed) -> None:
-        running, how = self._rollover.running.version, self._desk.settings.new_binary_restart
+        running, how = self._rollover.running.version, self._master_commands.settings.new_binary_restart
         if how == "NEVER":
             _log.warning("Kettle %s is installed, %s runs; use it with: kettle restart", new.version, running)
         elif why := await trouble():

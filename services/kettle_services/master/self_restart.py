@@ -11,7 +11,7 @@ from kettle.runtime import lifeline
 _LOCK: Final = "KETTLE_MASTER_LOCK_FD"
 
 
-class Succession:
+class SelfRestart:
     """
     Whether the master ends to be followed by itself.  The lock of its home stays held in between.
     """

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from kettle.runtime import Hidden, Secret, Settings
-from kettle_services.master.domain.daemon import Rules
+from kettle_services.master.domain.daemon import RestartRules
 from kettle_services.master.domain.restart import Backoff
 from kettle_services.master.domain.start_order import DAEMON_LIST, Instance
 from kettle_wire.flocking import is_visitor
@@ -114,7 +114,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.name or socket.gethostname()
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> RestartRules:
         """
         The times by which the daemons are kept.
         """
@@ -125,7 +125,7 @@ class MasterSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
             ceiling=self.backoff_ceiling,
             recover=self.recover_factor,
         )
-        return Rules(
+        return RestartRules(
             backoff=backoff,
             start=self.start_timeout,
             not_responding=self.not_responding_timeout,

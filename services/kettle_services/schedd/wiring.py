@@ -12,27 +12,27 @@ from kettle.runtime.joining import join_bus, join_log
 from kettle.runtime.owning import own
 from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
-from kettle_services.schedd.claims.lifecycle import Claims
-from kettle_services.schedd.commands.attempt_reports import Partners
-from kettle_services.schedd.commands.factory_edits import Edits
-from kettle_services.schedd.commands.job_access import Visitors
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.commands.attempt_reports import AttemptReports
+from kettle_services.schedd.commands.factory_edits import FactoryEdits
+from kettle_services.schedd.commands.job_access import AccessCommands
 from kettle_services.schedd.commands.job_edits import JobEdits
 from kettle_services.schedd.commands.pool_access import JobCommands
-from kettle_services.schedd.commands.queries import Questions
-from kettle_services.schedd.commands.queue_management import People
-from kettle_services.schedd.commands.run_now import Swaps
-from kettle_services.schedd.commands.spooling import Spooling
+from kettle_services.schedd.commands.queries import Queries
+from kettle_services.schedd.commands.queue_management import UserCommands
+from kettle_services.schedd.commands.run_now import RunNowCommands
+from kettle_services.schedd.commands.spooling import SpoolCommands
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs.deferrals import Deferrals
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.jobs.local_universe import HomeJobs
+from kettle_services.schedd.jobs.local_universe import LocalUniverse
 from kettle_services.schedd.jobs.policies import Policies
-from kettle_services.schedd.negotiation.advertiser import Adverts
+from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.negotiation.flocking import Flock
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import schedd as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -51,12 +51,12 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
     queue = Queue(settings.name, significant=settings.significant_attributes)
     working_set = PgWorkingSet(log.database)
     checkpointer = await restore(log, working_set, shard, queue, interval=settings.checkpoint_interval)
-    ledger = Ledger(shard, queue, checkpointer)
+    recorder = QueueRecorder(shard, queue, checkpointer)
     fault_point("takeover.restored")
     rt.loop(checkpointer.run(), name="checkpoint")
     async with asyncio.TaskGroup() as tasks:
         secrets = ClaimSecrets.at(settings.key_path)
-        shadows = Shadows(
+        shadows = ShadowDispatch(
             bus,
             queue,
             secrets,
@@ -66,46 +66,46 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             longest_delay=settings.max_next_job_start_delay,
         )
         flock = Flock(bus, queue, tasks, settings)
-        claims = Claims(flock.ways, ledger, shadows, secrets, tasks, settings, flock.named)
+        claims = ClaimLifecycle(flock.ways, recorder, shadows, secrets, tasks, settings, flock.named)
         flock.use(claims)
-        ledger.on_change(flock.note)
-        adverts = Adverts(bus, subjects, queue, claims, settings, flock.ad)
-        ledger.on_change(adverts.note)
-        flock.on_change(adverts.urge)
-        home_jobs = HomeJobs(queue, claims, settings)
-        ledger.on_change(home_jobs.note)
-        claims.on_refused(adverts.urge)
-        ledger.on_cooled(adverts.urge)
-        ledger.on_cooled(home_jobs.urge)
+        recorder.on_change(flock.on_event)
+        adverts = ScheddAdvertiser(bus, subjects, queue, claims, settings, flock.ad)
+        recorder.on_change(adverts.on_event)
+        flock.on_change(adverts.wake)
+        home_jobs = LocalUniverse(queue, claims, settings)
+        recorder.on_change(home_jobs.on_event)
+        claims.on_refused(adverts.wake)
+        recorder.on_cooldown_over(adverts.wake)
+        recorder.on_cooldown_over(home_jobs.wake)
         for job in queue.cooling:
-            ledger.cool(job)
-        claims.settle_idle()
-        policies = Policies(ledger, shadows, settings)
+            recorder.start_cooldown(job)
+        claims.reuse_or_end_idle()
+        policies = Policies(recorder, shadows, settings)
 
         def offered() -> None:
-            adverts.urge()
-            home_jobs.urge()
+            adverts.wake()
+            home_jobs.wake()
 
-        factories = Factories(ledger, settings)
-        ledger.on_change(factories.note)
-        deferrals = Deferrals(ledger, offered)
-        ledger.on_change(deferrals.note)
-        ledger.on_cooled(deferrals.wake)
+        factories = Factories(recorder, settings)
+        recorder.on_change(factories.on_event)
+        deferrals = Deferrals(recorder, offered)
+        recorder.on_change(deferrals.on_event)
+        recorder.on_cooldown_over(deferrals.wake)
         loops = [
-            tasks.create_task(policies.run(), name="policies"),
-            tasks.create_task(deferrals.run(), name="deferrals"),
-            tasks.create_task(factories.run(), name="factories"),
-            tasks.create_task(adverts.run(), name="adverts"),
-            tasks.create_task(claims.keep_alive(), name="keep alive"),
-            tasks.create_task(claims.idle.run(claims.look_at), name="idle claims"),
-            tasks.create_task(home_jobs.run(), name="local jobs"),
-            tasks.create_task(flock.run(), name="flocking"),
+            tasks.create_task(policies.evaluate_forever(), name="policies"),
+            tasks.create_task(deferrals.watch_times(), name="deferrals"),
+            tasks.create_task(factories.materialize_jobs(), name="factories"),
+            tasks.create_task(adverts.publish_ads(), name="adverts"),
+            tasks.create_task(claims.renew_leases(), name="keep alive"),
+            tasks.create_task(claims.idle.watch_claims(claims.reuse_idle), name="idle claims"),
+            tasks.create_task(home_jobs.start_jobs(), name="local jobs"),
+            tasks.create_task(flock.watch_demand(), name="flocking"),
         ]
-        _measure(rt, ledger)
+        _measure(rt, recorder)
         await bus.serve(
             "schedd",
             settings.name,
-            _answers(log, ledger, claims, shadows, policies, home_jobs, factories, flock, settings),
+            _answers(log, recorder, claims, shadows, policies, home_jobs, factories, flock, settings),
             version=VERSION,
         )
         await bus.publish(subjects.notice("schedd", settings.name), b"")
@@ -120,8 +120,8 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         shadows.close()
 
 
-def _measure(rt: Runtime, ledger: Ledger) -> None:
-    queue = ledger.queue
+def _measure(rt: Runtime, recorder: QueueRecorder) -> None:
+    queue = recorder.queue
 
     def jobs(status: str) -> float:
         return float(sum(tally.get(status, 0) for tally in queue.tally.copy().values()))
@@ -138,7 +138,7 @@ def _measure(rt: Runtime, ledger: Ledger) -> None:
     )
     rt.telemetry.gauge(
         "kettle.schedd.backlog",
-        lambda: float(ledger.shard.backlog),
+        lambda: float(recorder.shard.backlog),
         unit="{event}",
         description="Events that are recorded and not yet committed",
     )
@@ -146,39 +146,46 @@ def _measure(rt: Runtime, ledger: Ledger) -> None:
 
 def _answers(
     log: Log,
-    ledger: Ledger,
-    claims: Claims,
-    shadows: Shadows,
+    recorder: QueueRecorder,
+    claims: ClaimLifecycle,
+    shadows: ShadowDispatch,
     policies: Policies,
-    home_jobs: HomeJobs,
+    home_jobs: LocalUniverse,
     factories: Factories,
     flock: Flock,
     settings: ScheddSettings,
 ) -> list[Served[Any, Any]]:
-    limits = Limits(ledger.queue, settings)
-    people = People(ledger, shadows, factories, limits, settings)
-    questions = Questions(
-        log, ledger, home_jobs, factories, limits, claims.refusals, flock.why, settings.queue_super_users
+    limits = QueueLimits(recorder.queue, settings)
+    people = UserCommands(recorder, shadows, factories, limits, settings)
+    questions = Queries(
+        log,
+        recorder,
+        home_jobs,
+        factories,
+        limits,
+        claims.refusals,
+        flock.explain,
+        settings.queue_super_users,
     )
-    partners = Partners(ledger, claims, shadows, policies, settings)
-    spooling = Spooling(ledger, shadows, settings)
+    attempt_reports = AttemptReports(recorder, claims, shadows, policies, settings)
+    spooling = SpoolCommands(recorder, shadows, settings)
     served: list[Served[Any, Any]] = [
         Served(commands.SUBMIT, _as_owner(people.submit)),
         Served(commands.ACT, _as_owner(people.act)),
-        Served(commands.EDIT, _as_owner(Edits(ledger, settings).edit)),
-        Served(commands.EDIT_JOBS, _as_owner(JobEdits(ledger, settings).edit)),
-        Served(commands.RUN_NOW, _as_owner(Swaps(ledger, claims).run_now)),
+        Served(commands.EDIT, _as_owner(FactoryEdits(recorder, settings).edit)),
+        Served(commands.EDIT_JOBS, _as_owner(JobEdits(recorder, settings).edit)),
+        Served(commands.RUN_NOW, _as_owner(RunNowCommands(recorder, claims).run_now)),
         Served(commands.QUERY_JOBS, _as_owner(questions.query_jobs)),
         Served(commands.QUERY_EVENTS, _as_owner(questions.query_events)),
         Served(commands.EXPLAIN, _as_owner(questions.explain)),
-        Served(commands.ACCESS, _as_owner(Visitors(ledger, shadows, settings).access)),
+        Served(commands.ACCESS, _as_owner(AccessCommands(recorder, shadows, settings).access)),
         Served(commands.FIND_SPOOL, _as_owner(spooling.find)),
         Served(commands.RELEASE_SPOOLED, _as_owner(spooling.release)),
-        Served(commands.MATCHED, _as_owner(partners.matched)),
-        Served(commands.SYNC, _as_owner(partners.sync)),
-        Served(commands.REPORT, _as_owner(partners.report)),
+        Served(commands.MATCHED, _as_owner(attempt_reports.accept_matches)),
+        Served(commands.SYNC, _as_owner(attempt_reports.sync_shadow)),
+        Served(commands.REPORT, _as_owner(attempt_reports.record_reports)),
     ]
-    from_jobs = JobCommands(ledger, settings, served)
+    from_jobs = JobCommands(recorder, settings, served)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]
 
 

@@ -13,19 +13,19 @@ from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit, Visits, Ways
 from kettle.runtime import Telemetry
-from kettle_services.shadow.attempts.attempt import Attempt
-from kettle_services.shadow.attempts.submit_side import SubmitSide
-from kettle_services.shadow.attempts.unmatched_reports import Strays
+from kettle_services.shadow.attempts.attempt import AttemptFollower
+from kettle_services.shadow.attempts.submit_side import AttemptContext
+from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_services.shadow.chirp.pool_access import Commanding
 from kettle_services.shadow.chirp.requests import Terms
-from kettle_services.shadow.connections.schedd_reports import Reporter
-from kettle_services.shadow.connections.startd_registry import Workers
+from kettle_services.shadow.connections.schedd_reports import ScheddReporter
+from kettle_services.shadow.connections.startd_registry import StartdRegistry
 from kettle_services.shadow.domain.transfer_checks import is_graceful, stranger
 from kettle_services.shadow.file_transfer.input_files import Inputs, Limits, Source
 from kettle_services.shadow.file_transfer.object_store import Objects
 from kettle_services.shadow.file_transfer.queue import TransferQueue
 from kettle_services.shadow.file_transfer.url_signing import Signer
-from kettle_services.shadow.files.access import Places, account
+from kettle_services.shadow.files.access import FileAccess, account
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
@@ -64,7 +64,7 @@ _decode: Final = msgspec.msgpack.Decoder(Reports).decode
 class Followed:
     """An attempt that is looked after; `stopping` has it ended, and ends with it."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: AttemptFollower) -> None:
         self.attempt: Final = attempt
         self.task: asyncio.Task[None]
         self.stopping: asyncio.Task[None] | None = None
@@ -100,8 +100,8 @@ class Shadow:
         self._tasks = tasks
         self._telemetry = telemetry
         self._visits = Visits(Passes(settings.home_path), tasks, self._visit)
-        self._workers = Workers(Ways(bus, self._visits), settings, tasks)
-        self._places = Places(settings.home_path, spools=[settings.spool_path])
+        self._workers = StartdRegistry(Ways(bus, self._visits), settings, tasks)
+        self._places = FileAccess(settings.home_path, spools=[settings.spool_path])
         spooled = SpooledFiles(settings.spooled_path, most=settings.max_input_mib << 20)
         self.spooling: Final = Spooling(bus, settings, spooled)
         self.cleaner = Cleaner(condemned(settings.spool_path), self._places)
@@ -117,15 +117,15 @@ class Shadow:
             total=settings.max_input_mib << 20,
         )
         # What jobs may read was looked at when they were given it; these send it once more.
-        given = Places(settings.home_path, spools=[settings.spool_path, settings.spooled_path])
+        given = FileAccess(settings.home_path, spools=[settings.spool_path, settings.spooled_path])
         self._objects = Objects(bus, subjects, settings, given, tasks)
         self._sent_bytes = 0
         self._inputs = Inputs(given, limits, cache_bytes=settings.cache_bytes)
         self._signer = Signer(self._places, lifetime=settings.presigned_url_lifetime)
-        self.reporter = Reporter(bus, settings, self.start)
+        self.reporter = ScheddReporter(bus, settings, self.start)
         self._commanding = Commanding(bus, settings.schedd, self.spooling.served())
         self._file_work = FileWork(settings.chirp_open_files)
-        self._side = SubmitSide(
+        self._side = AttemptContext(
             shadow=settings.name,
             account=account(),
             places=self._places,
@@ -144,7 +144,7 @@ class Shadow:
             file_work=self._file_work,
         )
         self._attempts: dict[JobId, Followed] = {}
-        self._strays = Strays()
+        self._strays = UnmatchedReports()
         self._sync = asyncio.Event()
         self._asked_about = JobId(0, 0)
         self._closed = False
@@ -196,15 +196,15 @@ class Shadow:
             if known.attempt.assignment.attempt >= assignment.attempt:
                 return
             known.leave()
-        attempt = Attempt(assignment, self._side)
+        attempt = AttemptFollower(assignment, self._side)
         for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
             if pool_of(startd) == pool_of(assignment.startd):
-                attempt.hear(report)
+                attempt.receive_report(report)
         followed = self._attempts[assignment.job] = Followed(attempt)
         followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
         followed.task.add_done_callback(lambda _: self._over(followed))
 
-    async def _follow(self, attempt: Attempt) -> None:
+    async def _follow(self, attempt: AttemptFollower) -> None:
         assignment = attempt.assignment
         with self._telemetry.span(
             "shadow.attempt",
@@ -382,7 +382,7 @@ class Shadow:
             if pool_of(known.attempt.assignment.startd) == pool_of(
                 startd
             ):  # no pool speaks of another's jobs
-                known.attempt.hear(report)
+                known.attempt.receive_report(report)
         elif isinstance(report.body, Exited | Failed) and self._strays.add(startd, report):
             self._sync.set()
 

@@ -13,11 +13,11 @@ from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.projections.event_log import EventLog
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.projections.mail import MailProjector
-from kettle_services.shadow.projections.mail_delivery import Outbox, Postman
+from kettle_services.shadow.projections.mail_delivery import MailOutbox, Postman
 from kettle_services.shadow.service import VERSION, Shadow
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.commands.shadow import LOOK_AFTER
@@ -69,7 +69,7 @@ async def running(
             loops = [
                 tasks.create_task(shadow.listen(bus, subjects, settings.schedd), name="listen"),
                 tasks.create_task(shadow.keep_in_step(), name="keep in step"),
-                tasks.create_task(shadow.reporter.run(), name="report"),
+                tasks.create_task(shadow.reporter.send_reports(), name="report"),
                 tasks.create_task(shadow.cleaner.run(), name="checkpoints"),
                 tasks.create_task(_write_user_logs(bus, subjects, settings), name="user logs"),
             ]
@@ -101,7 +101,7 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await _head(bus, subjects, shard)
     writer = Writer(
-        JobAppender(Places(settings.home_path), spool=settings.spooled_path),
+        JobAppender(FileAccess(settings.home_path), spool=settings.spooled_path),
         redelivered=redelivered,
         failed=_not_written,
     )
@@ -155,7 +155,7 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     """Follow the schedd's record into the mails that its jobs want, and send them; for ever."""
     directory = settings.state_path / f"mail.{settings.schedd}"
     shard = f"schedd.{settings.schedd}"
-    outbox = Outbox(directory, settings, head=await _head(bus, subjects, shard))
+    outbox = MailOutbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
     frames = _frames(bus, subjects, shard, projector.frame, gather=Gather(GATHER_S))

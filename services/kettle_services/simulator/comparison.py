@@ -11,7 +11,7 @@ from kettle.matchmaking import ROOT, Tree
 from kettle_services.simulator.domain.clock import US
 from kettle_services.simulator.domain.machine import cores
 from kettle_services.simulator.domain.period import Period, really
-from kettle_services.simulator.domain.pool_rules import Rules
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.simulation import Simulation, Watch, nobody
 from kettle_services.simulator.domain.submitter_sums import Sums, Tally, quantile
 
@@ -86,9 +86,9 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(
     period: Period,
-    rules: Rules,
+    rules: PoolRules,
     other: Period,
-    changed: Rules,
+    changed: PoolRules,
     *,
     changes: Sequence[str],
     step: int,

@@ -19,7 +19,7 @@ from kettle_services.negotiator.domain.principals import GROUP
 from kettle_services.negotiator.settings import NegotiatorSettings
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines
 from kettle_services.simulator.domain.period import Period
-from kettle_services.simulator.domain.pool_rules import Rules
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_wire.ads import Ad, Expr
 
 REPLAYED: Final = (
@@ -82,9 +82,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     sentences: list[str] = []
 
 
-def rules(settings: NegotiatorSettings, *, worklife: float, factors: Mapping[str, float]) -> Rules:
+def rules(settings: NegotiatorSettings, *, worklife: float, factors: Mapping[str, float]) -> PoolRules:
     """What a pool goes by that has these settings."""
-    return Rules(
+    return PoolRules(
         groups=settings.group_policy,
         limits=settings.limit_rules,
         ranks=settings.ranks,

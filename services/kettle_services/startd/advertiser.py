@@ -17,7 +17,7 @@ from kettle.bus.ports import BucketSpec, Bus, BusError
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
 from kettle_services.startd.domain.claims.preemption import capability, preemptible
 from kettle_services.startd.domain.state.machine import Machine
-from kettle_services.startd.state.advertised_names import Memo, slot_of
+from kettle_services.startd.state.advertised_names import AdvertisedNames, slot_of
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import Subjects, ad_key, key
@@ -48,7 +48,7 @@ class Advertiser:
         subjects: Subjects,
         machine: Machine,
         *,
-        memo: Path,
+        advertised_names: Path,
         interval: float,
         delay: float,
         version: str,
@@ -67,7 +67,7 @@ class Advertiser:
         self._counted = counted
         self._published: dict[str, Ad] = {}
         self._told_secrets: dict[str, SlotSecret] = {}
-        self._memo = Memo(memo)
+        self._advertised_names = AdvertisedNames(advertised_names)
         self._numbers: Counter[str] = Counter()
         """
         Updates of each ad so far.  That of a slot goes on when the slot is there again: who counts what was lost
@@ -131,7 +131,7 @@ class Advertiser:
         try:
             for name in self._published:
                 await self._bus.delete(self._subjects.ads, name)
-            self._memo.clear()
+            self._advertised_names.clear()
             for name in self._secrets():
                 await self._bus.delete(self._subjects.private_ads, name)
         except BusError as error:
@@ -165,11 +165,11 @@ class Advertiser:
         ads = self._ads()
         lifetime = _LIFETIMES * self._interval
         await self._publish_secrets(lifetime, everything=everything)
-        for name in [name for name in self._memo.left if name not in ads]:
+        for name in [name for name in self._advertised_names.left if name not in ads]:
             await self._bus.delete(self._subjects.private_ads, slot_of(name))
             await self._bus.delete(self._subjects.ads, name)
-        self._memo.left.clear()
-        self._memo.note(ads)
+        self._advertised_names.left.clear()
+        self._advertised_names.add(ads)
         for name in [name for name in self._published if name not in ads]:
             await self._bus.delete(self._subjects.ads, name)
             del self._published[name]

@@ -20,44 +20,44 @@ from kettle.execution.linux import boottime
 from kettle.execution.protocol import Answer, Question
 from kettle.runtime import Telemetry
 from kettle.transfer.plugin import Plugin
-from kettle_services.startd.access_point.questions import Questions
-from kettle_services.startd.access_point.reports import Reporter
+from kettle_services.startd.access_point.questions import QuestionRelay
+from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests as claims
 from kettle_services.startd.domain.state.changes import (
-    Begun,
+    AttemptAccepted,
+    AttemptContinued,
+    AttemptFinished,
+    AttemptStopped,
+    AttemptSuspended,
     Change,
+    ClaimClosing,
     Claimed,
-    Closing,
-    Continued,
+    ClaimRemoved,
+    ClaimWaiting,
     Drained,
     Draining,
-    Gone,
-    Met,
-    Ordered,
-    Over,
+    OwnerOrderChanged,
     Renewed,
     Reopened,
-    Stopped,
-    Suspended,
-    Waiting,
+    StarterConnected,
 )
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Now, Stop
+from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.file_transfer.checkpoints import Checkpoints
 from kettle_services.startd.file_transfer.input_cache import TRANSFER_INPUT_ERROR, InputCache
 from kettle_services.startd.file_transfer.input_download import InputError
 from kettle_services.startd.machine import host
 from kettle_services.startd.policy.backfill import Backfilling
-from kettle_services.startd.policy.evaluation import Overseer
+from kettle_services.startd.policy.evaluation import PolicyEvaluator
 from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.starters.cleanup_tasks import Evictions
-from kettle_services.startd.starters.orders import Specs
-from kettle_services.startd.starters.pool import Starters
-from kettle_services.startd.starters.supervisor import Tenancy
-from kettle_services.startd.state.recorder import Books
+from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
+from kettle_services.startd.starters.orders import StarterOrders
+from kettle_services.startd.starters.pool import StarterPool
+from kettle_services.startd.starters.supervisor import StarterSupervisor
+from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.commands.startd import Activation, ClaimKey
 from kettle_wire.events.job import Transfer
 from kettle_wire.work import Exited, Failed, Report, ReportKey
@@ -86,12 +86,12 @@ class Startd:
         settings: StartdSettings,
         *,
         execute: Path,
-        books: Books,
-        nursery: Starters,
+        recorder: Recorder,
+        starter_pool: StarterPool,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
         plugins: list[Plugin],
-        reporter: Reporter,
+        reporter: ReportDelivery,
         advertiser: Advertiser,
         cache: InputCache,
         bus: Bus,
@@ -102,8 +102,8 @@ class Startd:
         self.machine: Final = machine
         self.reporter: Final = reporter
         self._settings = settings
-        self._books = books
-        self._evictions = Evictions(execute, cgroups, containers, tasks)
+        self._recorder = recorder
+        self._evictions = CleanupTasks(execute, cgroups, containers, tasks)
         self._advertiser = advertiser
         self._cache = cache
         self._tasks = tasks
@@ -113,22 +113,22 @@ class Startd:
         self.checkpoints: Final = Checkpoints(execute)
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
-        self._tenancy = Tenancy(nursery, self)
-        self._questions = Questions(bus, tasks, key=self._key, reply=self._tenancy.reply)
-        self._nursery = nursery
-        self._specs = Specs(machine, settings, execute, cgroups, containers, plugins)
+        self._starters = StarterSupervisor(starter_pool, self)
+        self._questions = QuestionRelay(bus, tasks, key=self._key, reply=self._starters.reply)
+        self._starter_pool = starter_pool
+        self._specs = StarterOrders(machine, settings, execute, cgroups, containers, plugins)
         self._backfilling = Backfilling(
             machine,
             settings,
             execute=execute,
             cgroups=cgroups,
             containers=containers,
-            nursery=nursery,
+            starter_pool=starter_pool,
             evictions=self._evictions,
             moment=moment,
             told=self._backfill_changed,
         )
-        self.overseer: Final = Overseer(
+        self.overseer: Final = PolicyEvaluator(
             machine,
             self.record,
             moment,
@@ -161,7 +161,7 @@ class Startd:
             return
         before = self.machine.trouble
         try:
-            self._books.write(changes)
+            self._recorder.record(changes)
         finally:
             if before != self.machine.trouble:
                 self._advertiser.now()
@@ -170,25 +170,25 @@ class Startd:
 
     def _act(self, change: Change) -> None:
         match change:
-            case Claimed() | Closing() | Reopened():
+            case Claimed() | ClaimClosing() | Reopened():
                 self._advertiser.now()
                 self._deadlines.set()
-                self._backfilling.look()
-            case Draining() | Drained() | Gone() | Waiting():
-                if isinstance(change, Gone):
+                self._backfilling.evaluate()
+            case Draining() | Drained() | ClaimRemoved() | ClaimWaiting():
+                if isinstance(change, ClaimRemoved):
                     self._specs.forget(change.claim)
                 self._advertiser.now()
                 self.overseer.wake()
             case Renewed(claims=names, deadline=deadline):
                 for attempt in self._attempts_of(names):
-                    self._tenancy.renew(attempt, deadline)
+                    self._starters.renew_lease(attempt, deadline)
                 self._deadlines.set()
-            case Begun() | Over():
+            case AttemptAccepted() | AttemptFinished():
                 self._advertiser.soon()
-            case Suspended(claim=name) | Continued(claim=name) | Ordered(claim=name):
+            case AttemptSuspended(claim=name) | AttemptContinued(claim=name) | OwnerOrderChanged(claim=name):
                 self._still(name)
                 self._advertiser.soon()
-            case Stopped(claim=name, stop=stop):
+            case AttemptStopped(claim=name, stop=stop):
                 self._end(name, stop)
             case _:
                 pass
@@ -203,30 +203,30 @@ class Startd:
         claim = self.machine.claims.get(name)
         if claim is not None and claim.attempt is not None:
             for attempt in self._attempts_of([name]):
-                self._tenancy.still(attempt, suspended=claim.attempt.stands_still)
+                self._starters.set_suspended(attempt, suspended=claim.attempt.stands_still)
 
-    def _end(self, name: str, stop: Stop) -> None:
+    def _end(self, name: str, stop: StopOrder) -> None:
         for attempt in self._attempts_of([name]):
             fetching = self._fetching.pop(attempt, None)
             if fetching is not None:
                 fetching.cancel()
-                self._bury(attempt, _failed(stop))
+                self._report_lost_attempt(attempt, _failed(stop))
             else:
                 limit = self._specs.kill_timeout(self.machine.claims[name], moment())
-                self._tenancy.end(
+                self._starters.stop_attempt(
                     attempt, stop, limit=limit if self._hurry is None else min(limit, self._hurry)
                 )
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 
-    def begin(self, activation: Activation, change: Begun) -> None:
+    def begin(self, activation: Activation, change: AttemptAccepted) -> None:
         """
         Run an attempt that was accepted and recorded just now.
         """
         claim = self.machine.claims[change.claim]
         attempt = AttemptId(change.claim, activation.job, activation.attempt)
-        self._tenancy.expect(attempt)
-        self._backfilling.look()
+        self._starters.expect(attempt)
+        self._backfilling.evaluate()
         here = all(file.data is not None for file in activation.inputs)
         if here and not self._backfilling.is_leaving(claim.parent):
             self._start(claim, activation, [self._cache.input(file) for file in activation.inputs])
@@ -245,22 +245,22 @@ class Startd:
                 claim = self.machine.claims[attempt.claim]
                 self._fetching.pop(attempt, None)
                 self._start(claim, activation, inputs, Transfer(began=began, ended=time.time()))
-                await self._tenancy.settled(attempt)
+                await self._starters.settled(attempt)
         except InputError as error:
             self._fetching.pop(attempt, None)
             if error.errno:  # of this machine's disk: another machine may have more room
                 failed = Failed(hold=False, code=SCRATCH_DIR_ERROR, subcode=error.errno, reason=str(error))
             else:
                 failed = Failed(hold=True, code=TRANSFER_INPUT_ERROR, reason=str(error))
-            self._bury(attempt, failed)
+            self._report_lost_attempt(attempt, failed)
 
     def _start(
         self, claim: Claim, activation: Activation, inputs: list[Input], fetched: Transfer | None = None
     ) -> None:
         spec = self._specs.of(claim, activation, inputs, moment())
-        self._tenancy.start(msgspec.structs.replace(spec, fetched=fetched))
+        self._starters.start(msgspec.structs.replace(spec, fetched=fetched))
 
-    def _attempt(self, attempt: AttemptId) -> Attempt | None:
+    def _attempt(self, attempt: AttemptId) -> RunningAttempt | None:
         claim = self.machine.claims.get(attempt.claim)
         return claim.attempt if claim is not None and claim.attempt_id() == attempt else None
 
@@ -268,26 +268,26 @@ class Startd:
         """
         Ask the starter of an attempt; None: it is not there, or not any more.
         """
-        return await self._tenancy.ask(attempt, verb, body)
+        return await self._starters.ask(attempt, verb, body)
 
     # -- what the tenancy tells --------------------------------------------------------------------------------------
 
-    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+    def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         """
         A starter has said hello.
         """
-        self.record([Met(attempt.claim, pid, started)])
+        self.record([StarterConnected(attempt.claim, pid, started)])
 
-    def said(self, report: Report) -> None:
+    def record_report(self, report: Report) -> None:
         """
         The job runs, or uses so much.
         """
         claim = self.machine.claims.get(report.claim)
         if claim is not None:
             self.checkpoints.said(report, claim.key.secret)
-            self.reporter.tell(claim.schedd, report)
+            self.reporter.send_once(claim.schedd, report)
 
-    def asked(self, attempt: AttemptId, question: Question) -> None:
+    def forward_question(self, attempt: AttemptId, question: Question) -> None:
         """
         A starter asks the submit side of its job.
         """
@@ -303,9 +303,9 @@ class Startd:
         """
         self.reporter.confirm(keys)
         for attempt, number in self.checkpoints.saved(keys):
-            self._tenancy.saved(attempt, number)
+            self._starters.confirm_checkpoint(attempt, number)
 
-    def over(self, stored: StoredReport) -> None:
+    def record_exit(self, stored: StoredReport) -> None:
         """
         A final report is on disk.
         """
@@ -313,9 +313,9 @@ class Startd:
             return  # its slot is free when the eviction is done, and not before: `_evicted` finds the report
         changes = attempts.over(self.machine, stored.report, moment())
         self.checkpoints.over(stored.id)
-        self.reporter.finish(_closing(stored, changes))
+        self.reporter.send_until_confirmed(_closing(stored, changes))
         self._trace(stored.report)
-        self._tenancy.forget(stored.id)
+        self._starters.forget(stored.id)
         self.record(changes)
 
     def _trace(self, report: Report) -> None:
@@ -330,13 +330,13 @@ class Startd:
                 attempt=report.attempt,
             )
 
-    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+    def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
         """
         A starter is gone: perhaps it was done, else we clean up after it.
         """
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
-            self.over(stored)
+            self.record_exit(stored)
         elif not ran:
             self._lose(attempt, "no starter could be made")
         else:
@@ -350,7 +350,7 @@ class Startd:
         """
         stored = self.reporter.on_disk(attempt)
         if stored is not None:
-            self.over(stored)
+            self.record_exit(stored)
         else:
             self._lose(attempt, "the starter died")
 
@@ -358,21 +358,21 @@ class Startd:
         _log.warning("starter gone", extra={"attempt": attempt.name, "reason": reason})
         known = self._attempt(attempt)
         stop = known.stop if known is not None else None
-        self._bury(attempt, _failed(stop or Stop(STARTER_ERROR, reason)))
+        self._report_lost_attempt(attempt, _failed(stop or StopOrder(STARTER_ERROR, reason)))
 
-    def _bury(self, attempt: AttemptId, failed: Failed) -> None:
+    def _report_lost_attempt(self, attempt: AttemptId, failed: Failed) -> None:
         """
         Write the final report of an attempt that has no starter to write it.
         """
         claim, known = self.machine.claims.get(attempt.claim), self._attempt(attempt)
-        self._tenancy.forget(attempt)
+        self._starters.forget(attempt)
         self.checkpoints.over(attempt)
         if claim is None or known is None:
             return
-        report = attempts.obituary(claim, known, failed)
+        report = attempts.failed_report(claim, known, failed)
         changes = attempts.over(self.machine, report, moment())
         stored = StoredReport(schedd=claim.schedd, secret=claim.key.secret, report=report)
-        self.reporter.write(_closing(stored, changes))
+        self.reporter.store_and_send(_closing(stored, changes))
         self.record(changes)
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -388,17 +388,17 @@ class Startd:
             attempt = claim.attempt_id()
             if attempt is None or claim.attempt is None:
                 if claim.ending:
-                    self.record([Gone(claim.key.claim)])
+                    self.record([ClaimRemoved(claim.key.claim)])
                 continue
             known.add(attempt.sandbox)
             stored = self.reporter.on_disk(attempt)
             if stored is not None:
-                self.over(stored)
+                self.record_exit(stored)
                 continue
-            self._tenancy.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
+            self._starters.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
             if claim.attempt.stop is not None:
                 self._end(claim.key.claim, claim.attempt.stop)
-        self._nursery.listen(self._tenancy.arrive)
+        self._starter_pool.listen(self._starters.arrive)
         await self._evictions.leftovers(known)
 
     async def watch_leases(self) -> None:
@@ -418,7 +418,7 @@ class Startd:
         """
         Accept nothing while there is no room, and again when there is; for ever.
         """
-        await self._books.watch(self._advertiser.now)
+        await self._recorder.watch(self._advertiser.now)
 
     async def finish(self, hurried: asyncio.Event) -> None:
         """
@@ -426,7 +426,7 @@ class Startd:
         """
         self.machine.stopping = True
         self._advertiser.now()
-        waiting = [asyncio.ensure_future(self._tenancy.emptied()), asyncio.ensure_future(hurried.wait())]
+        waiting = [asyncio.ensure_future(self._starters.emptied()), asyncio.ensure_future(hurried.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -442,10 +442,10 @@ class Startd:
         self._evictions.hurry()
         self._advertiser.now()
         self.record(claims.shut_down(self.machine, moment(), hard=fast))
-        self._backfilling.look()
+        self._backfilling.evaluate()
         await self._backfilling.emptied()
-        await self._tenancy.emptied()
-        self.record([Gone(name) for name in self.machine.claims])
+        await self._starters.emptied()
+        self.record([ClaimRemoved(name) for name in self.machine.claims])
         await self.reporter.sent()
 
     def close(self) -> None:
@@ -455,14 +455,14 @@ class Startd:
         self._questions.close()
         for task in self._fetching.values():
             task.cancel()
-        self._tenancy.close()
+        self._starters.close()
         self._backfilling.close()
         self._evictions.close()
-        self._nursery.close()
-        self._books.close()
+        self._starter_pool.close()
+        self._recorder.close()
 
 
-def _failed(stop: Stop) -> Failed:
+def _failed(stop: StopOrder) -> Failed:
     """
     How an attempt ended that was told to, and has no starter to say so.
     """
@@ -473,6 +473,6 @@ def _closing(stored: StoredReport, changes: Sequence[Change]) -> StoredReport:
     """
     The report as it is told: with the word that its claim is over too, if it is.
     """
-    if not any(isinstance(change, Gone) for change in changes):
+    if not any(isinstance(change, ClaimRemoved) for change in changes):
         return stored
     return msgspec.structs.replace(stored, report=msgspec.structs.replace(stored.report, closing=True))

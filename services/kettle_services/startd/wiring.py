@@ -21,7 +21,7 @@ from kettle.runtime import Runtime, SettingsError, Telemetry
 from kettle.runtime.joining import join_bus
 from kettle.runtime.lifeline import VARIABLE
 from kettle.runtime.local_jobs import LocalStartd, leave_word, take_back
-from kettle_services.startd.access_point.reports import Reporter
+from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.commands.handlers import Handlers
 from kettle_services.startd.domain.state.machine import Machine
@@ -34,9 +34,9 @@ from kettle_services.startd.machine.survey import survey
 from kettle_services.startd.policy.load_and_keyboard import Observer
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.startd import Startd
-from kettle_services.startd.starters.pool import Nursery, Starters
+from kettle_services.startd.starters.pool import StarterPool, ZygoteStarterPool
 from kettle_services.startd.state.journal import Journal, lock_state
-from kettle_services.startd.state.recorder import Books
+from kettle_services.startd.state.recorder import Recorder
 from kettle_wire.subjects import Subjects
 
 VERSION: Final = "0.1.0"
@@ -95,7 +95,7 @@ async def running(
     *,
     lifeline_fd: int | None = None,
     telemetry: Telemetry | None = None,
-    starters: Starters | None = None,
+    starters: StarterPool | None = None,
 ) -> AsyncGenerator[Startd]:
     """
     A startd that answers on the bus while the context lasts.  Jobs that have not been ended before go on after it.
@@ -118,14 +118,14 @@ async def running(
     machine = Machine(
         facts, capability=secrets.token_hex(16), local_capability=secrets.token_hex(16) if facts.local else ""
     )
-    books = Books(machine, journal, places=(state, execute))
-    books.open()
+    recorder = Recorder(machine, journal, places=(state, execute))
+    recorder.open()
     mark = hashlib.sha256(str(execute).encode()).hexdigest()[:12]
     cgroups = probe_cgroups(f"kettle-{mark}") if settings.cgroups else None
-    nursery = starters or Nursery(state, execute, lifeline_fd=lifeline_fd)
+    starter_pool = starters or ZygoteStarterPool(state, execute, lifeline_fd=lifeline_fd)
     try:
         async with asyncio.TaskGroup() as tasks:
-            reporter = Reporter(
+            reporter = ReportDelivery(
                 bus,
                 subjects,
                 tasks,
@@ -143,7 +143,7 @@ async def running(
                 bus,
                 subjects,
                 machine,
-                memo=state / "advertised",
+                advertised_names=state / "advertised",
                 interval=settings.update_interval,
                 delay=settings.activity_delay,
                 version=VERSION,
@@ -153,8 +153,8 @@ async def running(
                 machine,
                 settings,
                 execute=execute,
-                books=books,
-                nursery=nursery,
+                recorder=recorder,
+                starter_pool=starter_pool,
                 cgroups=cgroups,
                 containers=containers,
                 plugins=plugins,
@@ -178,11 +178,11 @@ async def running(
                 await bus.publish(subjects.notice("startd", name), name.encode())
                 loops = (
                     tidy_containers(containers, execute),
-                    nursery.keep(),
+                    starter_pool.keep(),
                     reporter.repeat(),
                     startd.watch_leases(),
                     startd.watch_disk(),
-                    startd.overseer.run(),
+                    startd.overseer.evaluate_forever(),
                     advertiser.run(),
                 )
                 running_loops = [tasks.create_task(loop) for loop in loops]
@@ -195,7 +195,7 @@ async def running(
                 startd.close()
                 reporter.close()
     finally:
-        nursery.close()
+        starter_pool.close()
         if cgroups is not None:
             remove_layout(cgroups)
         release_execute(str(execute))

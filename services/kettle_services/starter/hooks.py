@@ -20,8 +20,8 @@ from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd, long_form
 from kettle.execution.linux import become_subreaper, boottime
 from kettle.jobs import in_use
-from kettle_services.starter.execution.helper_process import Errand
-from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.execution.helper_process import HelperProcess
+from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
 from kettle_wire.events.job import Usage
@@ -38,7 +38,7 @@ _SAID: Final = 32 * 1024
 _REASON: Final = 300
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class HookResult(msgspec.Struct, frozen=True, kw_only=True):
     """
     How a hook ended; `status` is its exit status, or the negative number of the signal that ended it.
     """
@@ -52,7 +52,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What it wrote to standard error, or the beginning of it."""
 
 
-class Run:
+class HookRun:
     """
     A hook that runs.
     """
@@ -69,29 +69,29 @@ class Run:
         command = [*getattr(spec.hooks, hook), *words]
         given = long_form({**job.whole, **more})
         environment = job_environment(spec, job, sandbox, os.environ)
-        self._errand = Errand(
+        self._helper = HelperProcess(
             partial(_run, command, given, environment, spec.hooks.timeout),
             prepare=_load,
             account=spec.account,
             cgroup=cgroup,
             directory=sandbox,
         )
-        self.pid: Final = self._errand.pid
+        self.pid: Final = self._helper.pid
 
-    def told(self) -> Told:
+    def told(self) -> HookResult:
         """
         Called after its end.
         """
         try:
-            return msgspec.msgpack.decode(self._errand.outcome(), type=Told)
+            return msgspec.msgpack.decode(self._helper.outcome(), type=HookResult)
         except msgspec.MsgspecError:
-            return Told(trouble="the process that runs it died")
+            return HookResult(trouble="the process that runs it died")
 
     def close(self) -> None:
         """
         Hear no more of it.
         """
-        self._errand.close()
+        self._helper.close()
 
 
 class Updates:
@@ -103,25 +103,25 @@ class Updates:
         self._spec = spec
         self._job = job
         self._cgroup = cgroup
-        self._running: Run | None = None
+        self._running: HookRun | None = None
 
-    def tell(self, family: Family, usage: Usage) -> None:
+    def tell(self, tree: ProcessTree, usage: Usage) -> None:
         """
         Run it, if the last one has ended and there can be a process for it.
         """
         if not has(self._spec.hooks, "update_job_info"):
             return
         if self._running is not None:
-            if family.visitors.get(self._running.pid) is None:
+            if tree.visitors.get(self._running.pid) is None:
                 return
-            family.visitors.pop(self._running.pid)
+            tree.visitors.pop(self._running.pid)
             self.close()
         try:
-            self._running = Run("update_job_info", self._spec, self._job, self._cgroup, in_use(usage))
+            self._running = HookRun("update_job_info", self._spec, self._job, self._cgroup, in_use(usage))
         except OSError as error:
             sys.excepthook(type(error), error, error.__traceback__)
         else:
-            family.visitors[self._running.pid] = None
+            tree.visitors[self._running.pid] = None
 
     def close(self) -> None:
         """
@@ -139,7 +139,7 @@ def has(hooks: JobHooks | None, hook: Hook) -> bool:
     return hooks is not None and bool(getattr(hooks, hook))
 
 
-def verdict(run: Run, told: Told) -> Ending | None:
+def verdict(run: HookRun, told: HookResult) -> Ending | None:
     """
     What becomes of a job after a hook that prepares it; None: it goes on.
 
@@ -197,11 +197,11 @@ def _run(
 ) -> bytes:
     become()
     told = run(command, given, environment, timeout)
-    nobody(None).extinguish()  # what it has begun and left: we are the subreaper of it
+    empty_process_tree(None).kill_all()  # what it has begun and left: we are the subreaper of it
     return msgspec.msgpack.encode(told)
 
 
-def run(command: list[str], given: str, environment: Mapping[str, str], timeout: float) -> Told:
+def run(command: list[str], given: str, environment: Mapping[str, str], timeout: float) -> HookResult:
     """
     Run a program with `given` as its input, `timeout` seconds at most.
     """
@@ -221,7 +221,7 @@ def run(command: list[str], given: str, environment: Mapping[str, str], timeout:
                 start_new_session=True,
             )
         except OSError as error:
-            return Told(trouble=f"{command[0]} cannot be run: {error.strerror}")
+            return HookResult(trouble=f"{command[0]} cannot be run: {error.strerror}")
     assert process.stdout is not None
     assert process.stderr is not None
     with process:
@@ -232,9 +232,9 @@ def run(command: list[str], given: str, environment: Mapping[str, str], timeout:
     out, err = said
     why = " ".join(err.decode(errors="replace").split())[:_REASON]
     if late or status:
-        return Told(status=status, late=late, error=why)
+        return HookResult(status=status, late=late, error=why)
     if len(out) > _SAID:
-        return Told(trouble=f"it says more than {_SAID} bytes", error=why)
+        return HookResult(trouble=f"it says more than {_SAID} bytes", error=why)
     return _understood(bytes(out), why)
 
 
@@ -280,10 +280,10 @@ def _read(fd: int, heard: bytearray) -> bool:
     return True
 
 
-def _understood(said: bytes, error: str) -> Told:
+def _understood(said: bytes, error: str) -> HookResult:
     from kettle.classad import ClassAdError, read_long
 
     try:
-        return Told(changes=read_long(said.decode()).to_wire(), error=error)
+        return HookResult(changes=read_long(said.decode()).to_wire(), error=error)
     except (ClassAdError, UnicodeDecodeError) as reason:
-        return Told(trouble=f"what it says is no ad: {reason}", error=error)
+        return HookResult(trouble=f"what it says is no ad: {reason}", error=error)

@@ -12,8 +12,8 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.jobad import JobAd
 from kettle.transfer.plugin import Move
 from kettle_services.starter import hooks
-from kettle_services.starter.execution.process_tree import Family
-from kettle_services.starter.file_transfer.plugin_process import Mover, TransferError
+from kettle_services.starter.execution.process_tree import ProcessTree
+from kettle_services.starter.file_transfer.plugin_process import PluginProcess, TransferError
 from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.reports.endings import Ending
 from kettle_wire.events.job import Usage
@@ -30,7 +30,7 @@ class Orders(msgspec.Struct, frozen=True):
     How what is ordered is heard meanwhile.
     """
 
-    watch: Callable[[Family], object]
+    watch: Callable[[ProcessTree], object]
     """Returns when a process has ended."""
     wait: Callable[[int], object]
     """Returns when so many milliseconds have passed, or something was said to us."""
@@ -38,7 +38,7 @@ class Orders(msgspec.Struct, frozen=True):
     """Whether the job was ordered to end."""
 
 
-class Errands:
+class HooksAndTransfers:
     """
     Those of one attempt.
     """
@@ -63,7 +63,7 @@ class Errands:
         while (wait_ms := self._transfers.wait_ms()) is not None:
             self._orders.wait(wait_ms)
             self._heed()
-        mover = Mover(
+        plugin_process = PluginProcess(
             self._spec,
             self._job,
             self._transfers.moves(),
@@ -72,21 +72,21 @@ class Errands:
             manifest=manifest,
             place=place,
         )
-        family = Family(mover.pid, self._cgroup)
+        tree = ProcessTree(plugin_process.pid, self._cgroup)
         try:
-            self._orders.watch(family)
+            self._orders.watch(tree)
             self._heed()
-            mover.outcome()
+            plugin_process.outcome()
             self._transfers.end(upload=upload)
         finally:
-            family.extinguish()
-            mover.close()
+            tree.kill_all()
+            plugin_process.close()
 
     def _heed(self) -> None:
         if (ending := self._orders.ending()) is not None:
             raise TransferError(ending.reason, hold=False, code=ending.code, subcode=0)
 
-    def prepare(self, hook: hooks.Hook) -> Ending | None:
+    def run_prepare_hook(self, hook: hooks.Hook) -> Ending | None:
         """
         Have a program of the machine's owner prepare the job, if there is one; what it says changes the job's ad.
 
@@ -94,7 +94,7 @@ class Errands:
         """
         if not hooks.has(self._spec.hooks, hook):
             return None
-        told = self._ran(run := hooks.Run(hook, self._spec, self._job, self._cgroup, {}))
+        told = self._ran(run := hooks.HookRun(hook, self._spec, self._job, self._cgroup, {}))
         if self._orders.ending() is not None:
             return None
         refusal = hooks.verdict(run, told)
@@ -102,7 +102,7 @@ class Errands:
             self._job.change(told.changes)
         return refusal
 
-    def farewell(self, code: int, usage: Usage) -> None:
+    def run_exit_hook(self, code: int, usage: Usage) -> None:
         """
         Have the hook of the job's end run, if there is one. It changes nothing for the job.
         """
@@ -110,15 +110,15 @@ class Errands:
             return
         more, word = hooks.exit_attributes(code, usage), hooks.word(self._orders.ending())
         try:
-            self._ran(hooks.Run("job_exit", self._spec, self._job, self._cgroup, more, word))
+            self._ran(hooks.HookRun("job_exit", self._spec, self._job, self._cgroup, more, word))
         except OSError as error:
             sys.excepthook(type(error), error, error.__traceback__)
 
-    def _ran(self, run: hooks.Run) -> hooks.Told:
-        family = Family(run.pid, self._cgroup)
+    def _ran(self, run: hooks.HookRun) -> hooks.HookResult:
+        tree = ProcessTree(run.pid, self._cgroup)
         try:
-            self._orders.watch(family)
+            self._orders.watch(tree)
             return run.told()
         finally:
-            family.extinguish()
+            tree.kill_all()
             run.close()

@@ -6,8 +6,8 @@ import gc
 import socket
 from typing import Final
 
-from kettle_services.starter.reports.final import Keeper
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.reports.final import StarterProcess
+from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_services.starter.starter import Starter
 
 _JOBS: Final = 100
@@ -21,17 +21,17 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
     Most of what a short job costs is a new process: its pages are copied one by one as they are touched.  One whose job
     simply ended, and left nothing, is as good as new; any other ends with its job.
     """
-    keeper = Keeper(Line(sock), lifeline_fd)
+    supervisor = StarterProcess(StartdConnection(sock), lifeline_fd)
     for left in reversed(range(_JOBS)):
-        if not _run_one(keeper, last=not left):
+        if not _run_one(supervisor, last=not left):
             break
         gc.collect()  # nobody else does: what belonged to that job is nothing to the next one
-    keeper.close()
+    supervisor.close()
 
 
-def _run_one(keeper: Keeper, *, last: bool) -> bool:
+def _run_one(supervisor: StarterProcess, *, last: bool) -> bool:
     """
     Whether there is to be another one; nothing of this one is kept meanwhile.
     """
-    order = keeper.line.order(keeper.lifeline_fd)
-    return order is not None and Starter(keeper, order, last=last).run()
+    order = supervisor.line.order(supervisor.lifeline_fd)
+    return order is not None and Starter(supervisor, order, last=last).run_job()

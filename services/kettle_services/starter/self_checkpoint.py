@@ -19,7 +19,7 @@ from kettle.execution.protocol import Said
 from kettle.execution.sandbox import Mark, Sandbox
 from kettle_services.starter.file_transfer.checkpoint_destination import FAILED_TO_CHECKPOINT, Remote
 from kettle_services.starter.reports.endings import Ending
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_wire.events.job import Usage
 from kettle_wire.work import Body, Checkpointed, Report
 
@@ -31,7 +31,7 @@ _IDLE_CPU_S: Final = 1.0
 """What starting a program may take: with less it has done no work."""
 
 
-class Checkpoint:
+class SelfCheckpoint:
     """
     The newest checkpoint of a job.  `report` makes a report of what it is told.
 
@@ -112,14 +112,14 @@ class Checkpoint:
         self._between = min(longer, _LONGEST_PAUSE * self._shortest)
         self._next_at = self._started + self._between
 
-    def say(self, line: Line) -> None:
+    def say(self, line: StartdConnection) -> None:
         """
         Tell the startd, if it is time to do so (again).
         """
         if self.report is not None and boottime() >= self._repeat_at:
             self._repeat_at = boottime() + self._pause
             self._pause = min(2 * self._pause, _LAST_REPEAT_S)
-            line.say(Said(self.report))
+            line.send(Said(self.report))
 
     def timeout_ms(self) -> int:
         """

@@ -24,18 +24,18 @@ from kettle.transfer.plugin import Move
 from kettle_services.starter.chirp.server import Proxy
 from kettle_services.starter.deadlines import Deadlines
 from kettle_services.starter.execution.core_files import cores_of, take_core
-from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.execution.program import container_of, program_of
 from kettle_services.starter.execution.stack_limit import stack_of
-from kettle_services.starter.execution.suspension import Stillness
+from kettle_services.starter.execution.suspension import JobSuspension
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.file_transfer.output_streaming import Streams
 from kettle_services.starter.file_transfer.plugin_process import TransferError, downloads
 from kettle_services.starter.file_transfer.progress import Transfers
 from kettle_services.starter.hooks import Hook, Updates
-from kettle_services.starter.hooks_and_transfers import EndedError, Errands, Orders
-from kettle_services.starter.job_access.request_queue import Reception
-from kettle_services.starter.reports.composition import Reporter
+from kettle_services.starter.hooks_and_transfers import EndedError, HooksAndTransfers, Orders
+from kettle_services.starter.job_access.request_queue import AccessRequestQueue
+from kettle_services.starter.reports.composition import ReportComposer
 from kettle_services.starter.reports.endings import (
     Ending,
     after_collecting,
@@ -47,9 +47,9 @@ from kettle_services.starter.reports.endings import (
     out_of_disk,
     out_of_memory,
 )
-from kettle_services.starter.reports.final import Keeper, vanish
-from kettle_services.starter.self_checkpoint import Checkpoint
-from kettle_services.starter.submit_side_questions import Questions
+from kettle_services.starter.reports.final import StarterProcess, end_without_master
+from kettle_services.starter.self_checkpoint import SelfCheckpoint
+from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.events.job import Usage
 from kettle_wire.work import Exited, Failed, Measured, Report, Trouble
 
@@ -66,44 +66,48 @@ class Starter:
     The state of one job on this machine.
     """
 
-    def __init__(self, keeper: Keeper, order: protocol.Run, *, last: bool) -> None:
-        self._keeper = keeper
-        self._line = line = keeper.line
-        self._lifeline_fd = keeper.lifeline_fd
+    def __init__(self, supervisor: StarterProcess, order: protocol.Run, *, last: bool) -> None:
+        self._supervisor = supervisor
+        self._line = line = supervisor.line
+        self._lifeline_fd = supervisor.lifeline_fd
         self._good = not last
         """Whether this process can run another job."""
         self._spec: JobSpec = order.spec
         self._job = JobAd(order.spec.ad)
         self._sandbox = Sandbox(f"{order.spec.execute}/{order.spec.id.sandbox}", order.spec.account)
         self._cgroup = Cgroup(order.spec.cgroups, order.spec.id.name) if order.spec.cgroups else None
-        self._family: Family | None = None
+        self._tree: ProcessTree | None = None
         self._container: Contained | None = None
         self._before: dict[str, Mark] = {}
         self._started: Report | None = None
         self._ending: Ending | None = None
         self._deadlines = Deadlines(order.spec, self._job)
-        self._reporter = Reporter(order.spec)
-        self._stillness = Stillness(self._reporter.report)
-        self._checkpoint = Checkpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
-        self._reception = Reception(order.spec, self._job, self._sandbox, self._cgroup, line.say)
-        questions = Questions(order.spec.shadow, line.say)
+        self._reporter = ReportComposer(order.spec)
+        self._suspension = JobSuspension(self._reporter.report)
+        self._checkpoint = SelfCheckpoint(self._job, self._reporter.report, order.spec.checkpoint_pause)
+        self._access_requests = AccessRequestQueue(
+            order.spec, self._job, self._sandbox, self._cgroup, line.send
+        )
+        questions = SubmitSideQuestions(order.spec.shadow, line.send)
         self._transfers = Transfers(order.spec, self._job, questions)
         orders = Orders(watch=self._watch, wait=self._wait, ending=lambda: self._ending)
-        self._errands = Errands(order.spec, self._job, self._cgroup, self._transfers, orders)
+        self._hooks_and_transfers = HooksAndTransfers(
+            order.spec, self._job, self._cgroup, self._transfers, orders
+        )
         saved = [file for file in order.spec.inputs if file.saved]
-        self._remote = Remote(self._job, self._sandbox, saved, self._errands.move)
+        self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
         self._updates = Updates(order.spec, self._job, self._cgroup)
         self._proxy = Proxy(order.spec, self._job, questions.ask)
         self._streams = Streams(self._job, self._sandbox, questions.ask)
         self._deferred = self._job.given("DeferralTime")
 
-    def run(self) -> bool:
+    def run_job(self) -> bool:
         """
         All of it; returns when the final report is on disk and nothing else is left to do: whether the startd was told
         that this process waits for another job.
         """
         self._line.settle(self._spec.state)
-        self._line.say(self._hello())
+        self._line.send(self._hello())
         become_subreaper()
         if os.geteuid() == 0:
             os.setgroups([])  # when we act as the job's account, we have no group but its own
@@ -118,10 +122,10 @@ class Starter:
         From an empty directory to the end of the job's main process, by way of its checkpoints.
         """
         while self._launch():
-            assert self._family is not None
-            self._begin(self._family)
-            self._watch(self._family)
-            if not self._saved(self._family):
+            assert self._tree is not None
+            self._begin(self._tree)
+            self._watch(self._tree)
+            if not self._saved(self._tree):
                 return
 
     def _launch(self) -> bool:
@@ -129,9 +133,9 @@ class Starter:
         Have a main process, the first one or the next; whether there is one.
         """
         try:
-            before = self._family
+            before = self._tree
             pid = self._start(again=before is not None)
-            self._family = before.successor(pid) if before is not None else Family(pid, self._cgroup)
+            self._tree = before.successor(pid) if before is not None else ProcessTree(pid, self._cgroup)
         except TransferError as error:
             self._ending = self._ending or after_transfer(error)
         except (ContainerError, LaunchError, QuotingError, OSError) as error:
@@ -177,7 +181,7 @@ class Starter:
         record.begin(self._sandbox, self._job, program.environment)
         program = msgspec.structs.replace(program, appends=appends)
         with self._container.preparing(program) as builder:
-            self._listen(nobody(self._cgroup), builder.fileno())
+            self._listen(empty_process_tree(self._cgroup), builder.fileno())
             self._check()
             box = self._container.prepared(builder)
         forget_peak()
@@ -192,7 +196,7 @@ class Starter:
         Raises:
             EndedError: it must not start any more.
         """
-        bystanders = nobody(self._cgroup)
+        bystanders = empty_process_tree(self._cgroup)
         self._round(bystanders, -1, 0)
         if self._deferred and self._ending is None:
             self._deferred = False
@@ -220,7 +224,7 @@ class Starter:
                 self._sandbox.place(file)
         self._proxy.furnish(self._sandbox, contained=container is not None)
         if moves := downloads(self._job, self._sandbox.path):
-            self._errands.move(moves, upload=False)
+            self._hooks_and_transfers.move(moves, upload=False)
         restored = self._remote.restore()
         self._hook("prepare_job")
         self._sandbox.write(".job.ad", long_form(self._job.whole))
@@ -228,46 +232,46 @@ class Starter:
         self._before = {name: mark for name, mark in self._sandbox.catalogue().items() if name not in saved}
 
     def _hook(self, hook: Hook) -> None:
-        self._ending = self._errands.prepare(hook) or self._ending
+        self._ending = self._hooks_and_transfers.run_prepare_hook(hook) or self._ending
         if self._ending is not None:
             raise EndedError
 
     def _wait(self, timeout_ms: int) -> None:
-        self._round(nobody(self._cgroup), -1, min(timeout_ms, self._timeout_ms()))
+        self._round(empty_process_tree(self._cgroup), -1, min(timeout_ms, self._timeout_ms()))
 
-    def _begin(self, family: Family) -> None:
+    def _begin(self, tree: ProcessTree) -> None:
         self._deadlines.runs()
         if self._started is None:
-            self._started = self._reporter.report(self._transfers.started(family.pid))
-            self._line.say(protocol.Said(self._started))
-        self._stillness.begin(family)
+            self._started = self._reporter.report(self._transfers.started(tree.pid))
+            self._line.send(protocol.Said(self._started))
+        self._suspension.begin(tree)
         self._repeat()
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def _watch(self, family: Family) -> None:
+    def _watch(self, tree: ProcessTree) -> None:
         """
         Returns when the main process has ended and was reaped.
         """
-        handle = os.pidfd_open(family.pid)
+        handle = os.pidfd_open(tree.pid)
         try:
-            self._listen(family, handle)
+            self._listen(tree, handle)
         finally:
             os.close(handle)
-        family.reap()
+        tree.reap()
 
-    def _saved(self, family: Family) -> bool:
+    def _saved(self, tree: ProcessTree) -> bool:
         """
         Whether the program has ended with a checkpoint that is saved now, and is to be started again.
         """
-        if self._ending is not None or not self._checkpoint.is_made(family.status):
+        if self._ending is not None or not self._checkpoint.is_made(tree.status):
             return False
-        family.extinguish()
+        tree.kill_all()
         self._updates.close()
-        self._reception.close()  # its sessions are of this life
-        self._stillness.pause(family)
+        self._access_requests.close()  # its sessions are of this life
+        self._suspension.pause(tree)
         self._deadlines.rests()
-        usage = self._usage(family.cpu_seconds())
+        usage = self._usage(tree.cpu_seconds())
         try:
             self._ending = self._checkpoint.take(self._sandbox, self._before, usage, self._remote)
         except TransferError as error:
@@ -276,17 +280,17 @@ class Starter:
             self._stumble(after_collecting(error), error)
         while self._ending is None and not self._checkpoint.goes_on:
             self._checkpoint.say(self._line)
-            self._round(family, -1, min(self._checkpoint.timeout_ms(), self._timeout_ms()))
+            self._round(tree, -1, min(self._checkpoint.timeout_ms(), self._timeout_ms()))
         return self._ending is None
 
-    def _listen(self, family: Family, handle: int) -> None:
+    def _listen(self, tree: ProcessTree, handle: int) -> None:
         """
         Look after the family, and hear what is ordered, until `handle` is readable.
         """
-        while not self._round(family, handle, self._timeout_ms()):
+        while not self._round(tree, handle, self._timeout_ms()):
             pass
 
-    def _round(self, family: Family, handle: int, timeout_ms: int) -> bool:
+    def _round(self, tree: ProcessTree, handle: int, timeout_ms: int) -> bool:
         """
         Whether `handle` (-1: there is none) is readable; if not, everything else that is due was done.
         """
@@ -295,41 +299,41 @@ class Starter:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._line.register(poll)
-        self._reception.register(poll)
+        self._access_requests.register(poll)
         self._proxy.register(poll)
         ready = {fd for fd, _ in poll.poll(0 if self._line.heard else timeout_ms)}
         if self._lifeline_fd in ready:
             self._orphaned()
-        self._reception.go_on(ready)
+        self._access_requests.go_on(ready)
         self._proxy.go_on(ready)
         if handle in ready:
             return True
         if self._line.heard or self._line.fileno() in ready:
-            self._hear(family)
-        self._tick(family)
-        self._reception.answer(self._family, self._container, still=self._stillness.wanted)
+            self._hear(tree)
+        self._tick(tree)
+        self._access_requests.answer(self._tree, self._container, still=self._suspension.wanted)
         return False
 
     def _timeout_ms(self) -> int:
         due = self._deadlines.next(ends=self._ending is not None)
-        moments = [due, self._reception.due, self._proxy.due, self._streams.due]
+        moments = [due, self._access_requests.due, self._proxy.due, self._streams.due]
         moments += [self._line.retry_at] if self._line.retry_at is not None else []
         return max(0, int(min(min(moments) - boottime(), _LONGEST_POLL_S) * 1000) + 1)
 
-    def _hear(self, family: Family) -> None:
-        for message in self._line.hear():
+    def _hear(self, tree: ProcessTree) -> None:
+        for message in self._line.receive():
             match message:
                 case protocol.Renew(deadline=deadline):
                     self._deadlines.renew(deadline)
                 case protocol.End(code=code, reason=reason, hard=hard, hold=hold, subcode=subcode):
                     ending = Ending(hold=hold, code=code, reason=reason, subcode=subcode)
-                    self._end(family, ending, hard=hard)
+                    self._end(tree, ending, hard=hard)
                 case protocol.Suspend() | protocol.Continue():
-                    self._still(family, suspend=isinstance(message, protocol.Suspend))
+                    self._still(tree, suspend=isinstance(message, protocol.Suspend))
                 case protocol.Saved(number=number):
                     self._checkpoint.confirm(number)
                 case protocol.Asked():
-                    self._reception.hear(message)
+                    self._access_requests.enqueue(message)
                 case protocol.Reply():
                     self._transfers.hear(message)
                     self._proxy.hear(message)
@@ -337,79 +341,83 @@ class Starter:
                 case protocol.Run():
                     pass  # said twice is said once
 
-    def _still(self, family: Family, *, suspend: bool) -> None:
+    def _still(self, tree: ProcessTree, *, suspend: bool) -> None:
         if not suspend:
-            self._stillness.resume(family)
+            self._suspension.resume(tree)
         elif self._ending is None:
-            self._stillness.suspend(family)
+            self._suspension.suspend(tree)
         self._repeat()
 
     def _repeat(self) -> None:
-        if (said := self._stillness.said) is not None:
-            self._line.say(protocol.Said(said))
+        if (said := self._suspension.said) is not None:
+            self._line.send(protocol.Said(said))
 
-    def _tick(self, family: Family) -> None:
+    def _tick(self, tree: ProcessTree) -> None:
         self._line.reconnect(self._hello())
         self._streams.go_on()
         if self._deadlines.is_kill_due():
-            family.signal(9)
+            tree.signal(9)
         if self._ending is None:
             for ending, hard in self._deadlines.over():
-                self._end(family, ending, hard=hard)
+                self._end(tree, ending, hard=hard)
         if self._deadlines.is_look_due():
-            if family.status is None:
-                self._monitor(family)
+            if tree.status is None:
+                self._monitor(tree)
             self._deadlines.looked()
 
-    def _monitor(self, family: Family) -> None:
-        family.reap()
-        if family.status is not None:
+    def _monitor(self, tree: ProcessTree) -> None:
+        tree.reap()
+        if tree.status is not None:
             return
-        memory = family.measure()
+        memory = tree.measure()
         enforced = self._cgroup is not None and self._cgroup.limits_memory
         if not enforced and self._spec.memory and memory > self._spec.memory * 1024:
-            self._end(family, out_of_memory(self._spec.memory, memory), hard=True)
+            self._end(tree, out_of_memory(self._spec.memory, memory), hard=True)
         if self._spec.enforce_disk and (disk := self._sandbox.size_kib()) > self._spec.disk:
-            self._end(family, out_of_disk(self._spec.disk, disk), hard=True)
+            self._end(tree, out_of_disk(self._spec.disk, disk), hard=True)
         if self._deadlines.is_measurement_due():
-            measured = Measured(usage=self._usage(family.running_cpu_seconds()), told=self._proxy.told)
-            self._line.say(protocol.Said(self._reporter.report(measured)))
-            self._updates.tell(family, measured.usage)
+            measured = Measured(usage=self._usage(tree.running_cpu_seconds()), told=self._proxy.told)
+            self._line.send(protocol.Said(self._reporter.report(measured)))
+            self._updates.tell(tree, measured.usage)
             self._repeat()
 
-    def _end(self, family: Family, ending: Ending, *, hard: bool) -> None:
+    def _end(self, tree: ProcessTree, ending: Ending, *, hard: bool) -> None:
         """
         Start to end the job.  The first reason counts; a hard order also hurries one that was given time.
 
         What only prepares a job needs no time.
         """
-        hard = hard or family.status is not None
+        hard = hard or tree.status is not None
         first = self._ending is None
         if first:
             self._ending = ending
         if hard:
             self._deadlines.killed()
-            family.signal(9)
+            tree.signal(9)
         elif first:
             self._deadlines.asked_to_end()
-            family.signal(self._job.kill_signal(ending.code))
-            self._stillness.lift(family)  # else it would not hear of it
+            tree.signal(self._job.kill_signal(ending.code))
+            self._suspension.lift(tree)  # else it would not hear of it
 
     def _orphaned(self) -> NoReturn:
         container = self._container
-        vanish(
-            self._family or nobody(self._cgroup), self._cgroup, container, self._sandbox, self._spec.execute
+        end_without_master(
+            self._tree or empty_process_tree(self._cgroup),
+            self._cgroup,
+            container,
+            self._sandbox,
+            self._spec.execute,
         )
 
     # -- after -------------------------------------------------------------------------------------------------------
 
     def _finish(self) -> bool:
         at = time.time()
-        (self._family or nobody(self._cgroup)).extinguish()
+        (self._tree or empty_process_tree(self._cgroup)).kill_all()
         if self._ending is not None:
             self._streams.finish(self._wait)
         self._updates.close()
-        self._reception.close()
+        self._access_requests.close()
         self._proxy.close()
         body, kept = self._conclude(at)
         body = msgspec.structs.replace(body, told=self._proxy.told)
@@ -428,23 +436,23 @@ class Starter:
             report=self._reporter.report(body),
             sandbox=kept,
         )
-        self._keeper.keep(stored, self._spec.state, self._hello(), self._orphaned)
+        self._supervisor.store_final_report(stored, self._spec.state, self._hello(), self._orphaned)
         if self._container is not None:
             self._container.finish()  # an engine takes its time, and the report must not be lost in it
         rests = self._good and self._ending is None and self._container is None
-        return self._line.say(protocol.Over(stored, rests=rests)) and rests
+        return self._line.send(protocol.Over(stored, rests=rests)) and rests
 
     def _conclude(self, at: float) -> tuple[Exited | Failed, bool]:
         """
         What is to be reported, and whether outputs are kept for it.
         """
-        family = self._family
-        status = family.status if family is not None else None
-        usage = self._usage(family.cpu_seconds() if family is not None else (0.0, 0.0))
+        tree = self._tree
+        status = tree.status if tree is not None else None
+        usage = self._usage(tree.cpu_seconds() if tree is not None else (0.0, 0.0))
         if self._ending is None and status and self._cgroup is not None and self._cgroup.oom_kills():
             self._ending = out_of_memory(self._spec.memory, usage.memory_kib)
         if status is not None:
-            self._errands.farewell(os.waitstatus_to_exitcode(status), usage)
+            self._hooks_and_transfers.run_exit_hook(os.waitstatus_to_exitcode(status), usage)
         if self._ending is not None or status is None:
             ending = self._ending or Ending(hold=False, code=1007, reason="the job's process vanished")
             return self._evicted(ending, usage, ran=status is not None)
@@ -484,7 +492,7 @@ class Starter:
         Send results to URLs.  What holds the job is told with its other results; else the attempt has failed.
         """
         try:
-            self._errands.move(moves, upload=True)
+            self._hooks_and_transfers.move(moves, upload=True)
         except TransferError as error:
             if error.hold:
                 return Trouble(code=error.code, subcode=error.subcode, reason=str(error))
@@ -492,7 +500,7 @@ class Starter:
         return None
 
     def _usage(self, cpu: tuple[float, float]) -> Usage:
-        return self._reporter.usage(self._sandbox, self._family, cpu)
+        return self._reporter.usage(self._sandbox, self._tree, cpu)
 
     def _hello(self) -> protocol.Hello:
         return protocol.Hello(self._spec.id, os.getpid(), self._started, self._checkpoint.report, visits=True)

@@ -8,7 +8,7 @@ from kettle.execution.protocol import Question
 from kettle_wire.commands import questions
 
 
-class Questions:
+class SubmitSideQuestions:
     """
     Those of one attempt.
     """

@@ -144,7 +144,7 @@ async def test_retention_runs_by_itself_and_survives_trouble(
     before = await tables(log)
     days = (dt.datetime.now(dt.UTC) - dt.datetime(2025, 11, 21, tzinfo=dt.UTC)).days
     directory.write_text("in the way")
-    keeper = asyncio.create_task(
+    supervisor = asyncio.create_task(
         keep_archived([log.database], directory, retention_days=days - 10, interval=0.01)
     )
     async with asyncio.timeout(PATIENCE_S):
@@ -154,6 +154,6 @@ async def test_retention_runs_by_itself_and_survives_trouble(
         directory.unlink()
         while len(await tables(log)) > 2:
             await asyncio.sleep(0.01)
-    keeper.cancel()
-    await asyncio.gather(keeper, return_exceptions=True)
+    supervisor.cancel()
+    await asyncio.gather(supervisor, return_exceptions=True)
     assert [encode(f) for f in some] == [encode(f) async for f in log.read("s")]

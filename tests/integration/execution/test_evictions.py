@@ -32,13 +32,13 @@ class Stubborn:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lives = True
         self.tried = 0
-        clean = orphan_cleanup.clean
+        clean = orphan_cleanup.remove_remains
 
         def resisted(*arguments: object, **named: object) -> bool:
             self.tried += 1
             return not self.lives and clean(*arguments, **named)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(orphan_cleanup, "clean", resisted)
+        monkeypatch.setattr(orphan_cleanup, "remove_remains", resisted)
         monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._FIRST_PAUSE_S", 0.02)
         monkeypatch.setattr("kettle_services.startd.starters.cleanup_tasks._LAST_PAUSE_S", 0.02)
 
@@ -143,10 +143,10 @@ def test_a_clean_up_that_was_stopped_touches_nothing(
     """
     sandbox, process = sandboxed
 
-    assert not orphan_cleanup.clean(str(sandbox), None, None, stopped=lambda: True)
+    assert not orphan_cleanup.remove_remains(str(sandbox), None, None, stopped=lambda: True)
     assert process.poll() is None
     assert sandbox.exists()
-    assert orphan_cleanup.clean(str(sandbox), None, None) or process.wait(5) == -signal.SIGKILL
+    assert orphan_cleanup.remove_remains(str(sandbox), None, None) or process.wait(5) == -signal.SIGKILL
 
 
 async def test_a_probe_is_answered_as_long_as_the_report_waits(pool: WorkerPool) -> None:

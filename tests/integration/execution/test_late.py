@@ -22,8 +22,8 @@ from kettle.execution.protocol import End, Run, frame
 from kettle.execution.reports import load_all
 from kettle_services.startd.starters import orphan_cleanup
 from kettle_services.starter.job_loop import run_starter
-from kettle_services.starter.reports.final import Keeper
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.reports.final import StarterProcess
+from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_services.starter.starter import Starter
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ClaimKey
@@ -68,7 +68,7 @@ def a_starter(spec: JobSpec, before: Callable[[socket.socket], None]) -> tuple[i
         try:
             os.setsid()
             ours.close()
-            Starter(Keeper(Line(theirs), -1), Run(spec), last=True).run()
+            Starter(StarterProcess(StartdConnection(theirs), -1), Run(spec), last=True).run_job()
         finally:
             os._exit(0)
     theirs.close()
@@ -183,7 +183,7 @@ def test_what_prepares_for_a_killed_starter_is_found(place: Path, waiting: JobSp
         os.waitpid(pid, 0)
         assert b"" == received(line)
 
-    assert orphan_cleanup.clean(str(place / "execute" / waiting.id.sandbox), None, None)
+    assert orphan_cleanup.remove_remains(str(place / "execute" / waiting.id.sandbox), None, None)
     assert [] == list((place / "execute").iterdir())
     until_it_is_gone(child)
 

@@ -15,46 +15,46 @@ import pytest
 
 from kettle.execution.linux import children_of
 from kettle.runtime import open_files
-from kettle_services.startd.starters.pool import Nursery
+from kettle_services.startd.starters.pool import ZygoteStarterPool
 
 MANY = 400
 """More than the zygote's socket holds, which is about 280 requests."""
 
 
 @pytest.fixture
-async def nursery(directory: Path) -> AsyncGenerator[Nursery]:
+async def starter_pool(directory: Path) -> AsyncGenerator[ZygoteStarterPool]:
     (directory / "execute").mkdir()
-    with closing(Nursery(directory, directory / "execute", lifeline_fd=None)) as nursery:
-        yield nursery
+    with closing(ZygoteStarterPool(directory, directory / "execute", lifeline_fd=None)) as starter_pool:
+        yield starter_pool
 
 
-def asked(nursery: Nursery) -> list[socket.socket]:
-    lines = [line for _ in range(MANY) if (line := nursery.starter()) is not None]
+def asked(starter_pool: ZygoteStarterPool) -> list[socket.socket]:
+    lines = [line for _ in range(MANY) if (line := starter_pool.starter()) is not None]
     assert MANY == len(lines)
     return lines
 
 
-async def test_a_busy_zygote_forks_all_starters_in_their_turn(nursery: Nursery) -> None:
-    os.kill(nursery.pid, signal.SIGSTOP)
-    lines = asked(nursery)
-    os.kill(nursery.pid, signal.SIGCONT)
+async def test_a_busy_zygote_forks_all_starters_in_their_turn(starter_pool: ZygoteStarterPool) -> None:
+    os.kill(starter_pool.pid, signal.SIGSTOP)
+    lines = asked(starter_pool)
+    os.kill(starter_pool.pid, signal.SIGCONT)
 
     async with asyncio.timeout(60):
-        while len(children_of(nursery.pid)) < MANY:
+        while len(children_of(starter_pool.pid)) < MANY:
             await asyncio.sleep(0.01)
 
     for line in lines:
         line.close()
     async with asyncio.timeout(60):
-        while children_of(nursery.pid):
+        while children_of(starter_pool.pid):
             await asyncio.sleep(0.01)
 
 
-async def test_who_waits_for_a_zygote_that_dies_hears_it(nursery: Nursery) -> None:
-    os.kill(nursery.pid, signal.SIGSTOP)
-    lines = asked(nursery)
-    keeping = asyncio.create_task(nursery.keep())
-    os.kill(nursery.pid, signal.SIGKILL)
+async def test_who_waits_for_a_zygote_that_dies_hears_it(starter_pool: ZygoteStarterPool) -> None:
+    os.kill(starter_pool.pid, signal.SIGSTOP)
+    lines = asked(starter_pool)
+    keeping = asyncio.create_task(starter_pool.keep())
+    os.kill(starter_pool.pid, signal.SIGKILL)
 
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(60):
@@ -72,5 +72,5 @@ async def test_jobs_may_open_as_many_files_as_the_service_was_meant_to(
 ) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     monkeypatch.setattr(open_files, "INHERITED", (200, most))
-    with closing(Nursery(directory, directory / "execute", lifeline_fd=None)) as nursery:
-        assert (200, most) == resource.prlimit(nursery.pid, resource.RLIMIT_NOFILE)
+    with closing(ZygoteStarterPool(directory, directory / "execute", lifeline_fd=None)) as starter_pool:
+        assert (200, most) == resource.prlimit(starter_pool.pid, resource.RLIMIT_NOFILE)

@@ -16,7 +16,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.execution.attempt import StoredReport
 from kettle.execution.reports import load_all, store
 from kettle.testing.submit_side import POOL
-from kettle_services.startd.access_point.reports import Reporter
+from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.domain import report_pacing
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
@@ -25,7 +25,7 @@ from kettle_wire.work import Exited, Failed, OutputFile, Report, Reports
 
 LIMIT = 200_000
 Heard = Callable[[int], Coroutine[None, None, list[Report]]]
-Opened = Callable[[], AbstractAsyncContextManager[tuple[Reporter, Heard]]]
+Opened = Callable[[], AbstractAsyncContextManager[tuple[ReportDelivery, Heard]]]
 
 
 class Deceived(MemoryBus):
@@ -63,10 +63,10 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     server = MemoryServer(payload_limit=LIMIT)
 
     @asynccontextmanager
-    async def opening() -> AsyncGenerator[tuple[Reporter, Heard]]:
+    async def opening() -> AsyncGenerator[tuple[ReportDelivery, Heard]]:
         bus: MemoryBus = request.param(server, subjects=Subjects(POOL), identity=daemon("startd"))
         async with asyncio.TaskGroup() as tasks:
-            reporter = Reporter(
+            reporter = ReportDelivery(
                 bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
             )
             try:
@@ -105,7 +105,7 @@ async def test_a_report_too_large_for_the_bus_is_replaced_and_the_others_arrive(
     sandbox.mkdir()
     async with opened() as (reporter, hear):
         for each in (stored(1), stored(2, names=2000, sandbox=True), stored(3)):
-            reporter.write(each)
+            reporter.store_and_send(each)
         reports = await hear(3)
         await asyncio.wait_for(reporter.sent(), 5)
         async with asyncio.timeout(5):
@@ -131,7 +131,7 @@ async def test_a_report_too_large_that_a_former_startd_left_is_replaced(
 
     async with opened() as (reporter, hear):
         reporter.restore()
-        reporter.write(stored(2))
+        reporter.store_and_send(stored(2))
         reports = await hear(2)
 
     assert {(1, Failed), (2, Exited)} == {(report.sequence, type(report.body)) for report in reports}
@@ -143,7 +143,7 @@ async def test_messages_are_cut_by_their_real_size(opened: Opened, tmp_path: Pat
     """
     async with opened() as (reporter, hear):
         for proc in range(1, 9):
-            reporter.write(stored(proc, names=400))
+            reporter.store_and_send(stored(proc, names=400))
         reports = await hear(8)
 
     assert list(range(1, 9)) == [report.sequence for report in reports]
@@ -159,7 +159,7 @@ async def test_nothing_is_kept_of_a_schedd_that_is_told_nothing(
     monkeypatch.setattr("kettle_services.startd.access_point.reports._IDLE_S", 0.05)
     async with opened() as (reporter, hear):
         for proc in (1, 2):
-            reporter.write(stored(proc))
+            reporter.store_and_send(stored(proc))
             await asyncio.wait_for(reporter.sent(), 5)
             async with asyncio.timeout(5):
                 while reporter.schedds:
@@ -174,7 +174,7 @@ async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_
     By claim, job, attempt and secret together.
     """
     async with opened() as (reporter, _):
-        reporter.write(stored(1))
+        reporter.store_and_send(stored(1))
 
         assert reporter.knows("c", JobId(1, 1), 1, "s")
         assert not reporter.knows("c", JobId(1, 1), 1, "wrong")
@@ -191,20 +191,20 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
     bus = Counting(MemoryServer(payload_limit=LIMIT), subjects=Subjects(POOL), identity=daemon("startd"))
     bus.sizes = []
     async with asyncio.TaskGroup() as tasks:
-        reporter = Reporter(
+        reporter = ReportDelivery(
             bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
         )
 
         async def one_by_one(*numbers: int) -> None:
             for number in numbers:
-                reporter.tell("schedd", stored(number).report)
+                reporter.send_once("schedd", stored(number).report)
                 for _ in range(50):
                     await asyncio.sleep(0)
 
         await one_by_one(1)
         assert [1] == bus.sizes
         for number in range(2, 100):
-            reporter.tell("schedd", stored(number).report)
+            reporter.send_once("schedd", stored(number).report)
         await asyncio.wait_for(reporter.sent(), 5)
         await one_by_one(100, 101, 102)
         await asyncio.wait_for(reporter.sent(), 5)

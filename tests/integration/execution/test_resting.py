@@ -11,7 +11,7 @@ import pytest
 from kettle.execution.linux import parent_of
 from kettle.testing.submit_side import SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
-from kettle_services.startd.starters import pool as nursery
+from kettle_services.startd.starters import pool as starter_pool
 from kettle_wire.commands.startd import DEACTIVATE, ClaimKey, Deactivate, Deactivation
 from kettle_wire.work import Exited, Failed, Started
 
@@ -110,7 +110,7 @@ async def test_a_starter_does_not_rest_for_ever(pool: WorkerPool, monkeypatch: p
     """
     async with pool.startd() as startd:
         first, claim = await starter_of(pool.submitter)
-        monkeypatch.setattr(nursery, "_REST_S", 0.05)
+        monkeypatch.setattr(starter_pool, "_REST_S", 0.05)
         assert (first, claim) == await starter_of(pool.submitter, claim)
         await pool.until(lambda: not alive(first))
         monkeypatch.undo()

@@ -193,9 +193,9 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     activation = await submitter.start(script("true", TransferInput=f"good://{files}/f?hang"))
     await pool.until(lambda: pool.processes(f"{pool.home}/good_plugin"))
     (plugin,) = pool.processes(f"{pool.home}/good_plugin")
-    mover = parent_of(plugin)
-    assert mover is not None
-    starter = parent_of(mover)
+    plugin_process = parent_of(plugin)
+    assert plugin_process is not None
+    starter = parent_of(plugin_process)
     assert starter is not None
     os.kill(starter, signal.SIGKILL)
     failed = await submitter.final(activation)
@@ -203,7 +203,7 @@ async def test_a_starter_that_dies_leaves_no_plugin(
     assert isinstance(failed, Failed)
     assert (False, 1007) == (failed.hold, failed.code)
     assert [] == pool.processes(f"{pool.home}/good_plugin")
-    assert not Path(f"/proc/{mover}").exists()
+    assert not Path(f"/proc/{plugin_process}").exists()
     await pool.until(lambda: not list(pool.execute.glob("dir_*")))
 
 

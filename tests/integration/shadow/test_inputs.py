@@ -11,7 +11,7 @@ from kettle.bus.ports import RefusedError
 from kettle.userlog import UserLogError
 from kettle_services.shadow.file_transfer import input_files as module
 from kettle_services.shadow.file_transfer.input_files import InputError, Inputs, Limits, Source
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_wire.ads import Ad
 from kettle_wire.commands.shadow import FETCH_INPUT, FetchInput
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def reader(home: Path, *, total: int = 10 * MIB, cache: int = MIB) -> Inputs:
-    return Inputs(Places(home), Limits(inline=100, inline_total=250, total=total), cache_bytes=cache)
+    return Inputs(FileAccess(home), Limits(inline=100, inline_total=250, total=total), cache_bytes=cache)
 
 
 def job(work: Path, transfer: str) -> Ad:
@@ -170,7 +170,7 @@ def test_a_job_event_log_has_its_place(tmp_path: Path, name: str) -> None:
     """
     (tmp_path / "home").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "home" / "log")
-    appender = JobAppender(Places(tmp_path / "home"))
+    appender = JobAppender(FileAccess(tmp_path / "home"))
     appender.append(tmp_path / "log", "text")
     with pytest.raises(UserLogError):
         appender.append(tmp_path / name, "text")

@@ -16,7 +16,7 @@ from kettle.embedded.ports import free_ports
 from kettle_services.shadow import wiring
 from kettle_services.shadow.projections import mail_delivery
 from kettle_services.shadow.projections.mail import Mail
-from kettle_services.shadow.projections.mail_delivery import Outbox, Postman
+from kettle_services.shadow.projections.mail_delivery import MailOutbox, Postman
 from kettle_services.shadow.settings import ShadowSettings
 
 from .fakes import WITHIN_S, Side, until
@@ -66,7 +66,7 @@ def settings(tmp_path: Path) -> ShadowSettings:
 
 
 @asynccontextmanager
-async def sending(outbox: Outbox, settings: ShadowSettings, server: MailServer) -> AsyncGenerator[None]:
+async def sending(outbox: MailOutbox, settings: ShadowSettings, server: MailServer) -> AsyncGenerator[None]:
     """
     A postman and a mail server that he finds.
     """
@@ -91,7 +91,7 @@ async def test_an_address_that_is_none_costs_its_mail_only(
     """
     The mails before and behind it in the frame are kept, and so is how far the record is read.
     """
-    outbox = Outbox(tmp_path / "mail", settings, head=1)
+    outbox = MailOutbox(tmp_path / "mail", settings, head=1)
     outbox.write(2, [mail("bob"), mail(to), mail("eve@example.com")])
     texts = [path.read_text() for path in outbox.waiting()]
     assert ["To: bob@example.org", "To: eve@example.com"] == [
@@ -114,7 +114,7 @@ async def test_whatever_a_mail_does_to_libraries_stops_no_other(
         made(message, text)
 
     monkeypatch.setattr(EmailMessage, "set_content", fails)
-    outbox, server = Outbox(tmp_path / "mail", settings, head=1), MailServer()
+    outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer()
     outbox.write(2, [mail("bob")._replace(body="bad"), mail("bob"), mail("eve")])
     first, _ = outbox.waiting()
     first.write_bytes(b"To: a@\r\nFrom: b\r\n\r\n")
@@ -130,7 +130,7 @@ async def test_a_mail_that_is_not_taken_stops_no_other(
     """
     It waits for itself, also if the server hangs up over it, and is sent when it is taken at last.
     """
-    outbox, server = Outbox(tmp_path / "mail", settings, head=1), MailServer(full=answer)
+    outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(full=answer)
     outbox.write(2, [mail("full"), mail("bob"), mail("eve")])
     async with sending(outbox, settings, server):
         await until(lambda: server.taken == ["bob", "eve"])
@@ -146,7 +146,7 @@ async def test_what_no_server_would_take_is_given_up(tmp_path: Path, settings: S
     """
     A recipient that does not exist, and an address that takes an extension which the server has not.
     """
-    outbox, server = Outbox(tmp_path / "mail", settings, head=1), MailServer(nobody="550 no")
+    outbox, server = MailOutbox(tmp_path / "mail", settings, head=1), MailServer(nobody="550 no")
     outbox.write(2, [mail("nobody"), mail("bob"), mail("eve")])
     path = outbox.waiting()[1]
     path.write_bytes("To: bob@exämple.org\r\nFrom: b@c\r\n\r\n".encode())
@@ -165,7 +165,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
     Of each owner so many in an hour, of all together so many on the disk; in the next hour there is room again.
     """
     monkeypatch.setattr(mail_delivery, "_MOST_WAITING", 5)
-    outbox = Outbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
+    outbox = MailOutbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
     with caplog.at_level(logging.WARNING):
         outbox.write(2, [mail("x") for _ in range(9)] + [mail("x", "bob")])
         assert (3, []) == (len(outbox.waiting()), caplog.messages)
@@ -173,7 +173,7 @@ async def test_too_many_mails_are_dropped_and_said_once(
         assert 5 == len(outbox.waiting())
 
         monkeypatch.setattr(mail_delivery, "_HOUR_S", 0.0)
-        outbox = Outbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
+        outbox = MailOutbox(tmp_path / "mail", ShadowSettings(pool="test", home=".", mail_hourly=2), head=1)
         outbox.waiting()[0].unlink()
         outbox.write(4, [mail("x"), mail("x"), mail("x")])
         async with asyncio.timeout(WITHIN_S):

@@ -18,7 +18,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle.bus.ports import RefusedError, Served
 from kettle_services.shadow.file_transfer import object_store as module
 from kettle_services.shadow.file_transfer.object_store import Objects
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.startd.file_transfer.input_cache import InputCache
 from kettle_services.startd.file_transfer.input_download import Fetcher
@@ -47,7 +47,7 @@ class Way:
         self.path.write_bytes(self.data)
         self.digest = hashlib.sha256(self.data).hexdigest()
         self.bus = MemoryBus(self.server, subjects=SUBJECTS, identity=daemon("shadow"))
-        self.objects = Objects(self.bus, SUBJECTS, settings, Places(directory / "home"), tasks)
+        self.objects = Objects(self.bus, SUBJECTS, settings, FileAccess(directory / "home"), tasks)
         self.read = 0
         """Bytes that were read from the shadow itself."""
 

@@ -130,10 +130,10 @@ def test_answer_without_event() -> None:
     A command that was answered and left nothing, or was carried out more often than asked for, is found.
     """
     told = Command(action="remove", jobs=[JOB], outcomes=[JobOutcome(JOB, "done")], answered=True)
-    ledger = Ledger([Submission(batch="b1", count=1, cluster=1)], [told])
-    assert laws.answers_hold(ledger, past(JobRemoved())).kept
-    assert not laws.answers_hold(ledger, past()).kept
-    assert not laws.answers_hold(Ledger(ledger.submissions), past(JobRemoved())).kept
+    recorder = Ledger([Submission(batch="b1", count=1, cluster=1)], [told])
+    assert laws.answers_hold(recorder, past(JobRemoved())).kept
+    assert not laws.answers_hold(recorder, past()).kept
+    assert not laws.answers_hold(Ledger(recorder.submissions), past(JobRemoved())).kept
 
 
 def test_job_without_end() -> None:

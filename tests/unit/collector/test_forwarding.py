@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from kettle_services.collector.domain.ads import Adverts
-from kettle_services.collector.domain.forwarding import Outbox
+from kettle_services.collector.domain.forwarding import ForwardingQueue
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.ads.types import Ad, Expr
 
 encode = msgspec.msgpack.encode
 
 
-def sent(outbox: Outbox, ads: dict[str, Ad], now: float) -> list[str]:
+def sent(outbox: ForwardingQueue, ads: dict[str, Ad], now: float) -> list[str]:
     """What is taken at a moment, and sent or taken away."""
     some = outbox.take(now, 100)
     for key in some:
@@ -28,7 +28,7 @@ def test_what_is_watched_goes_at_once_and_the_rest_with_the_interval() -> None:
     """
     An ad that is new goes too.
     """
-    outbox = Outbox(interval=100.0, watch=["State"])
+    outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {"State": "Idle", "LoadAvg": 1.0}}
     outbox.changed("Machine.a", {"state": "Idle", "loadavg": 1.0})
     assert ["Machine.a"] == sent(outbox, ads, 0.0)
@@ -48,7 +48,7 @@ def test_without_anything_watched_each_update_goes() -> None:
     """
     As HTCondor does without its filter.
     """
-    outbox = Outbox(interval=100.0, watch=[])
+    outbox = ForwardingQueue(interval=100.0, watch=[])
     ads: dict[str, Ad] = {"Machine.a": {"State": "Idle"}}
     for now in (0.0, 1.0, 2.0):
         outbox.changed("Machine.a", {"state": "Idle"})
@@ -59,7 +59,7 @@ def test_what_was_never_sent_need_not_be_taken_away() -> None:
     """
     What was is, once; then nobody thinks of it any more.
     """
-    outbox = Outbox(interval=100.0, watch=["State"])
+    outbox = ForwardingQueue(interval=100.0, watch=["State"])
     outbox.gone("Machine.b")
     assert [] == sent(outbox, {}, 0.0)
     outbox.changed("Machine.a", {})
@@ -73,7 +73,7 @@ def test_after_a_reconnection_everything_goes_again() -> None:
     """
     And what went meanwhile is taken away; however often it is asked for, nothing is there twice.
     """
-    outbox = Outbox(interval=100.0, watch=["State"])
+    outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {}, "Machine.b": {}}
     for key in ads:
         outbox.changed(key, {})
@@ -92,7 +92,7 @@ def test_an_ad_that_lives_short_goes_oftener() -> None:
     """
     It would vanish there before the interval is over.
     """
-    outbox = Outbox(interval=100.0, watch=["State"])
+    outbox = ForwardingQueue(interval=100.0, watch=["State"])
     ads: dict[str, Ad] = {"Machine.a": {"ClassAdLifetime": 30}}
     outbox.changed("Machine.a", {"classadlifetime": 30})
     assert ["Machine.a"] == sent(outbox, ads, 0.0)
@@ -103,7 +103,7 @@ def test_an_ad_that_comes_and_goes_is_kept_once() -> None:
     """
     However often: its interval counts from the last time.
     """
-    outbox = Outbox(interval=100.0, watch=["State"])
+    outbox = ForwardingQueue(interval=100.0, watch=["State"])
     for now in range(50):
         outbox.changed("Machine.a", {})
         assert ["Machine.a"] == sent(outbox, {"Machine.a": {}}, now)
@@ -130,7 +130,7 @@ def test_an_ad_is_the_same_when_it_comes_and_when_it_is_sent(key: str, value: by
     """
     Whatever its attributes are: the same again is not sent.
     """
-    adverts, outbox = Adverts(lifetime=900.0), Outbox(interval=100.0, watch=["Seen", "IdleJobs"])
+    adverts, outbox = Adverts(lifetime=900.0), ForwardingQueue(interval=100.0, watch=["Seen", "IdleJobs"])
     outbox.changed(key, adverts.put(key, value, 1.0))
     ad = adverts.ad(key)
     assert ad is not None

@@ -21,11 +21,11 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.process import Program
 from kettle.execution.protocol import Answer, Asked, Renew, frame
 from kettle.execution.sandbox import Sandbox
-from kettle_services.starter.execution.process_tree import Family, nobody
+from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
 from kettle_services.starter.job_access import sessions
-from kettle_services.starter.job_access.request_queue import Reception
+from kettle_services.starter.job_access.request_queue import AccessRequestQueue
 from kettle_services.starter.job_access.sessions import Sessions
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.reports.startd_connection import StartdConnection
 from kettle_wire.ads import Scalar
 from kettle_wire.commands.access import (
     LONGEST_LOOK,
@@ -47,7 +47,7 @@ ACCESS = Access(claim="c", job=JobId(1, 0), attempt=1, proof="p")
 encode = msgspec.msgpack.encode
 
 
-class Desk:
+class FakeMasterCommands:
     """
     The reception of a job with this sandbox, and what it has answered.
     """
@@ -59,12 +59,14 @@ class Desk:
             began=0, deadline=0, sequence=0,
         )  # fmt: skip
         self.answers: list[Answer] = []
-        self.reception = Reception(spec, JobAd(spec.ad), Sandbox(str(tmp_path)), None, self.answers.append)
+        self.access_requests = AccessRequestQueue(
+            spec, JobAd(spec.ad), Sandbox(str(tmp_path)), None, self.answers.append
+        )
 
     def ask(self, verb: str, body: bytes, *, still: bool = False) -> Answer:
-        self.reception.hear(Asked(1, verb, body))
-        family = Family(os.getpid(), None)
-        self.reception.answer(family, None, still=still)
+        self.access_requests.enqueue(Asked(1, verb, body))
+        tree = ProcessTree(os.getpid(), None)
+        self.access_requests.answer(tree, None, still=still)
         return self.answers.pop()
 
 
@@ -73,42 +75,42 @@ def test_what_goes_wrong_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     Whoever asks is told: a starter that has outlived its own modules, or is asked what it does not know, goes on.
     """
     monkeypatch.setitem(sys.modules, "kettle_services.starter.job_access.requests", None)
-    assert "ModuleNotFoundError" in Desk(tmp_path).ask(PEEK.verb, b"").reason
+    assert "ModuleNotFoundError" in FakeMasterCommands(tmp_path).ask(PEEK.verb, b"").reason
     monkeypatch.undo()
-    desk = Desk(tmp_path)
+    master_commands = FakeMasterCommands(tmp_path)
     unknown = encode({"access": ACCESS, "files": [], "colour": "green"})
-    assert "colour" in desk.ask(PEEK.verb, unknown).reason
-    assert "dance" in desk.ask("dance", b"").reason
+    assert "colour" in master_commands.ask(PEEK.verb, unknown).reason
+    assert "dance" in master_commands.ask("dance", b"").reason
 
 
 def test_trouble_with_sessions_ends_them_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     The job goes on, and so does the looking at its files.
     """
-    desk = Desk(tmp_path)
+    master_commands = FakeMasterCommands(tmp_path)
     peek = encode(Peek(access=ACCESS, files=[]))
-    desk.ask(PEEK.verb, peek)
+    master_commands.ask(PEEK.verb, peek)
 
     def broken(_self: Sessions, _ready: set[int]) -> None:
         raise RuntimeError("broken")
 
     monkeypatch.setattr(Sessions, "go_on", broken)
-    desk.reception.go_on(set())
-    assert "" == desk.ask(PEEK.verb, peek).code
+    master_commands.access_requests.go_on(set())
+    assert "" == master_commands.ask(PEEK.verb, peek).code
 
 
 def test_one_question_has_its_turn(tmp_path: Path) -> None:
     """
     Between two of them the starter hears its orders; it does not sleep while there is one more.
     """
-    desk = Desk(tmp_path)
-    assert float("inf") == desk.reception.due
+    master_commands = FakeMasterCommands(tmp_path)
+    assert float("inf") == master_commands.access_requests.due
     for number in (1, 2):
-        desk.reception.hear(Asked(number, "dance", b""))
+        master_commands.access_requests.enqueue(Asked(number, "dance", b""))
     seen: list[tuple[int, float]] = []
     for _ in range(3):
-        desk.reception.answer(None, None, still=False)
-        seen.append((len(desk.answers), desk.reception.due))
+        master_commands.access_requests.answer(None, None, still=False)
+        seen.append((len(master_commands.answers), master_commands.access_requests.due))
     assert [(1, 0.0), (2, float("inf")), (2, float("inf"))] == seen
 
 
@@ -118,7 +120,7 @@ def test_many_files_are_no_more_than_one(tmp_path: Path) -> None:
     """
     (tmp_path / "large").write_bytes(bytes(LONGEST_LOOK))
     places = [FilePlace(name="large", length=length) for length in (100, LONGEST_LOOK, LONGEST_LOOK)]
-    answer = Desk(tmp_path).ask(PEEK.verb, encode(Peek(access=ACCESS, files=places)))
+    answer = FakeMasterCommands(tmp_path).ask(PEEK.verb, encode(Peek(access=ACCESS, files=places)))
     pieces = PEEK.decode_reply(answer.body).files
     assert [100, LONGEST_LOOK - 100, 0] == [len(piece.data) for piece in pieces]
     assert [LONGEST_LOOK] * 3 == [piece.size for piece in pieces]
@@ -130,8 +132,10 @@ def test_a_stream_in_proc_is_none(tmp_path: Path) -> None:
     """
     (tmp_path / "out").write_bytes(b"said")
     for name, found in (("out", b"said"), ("/proc/self/environ", b"")):
-        desk = Desk(tmp_path, Iwd=str(tmp_path), Out=name, ShouldTransferFiles="NO")
-        answer = desk.ask(PEEK.verb, encode(Peek(access=ACCESS, files=[FilePlace(name="_condor_stdout")])))
+        master_commands = FakeMasterCommands(tmp_path, Iwd=str(tmp_path), Out=name, ShouldTransferFiles="NO")
+        answer = master_commands.ask(
+            PEEK.verb, encode(Peek(access=ACCESS, files=[FilePlace(name="_condor_stdout")]))
+        )
         (piece,) = PEEK.decode_reply(answer.body).files
         assert (found, not found) == (piece.data, "/proc" in piece.trouble)
 
@@ -141,7 +145,7 @@ def test_nothing_begins_beside_a_suspended_job(tmp_path: Path) -> None:
     It would stand still in the job's group before it had begun.
     """
     request = OpenSession(access=ACCESS, session="s", command=["true"])
-    answer = Desk(tmp_path).ask(OPEN_SESSION.verb, encode(request), still=True)
+    answer = FakeMasterCommands(tmp_path).ask(OPEN_SESSION.verb, encode(request), still=True)
     assert ("refused", True) == (answer.code, "suspended" in answer.reason)
 
 
@@ -152,7 +156,7 @@ def test_a_word_that_is_not_known_is_passed_over() -> None:
     ours, theirs = socket.socketpair()
     body = encode({"type": "dance"})
     theirs.sendall(struct.pack("!I", len(body)) + body + frame(Renew(5.0)))
-    assert [Renew(5.0)] == list(Line(ours).hear())
+    assert [Renew(5.0)] == list(StartdConnection(ours).receive())
     ours.close()
     theirs.close()
 
@@ -172,7 +176,7 @@ class Talk:
             lambda _number, reply: self.replies.append(reply),
             lambda _number, reason: self.refusals.append(reason),
         )
-        self.family = nobody(None)
+        self.tree = empty_process_tree(None)
 
     def open(
         self, script: str, start: Callable[[Program], Birth] | None = None, *, tty: bool = False
@@ -188,7 +192,7 @@ class Talk:
             stdout="",
             stderr="",
         )
-        assert None is self.sessions.open(1, request, program, self.family, start or partial(beside, None))
+        assert None is self.sessions.open(1, request, program, self.tree, start or partial(beside, None))
 
     def until(self, true: Callable[[], bool]) -> None:
         while not true():
@@ -237,7 +241,7 @@ def test_a_program_that_cannot_begin_is_given_up(monkeypatch: pytest.MonkeyPatch
     os.waitpid(pid.pid, os.WUNTRACED)
     talk.sessions.go_on(set())
     assert ([True], None) == (["in time" in why for why in talk.refusals], talk.sessions.known("s"))
-    talk.family.extinguish()
+    talk.tree.kill_all()
 
 
 def test_a_program_that_is_not_there_is_refused() -> None:
@@ -252,7 +256,7 @@ def test_a_program_that_is_not_there_is_refused() -> None:
     talk.open("true", absent)
     talk.until(lambda: bool(talk.refusals))
     assert ([True], None) == (["No such file" in why for why in talk.refusals], talk.sessions.known("s"))
-    talk.family.extinguish()
+    talk.tree.kill_all()
 
 
 def test_without_descriptors_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,4 +298,4 @@ def test_the_end_of_all_sessions() -> None:
     talk.opened()
     talk.sessions.end()
     assert (None, float("inf")) == (talk.sessions.known("s"), talk.sessions.due)
-    talk.family.extinguish()
+    talk.tree.kill_all()

@@ -11,15 +11,26 @@ from hypothesis import strategies as st
 
 from kettle.runtime import EXIT_RENEWED as SERVICES_EXIT
 from kettle_services.master.domain import daemon
-from kettle_services.master.domain.daemon import ALIVE, EXIT_RENEWED, Ask, Child, How, Phase, Rules, Step
+from kettle_services.master.domain.daemon import (
+    ALIVE,
+    EXIT_RENEWED,
+    Ask,
+    How,
+    Phase,
+    RestartRules,
+    Step,
+    SupervisedDaemon,
+)
 from kettle_services.master.domain.restart import Backoff
 
-RULES = Rules(backoff=Backoff(constant=1, unit=1), start=20, not_responding=10, graceful=30, fast=5, abort=3)
+RULES = RestartRules(
+    backoff=Backoff(constant=1, unit=1), start=20, not_responding=10, graceful=30, fast=5, abort=3
+)
 NOW = 1000.0
 
 
-def at(phase: Phase, *, wanted: bool = True, asked: Ask | None = None, due: float = NOW) -> Child:
-    return Child(phase=phase, wanted=wanted, asked=asked, due=due, began=NOW - 100, sign=NOW)
+def at(phase: Phase, *, wanted: bool = True, asked: Ask | None = None, due: float = NOW) -> SupervisedDaemon:
+    return SupervisedDaemon(phase=phase, wanted=wanted, asked=asked, due=due, began=NOW - 100, sign=NOW)
 
 
 def seen(change: daemon.Change) -> tuple[Phase, bool, tuple[Step, ...]]:
@@ -105,7 +116,7 @@ def test_restart_starts_at_once_and_forgets_failures() -> None:
     )
     assert ("graceful",) == steps
     one = daemon.ended(one, 0, now=NOW, rules=RULES)
-    assert Child(phase="waiting", due=NOW) == one
+    assert SupervisedDaemon(phase="waiting", due=NOW) == one
     assert ("launching", True, ("start",)) == seen(
         daemon.tick(one, now=NOW, looked=NOW, period=1, rules=RULES)
     )
@@ -117,8 +128,8 @@ def test_restart_and_on_start_what_does_not_run(phase: Phase) -> None:
     A daemon that waits, was switched off or given up is started now.
     """
     one = at(phase, wanted=phase != "off", due=NOW + 3000)
-    assert Child(phase="waiting", due=NOW) == daemon.on(one, now=NOW)[0]
-    assert Child(phase="waiting", due=NOW) == daemon.restart(one, "fast", now=NOW, rules=RULES)[0]
+    assert SupervisedDaemon(phase="waiting", due=NOW) == daemon.on(one, now=NOW)[0]
+    assert SupervisedDaemon(phase="waiting", due=NOW) == daemon.restart(one, "fast", now=NOW, rules=RULES)[0]
 
 
 @pytest.mark.parametrize("phase", ["starting", "running", "standby"])
@@ -230,7 +241,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = NOW
-        self.child = Child(due=NOW)
+        self.child = SupervisedDaemon(due=NOW)
         self.process = "none"
         self.harshest = -1
 

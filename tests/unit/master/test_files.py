@@ -41,10 +41,10 @@ def test_what_was_written_after_the_look_is_kept(tmp_path: Path) -> None:
     """
     log = tmp_path / "schedd.log"
     log.write_text("before\n")
-    hang = hang_reports.look(os.getpid(), log)
+    hang = hang_reports.inspect_process(os.getpid(), log)
     with log.open("a") as file:
         file.write("Current thread 0x1:\n  File x.py, line 3 in stuck\n")
-    kept = hang_reports.keep(hang, log, "schedd")
+    kept = hang_reports.write_report(hang, log, "schedd")
     assert kept is not None
     said = kept.read_text()
     assert "State:" in said
@@ -62,7 +62,7 @@ def test_only_the_last_ones_are_kept(tmp_path: Path) -> None:
     other = tmp_path / "schedd.ap1.hang.20260101T000000Z.1.txt"
     other.write_text("another's")
     for pid in range(hang_reports.KEPT + 3):
-        hang_reports.keep(hang_reports.Hang(pid=pid, kernel="", written=0), log, "schedd")
+        hang_reports.write_report(hang_reports.Hang(pid=pid, kernel="", written=0), log, "schedd")
     assert hang_reports.KEPT == len(list(tmp_path.glob("schedd.hang.*.txt")))
     assert other.exists()
 
@@ -72,4 +72,4 @@ def test_a_full_disk_costs_only_the_stacks(tmp_path: Path) -> None:
     Stacks that cannot be kept are no reason not to start the service again.
     """
     log = tmp_path / "gone" / "schedd.log"
-    assert hang_reports.keep(hang_reports.Hang(pid=1, kernel="", written=0), log, "schedd") is None
+    assert hang_reports.write_report(hang_reports.Hang(pid=1, kernel="", written=0), log, "schedd") is None

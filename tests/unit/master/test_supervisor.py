@@ -12,12 +12,12 @@ import pytest
 from kettle.bus.ports import RefusedError
 from kettle.pool.home import open_home
 from kettle.runtime import SettingsError
-from kettle_services.master.commands import Desk
+from kettle_services.master.commands import MasterCommands
 from kettle_services.master.domain.daemon import How
 from kettle_services.master.settings import MasterSettings
-from kettle_services.master.supervision.daemon_list import Daemons
+from kettle_services.master.supervision.daemon_list import DaemonList
 from kettle_services.master.supervision.processes import Asked
-from kettle_services.master.supervision.supervisor import Keeper, StartGivenUpError
+from kettle_services.master.supervision.supervisor import StartGivenUpError, Supervisor
 from kettle_services.master.supervision.switched_off import read_off
 from kettle_wire.commands.master import Control, ControlAction, QueryDaemons
 from kettle_wire.identity import user
@@ -76,7 +76,7 @@ class Actor:
     def last_words(self) -> str:
         return "its last words"
 
-    def ailment(self) -> str:
+    def restart_reason(self) -> str:
         return ""
 
 
@@ -89,11 +89,11 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def kept(
     actor: Actor, settings: MasterSettings = SETTINGS, *, wanted: bool = True
-) -> AsyncGenerator[Keeper]:
-    keeper = Keeper(actor, settings, lambda: None, wanted=wanted)
-    keeping = asyncio.create_task(keeper.keep())
+) -> AsyncGenerator[Supervisor]:
+    supervisor = Supervisor(actor, settings, lambda: None, wanted=wanted)
+    keeping = asyncio.create_task(supervisor.supervise())
     try:
-        yield keeper
+        yield supervisor
     finally:
         keeping.cancel()
         with suppress(asyncio.CancelledError):
@@ -105,16 +105,16 @@ async def test_it_runs_until_it_is_stopped() -> None:
     Started, ready, ended by somebody else, started again, stopped for good.
     """
     actor = Actor("schedd")
-    async with kept(actor) as keeper:
+    async with kept(actor) as supervisor:
         await until(lambda: actor.starts == 1)
-        keeper.heard({"READY": "1"})
-        assert ("running", 1001) == (keeper.state.status, keeper.state.pid)
+        supervisor.heard({"READY": "1"})
+        assert ("running", 1001) == (supervisor.state.status, supervisor.state.pid)
         actor.end(1)
         await until(lambda: actor.starts == 2)
-        assert ("starting", "status 1") == (keeper.state.status, keeper.state.last_exit)
-        keeper.heard({"READY": "1"})
-        await keeper.stop()
-        assert ("off", 0, ["graceful"]) == (keeper.state.status, keeper.state.pid, actor.told)
+        assert ("starting", "status 1") == (supervisor.state.status, supervisor.state.last_exit)
+        supervisor.heard({"READY": "1"})
+        await supervisor.stop()
+        assert ("off", 0, ["graceful"]) == (supervisor.state.status, supervisor.state.pid, actor.told)
 
 
 async def test_a_stubborn_one_is_asked_more_and_more_harshly() -> None:
@@ -122,10 +122,10 @@ async def test_a_stubborn_one_is_asked_more_and_more_harshly() -> None:
     Graceful, fast, killed; `stop` returns at its end.
     """
     actor = Actor("schedd", obeys=("kill",))
-    async with kept(actor) as keeper:
+    async with kept(actor) as supervisor:
         await until(lambda: actor.starts == 1)
         async with asyncio.timeout(WITHIN_S):
-            await keeper.stop()
+            await supervisor.stop()
         assert ["graceful", "fast", "kill"] == actor.told
 
 
@@ -134,13 +134,13 @@ async def test_what_is_switched_off_can_be_switched_on() -> None:
     It does not start by itself, and starts at once when it is told to.
     """
     actor = Actor("schedd")
-    async with kept(actor, wanted=False) as keeper:
-        assert keeper.ready.is_set()
-        assert "off" == keeper.state.status
-        keeper.on()
+    async with kept(actor, wanted=False) as supervisor:
+        assert supervisor.ready.is_set()
+        assert "off" == supervisor.state.status
+        supervisor.on()
         await until(lambda: actor.starts == 1)
-        keeper.off("fast")
-        await keeper.is_off()
+        supervisor.off("fast")
+        await supervisor.is_off()
         assert ["fast"] == actor.told
 
 
@@ -150,12 +150,12 @@ async def test_one_that_cannot_be_started_is_given_up_while_the_pool_starts() ->
     """
     actor = Actor("schedd")
     actor.refuses = True
-    keeper = Keeper(actor, SETTINGS, lambda: None)
+    supervisor = Supervisor(actor, SETTINGS, lambda: None)
     with pytest.raises(StartGivenUpError, match=r"schedd ended 3 times: no such program .*\n*its last words"):
-        await keeper.keep()
-    async with kept(actor) as keeper:
-        keeper.patient = True
-        await until(lambda: keeper.state.starts > 5)
+        await supervisor.supervise()
+    async with kept(actor) as supervisor:
+        supervisor.patient = True
+        await until(lambda: supervisor.state.starts > 5)
 
 
 async def test_only_a_startd_is_ended_peacefully() -> None:
@@ -164,10 +164,10 @@ async def test_only_a_startd_is_ended_peacefully() -> None:
     """
     for name, told in (("schedd", "graceful"), ("startd.a", "peaceful")):
         actor = Actor(name, obeys=("graceful", "peaceful"))
-        async with kept(actor) as keeper:
+        async with kept(actor) as supervisor:
             await until(lambda actor=actor: actor.starts == 1)  # type: ignore[misc]
-            keeper.off("peaceful")
-            await keeper.is_off()
+            supervisor.off("peaceful")
+            await supervisor.is_off()
             assert [told] == actor.told
 
 
@@ -178,11 +178,11 @@ class Office:
 
     def __init__(self, home: Path, group: asyncio.TaskGroup) -> None:
         self.home = open_home(home)
-        self.daemons = Daemons(self.home, SETTINGS, pid=1, version="1")
+        self.daemons = DaemonList(self.home, SETTINGS, pid=1, version="1")
         self.actors = {name: Actor(name) for name in SETTINGS.daemon_list}
         self.successions: list[How] = []
         self.loaded = SETTINGS
-        self.desk = Desk(
+        self.master_commands = MasterCommands(
             self.daemons, SETTINGS, load=self._load, succeed=self.successions.append, tasks=group
         )
         for actor in self.actors.values():
@@ -197,16 +197,16 @@ class Office:
         self, action: ControlAction, *names: str, how: How = "graceful", id_: str = ""
     ) -> dict[str, str]:
         request = Control(id=id_ or f"{action} {names} {how}", action=action, daemons=list(names), how=how)
-        answer = await self.desk.control(request, user("ada"))
+        answer = await self.master_commands.control(request, user("ada"))
         return {one.daemon: one.outcome for one in answer.switched}
 
     async def status(self, name: str, status: str) -> None:
-        await until(lambda: self.daemons.keeper(name).state.status == status)
+        await until(lambda: self.daemons.supervisor(name).state.status == status)
 
     async def ready(self) -> None:
         for name, actor in self.actors.items():
             await until(lambda actor=actor: bool(actor.pid))  # type: ignore[misc]
-            self.daemons.keeper(name).heard({"READY": "1"})
+            self.daemons.supervisor(name).heard({"READY": "1"})
 
 
 @asynccontextmanager
@@ -215,7 +215,7 @@ async def office(tmp_path: Path) -> AsyncGenerator[Office]:
         it = Office(tmp_path / "home", group)
         await it.ready()
         yield it
-        it.desk.close()
+        it.master_commands.close()
         await it.daemons.stop_services("fast")
 
 
@@ -242,7 +242,7 @@ async def test_off_is_written_down_before_anything_ends(tmp_path: Path) -> None:
         assert {"schedd", "startd"} == read_off(it.home)
         assert [] == it.actors["schedd"].told
         await it.status("schedd", "off")
-        assert "off" == it.daemons.keeper("startd").state.status
+        assert "off" == it.daemons.supervisor("startd").state.status
         assert {"schedd": "nothing", "startd": "nothing"} == await it.ask("off", how="fast")
         assert {"startd": "refused"} == await it.ask("restart", "startd")
         assert {"startd": "begun"} == await it.ask("on", "startd")
@@ -262,7 +262,7 @@ async def test_one_that_is_switched_on_before_its_turn_stays(tmp_path: Path) -> 
         await it.status("startd", "off")
         for _ in range(100):  # everything that follows from that has followed
             await asyncio.sleep(0)
-        assert ([], "running") == (it.actors["schedd"].told, it.daemons.keeper("schedd").state.status)
+        assert ([], "running") == (it.actors["schedd"].told, it.daemons.supervisor("schedd").state.status)
 
 
 async def test_switching_one_off_does_not_hurry_another(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_switching_one_off_does_not_hurry_another(tmp_path: Path) -> None:
         await it.status("schedd", "off")
         assert (["peaceful"], "stopping") == (
             it.actors["startd"].told,
-            it.daemons.keeper("startd").state.status,
+            it.daemons.supervisor("startd").state.status,
         )
 
 
@@ -285,9 +285,9 @@ async def test_whoever_is_no_administrator_changes_nothing(tmp_path: Path) -> No
     """
     async with office(tmp_path) as it:
         with pytest.raises(RefusedError, match="eve is no administrator"):
-            await it.desk.control(Control(id="1", action="off"), user("eve"))
+            await it.master_commands.control(Control(id="1", action="off"), user("eve"))
         with pytest.raises(RefusedError, match="eve is no administrator"):
-            await it.desk.query(QueryDaemons(), user("eve"))
+            await it.master_commands.query(QueryDaemons(), user("eve"))
         assert frozenset() == read_off(it.home)
 
 
@@ -308,13 +308,15 @@ async def test_what_each_makes_of_its_settings_is_told(tmp_path: Path) -> None:
     """
     async with office(tmp_path) as it:
         it.loaded = MasterSettings()
-        asked = asyncio.create_task(it.desk.control(Control(id="1", action="reconfig"), user("ada")))
+        asked = asyncio.create_task(
+            it.master_commands.control(Control(id="1", action="reconfig"), user("ada"))
+        )
         await until(lambda: all(actor.told == ["renew"] for actor in it.actors.values()))
-        it.daemons.keeper("schedd").heard({"X_KETTLE_SETTINGS": "refused: kettle.toml: no"})
-        it.daemons.keeper("startd").heard({"X_KETTLE_SETTINGS": "unchanged"})
+        it.daemons.supervisor("schedd").heard({"X_KETTLE_SETTINGS": "refused: kettle.toml: no"})
+        it.daemons.supervisor("startd").heard({"X_KETTLE_SETTINGS": "unchanged"})
         assert [
             ("master", "refused", "kettle.toml: [master] colour: unknown setting"),
             ("schedd", "refused", "kettle.toml: no"),
             ("startd", "nothing", "unchanged"),
         ] == [(one.daemon, one.outcome, one.why) for one in (await asked).switched]
-        assert it.desk.settings is SETTINGS
+        assert it.master_commands.settings is SETTINGS

@@ -10,7 +10,7 @@ import msgspec
 from kettle.bus.ports import BusError
 from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES
-from kettle_services.schedd.negotiation.advertiser import Adverts
+from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.commands.schedd import MatchedSlot
@@ -24,7 +24,7 @@ from .test_run_now import Schedd, schedd, so
 LIMITED: Final = JobId(2, 0)
 
 
-async def adverts(ap: Schedd, *, too_large: str = "") -> tuple[Adverts, dict[str, bytes]]:
+async def adverts(ap: Schedd, *, too_large: str = "") -> tuple[ScheddAdvertiser, dict[str, bytes]]:
     """Adverts on a bus that takes all ads but one, and what it took."""
     world, taken = MemoryWorld(), dict[str, bytes]()
     bus = await world.connect(daemon("schedd"))
@@ -36,7 +36,7 @@ async def adverts(ap: Schedd, *, too_large: str = "") -> tuple[Adverts, dict[str
 
     bus.put = put  # type: ignore[method-assign]  # a limit that a bus in memory has not
     settings = ScheddSettings(name="ap")
-    return Adverts(bus, world.subjects, ap.ledger.queue, ap.claims, settings), taken
+    return ScheddAdvertiser(bus, world.subjects, ap.recorder.queue, ap.claims, settings), taken
 
 
 async def record(ap: Schedd, claim: str, limits: Mapping[str, float]) -> None:
@@ -50,7 +50,7 @@ async def record(ap: Schedd, claim: str, limits: Mapping[str, float]) -> None:
         lease=9.0,
         limits=dict(limits),
     )
-    await ap.ledger.record([(f"claim/{claim}", granted)])
+    await ap.recorder.record([(f"claim/{claim}", granted)])
 
 
 async def test_an_ad_that_is_too_large_keeps_no_other_from_the_pool(tmp_path: Path) -> None:
@@ -59,9 +59,9 @@ async def test_an_ad_that_is_too_large_keeps_no_other_from_the_pool(tmp_path: Pa
     """
     async with schedd(tmp_path) as ap:
         event = ClusterSubmitted(cluster=2, owner="zoe", ad={"Cmd": "x"}, columns=[], rows=[[]])
-        await ap.ledger.record([("cluster/2", event)])
+        await ap.recorder.record([("cluster/2", event)])
         shown, taken = await adverts(ap, too_large=ad_key("Submitter", "eve@ap"))
-        running = asyncio.create_task(shown.run())
+        running = asyncio.create_task(shown.publish_ads())
 
         await so(lambda: ad_key("Scheduler", "ap") in taken)
 
@@ -76,7 +76,7 @@ async def test_a_submitter_uses_no_more_limits_than_its_ad_can_name(tmp_path: Pa
     async with schedd(tmp_path) as ap:
         await ap.submit({"ConcurrencyLimits": "x", "RequestCpus": 2}, count=1)
         shown, _ = await adverts(ap)
-        free, limited = (ap.ledger.queue.autocluster(job) for job in (JobId(1, 1), LIMITED))
+        free, limited = (ap.recorder.queue.autocluster(job) for job in (JobId(1, 1), LIMITED))
 
         def requested() -> set[int]:
             ad = shown.submitter_ad("eve")
@@ -96,13 +96,13 @@ async def test_a_submitter_uses_no_more_limits_than_its_ad_can_name(tmp_path: Pa
             capability="k",
             limits={"x": 1.0},
         )
-        ap.claims.matched(match)
+        ap.claims.request_matched(match)
         assert 0 == ap.claims.asked.total()
 
-        await ap.ledger.record([("claim/one", ClaimEnded(claim="one", reason="over"))])
+        await ap.recorder.record([("claim/one", ClaimEnded(claim="one", reason="over"))])
 
         assert {free, limited} == requested()
-        ap.claims.matched(match)
+        ap.claims.request_matched(match)
         assert 1 == ap.claims.asked.total()
 
 

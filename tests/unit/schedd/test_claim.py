@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.claims.claim import Leases, Terms
-from kettle_services.schedd.domain.claims.renewal_schedule import Paces
+from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
+from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
 from kettle_wire.ads.types import Expr, Scalar
 
 LEASE, MARGIN = 10.0, 2.0
@@ -25,11 +25,11 @@ def test_the_worker_ends_first(
     However long the lease is and however late renewals and their answers arrive, the worker's deadline comes before the
     moment at which the submit side lets the job run again; the clocks of the two are unrelated.
     """
-    leases = Leases(margin=MARGIN)
+    leases = ClaimLeases(margin=MARGIN)
     now = 100.0
     workers_deadline = now + skew + lease  # the claim was granted now, on the worker's clock
     leases.trust("m", now)
-    leases.hear("m", now + skew, now)
+    leases.record_answer("m", now + skew, now)
     for pause, there, back, lost in delays:
         now += pause
         at = leases.renew("m", now, shortest)
@@ -37,7 +37,7 @@ def test_the_worker_ends_first(
             workers_deadline = max(workers_deadline, at + lease)
             assert workers_deadline - skew <= now + lease + 1e-6
         if not lost:
-            leases.hear("m", now + there + skew, now + there + back)
+            leases.record_answer("m", now + there + skew, now + there + back)
         now += there + back
         if leases.is_over("m", lease, now):
             assert workers_deadline - skew < now
@@ -47,7 +47,7 @@ def test_a_clock_that_is_not_known_renews_nothing() -> None:
     """
     After a restart the first exchange only asks for the worker's clock, and nothing is given up for a whole lease.
     """
-    leases = Leases(margin=MARGIN)
+    leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 100.0)
     assert None is leases.renew("m", 101.0, LEASE)
     assert not leases.is_over("m", LEASE, 101.0 + LEASE)
@@ -58,7 +58,7 @@ def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
     """
     The first time the worker's last report may still be under way.
     """
-    leases = Leases(margin=MARGIN)
+    leases = ClaimLeases(margin=MARGIN)
     assert [] == leases.suspect(["a", "b"], ["a"])
     assert ["a"] == leases.suspect(["a", "b"], ["a", "b"])
     assert [] == leases.suspect(["b"], [])
@@ -69,9 +69,9 @@ def test_a_worker_that_never_answers_is_given_up() -> None:
     """
     Renewals that nobody answers do not put off the end for ever.
     """
-    leases = Leases(margin=MARGIN)
+    leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 0.0)
-    leases.hear("m", 500.0, 0.0)
+    leases.record_answer("m", 500.0, 0.0)
     asked = [leases.renew("m", float(second), LEASE) for second in range(1, 40)]
 
     assert [None] * 34 == asked[5:]
@@ -83,9 +83,9 @@ def test_what_reached_nobody_puts_nothing_off() -> None:
     """
     A renewal for which the bus had no receiver extends no lease.
     """
-    leases = Leases(margin=MARGIN)
+    leases = ClaimLeases(margin=MARGIN)
     leases.trust("m", 0.0)
-    leases.hear("m", 500.0, 0.0)
+    leases.record_answer("m", 500.0, 0.0)
     leases.renew("m", 4.0, LEASE)
     leases.not_delivered("m")
 
@@ -106,7 +106,7 @@ def test_a_job_may_have_a_lease_of_its_own(own: Scalar | None, lease: float) -> 
     """
     Within the bounds of the access point; what is no number of seconds is no wish.
     """
-    terms = Terms(lease=1800.0, shortest=60.0, longest=7200.0)
+    terms = LeaseTerms(lease=1800.0, shortest=60.0, longest=7200.0)
     assert lease == terms.of({} if own is None else {"JobLeaseDuration": own})
 
 
@@ -114,7 +114,7 @@ def test_short_leases_are_renewed_more_often() -> None:
     """
     In proportion, and nobody else is for it; who has them no more is asked with the others again.
     """
-    paces = Paces(interval=300.0, lease=1800.0)
+    paces = RenewalSchedule(interval=300.0, lease=1800.0)
     both, usual = {"quick": 60.0, "slow": 9000.0}, {"quick": 1800.0, "slow": 1800.0}
 
     assert {"quick", "slow"} == paces.due(both, 0.0)

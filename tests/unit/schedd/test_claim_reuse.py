@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kettle.classad import ClassAd
-from kettle_services.schedd.domain.claims.claim import Terms
-from kettle_services.schedd.domain.claims.reuse import Fit, Succession, fit
+from kettle_services.schedd.domain.claims.claim import LeaseTerms
+from kettle_services.schedd.domain.claims.reuse import ClaimReuse, Fit, fit
 from kettle_services.schedd.domain.jobs.job import Assign, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_wire.ads import Ad, Expr
@@ -79,10 +79,10 @@ class Side:
         self.apply("claim/c", granted)
         job = self.queue.jobs[JobId(1, 0)].job
         self.apply(job_stream(JobId(1, 0)), *decide(job, Assign("c", "slot1_1@m", "m")))
-        self.succession = Succession(self.queue, suits=self.suits, clock=lambda: 0.0)
+        self.succession = ClaimReuse(self.queue, suits=self.suits, clock=lambda: 0.0)
 
     def suits(self, ad: Ad, granted: ClaimGranted) -> bool:
-        return Terms(10.0, 10.0, 10.0).suits(ad, granted.lease)
+        return LeaseTerms(10.0, 10.0, 10.0).suits(ad, granted.lease)
 
     def apply(self, stream: str, *events: Event) -> None:
         for event in events:

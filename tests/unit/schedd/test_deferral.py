@@ -15,7 +15,7 @@ from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs import deferrals
 from kettle_services.schedd.jobs.deferrals import Deferrals
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.events import ClusterSubmitted, JobAssigned, JobDeferred, JobVacated, Usage
 from kettle_wire.jobs import JobId
@@ -149,8 +149,10 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
     monkeypatch.setattr(deferrals, "plan", noted)
     log, queue, offered = MemoryLog(), Queue("ap"), list[str]()
     async with Shard.own(log, "schedd.ap", owner="me") as shard:
-        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
-        clock = Deferrals(ledger, lambda: offered.append("now"))
+        recorder = QueueRecorder(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
+        )
+        clock = Deferrals(recorder, lambda: offered.append("now"))
         later, soon = int(time.time()) + 10_000, int(time.time()) + 1
         for cluster, at in ((1, later), (2, later + 1), (3, soon)):
             ad: Ad = {"DeferralTime": at}
@@ -159,16 +161,16 @@ async def test_a_job_is_looked_at_when_it_begins_to_wait_and_when_it_is_due(
                 ClusterSubmitted(cluster=cluster, owner="anna", ad=ad, columns=[], rows=[[]]),
                 cluster,
             )
-        assert soon <= await clock.look() - 59.0 <= soon + 60
+        assert soon <= await clock.handle_due() - 59.0 <= soon + 60
         assert ([later, later + 1, soon], ["now"]) == (looked, offered)
         looked.clear()
-        await clock.look()
+        await clock.handle_due()
         (event,) = decide(queue.jobs[JOB].job, Defer(later + 5))
         queue.apply("job/1.0", event, 4)
-        assert later - 595 > await clock.look()
+        assert later - 595 > await clock.handle_due()
         assert [later + 5] == looked
         monkeypatch.setattr(time, "time", lambda: float(later))
-        await clock.look()
+        await clock.handle_due()
         assert (sorted([later + 5, later + 1, soon], key=str), 3) == (
             sorted(looked[1:], key=str),
             len(offered),
@@ -181,9 +183,11 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
     """
     log, queue, offered = MemoryLog(), Queue("ap"), asyncio.Event()
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
-        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
-        clock = Deferrals(ledger, offered.set)
-        ledger.on_cooled(clock.wake)
+        recorder = QueueRecorder(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
+        )
+        clock = Deferrals(recorder, offered.set)
+        recorder.on_cooldown_over(clock.wake)
         for stream, event in (
             (
                 "cluster/1",
@@ -194,9 +198,9 @@ async def test_a_job_that_has_cooled_is_offered_at_once() -> None:
         ):
             queue.apply(stream, event, 1)
         assert ({JOB}, {}) == (queue.cooling, queue.deferred)
-        running = tasks.create_task(clock.run())
+        running = tasks.create_task(clock.watch_times())
         await asyncio.sleep(0)
-        ledger.cool(JOB)
+        recorder.start_cooldown(JOB)
         async with asyncio.timeout(10.0):
             await offered.wait()
         running.cancel()

@@ -14,19 +14,19 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle.transforms import Transform
 from kettle_services.schedd.claims.refusals import Refusals
-from kettle_services.schedd.commands.factory_edits import Edits
-from kettle_services.schedd.commands.queries import Questions
-from kettle_services.schedd.commands.queue_management import LONG, People
+from kettle_services.schedd.commands.factory_edits import FactoryEdits
+from kettle_services.schedd.commands.queries import Queries
+from kettle_services.schedd.commands.queue_management import LONG, UserCommands
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.job import Assign, Finish, Hold, Remove, decide
 from kettle_services.schedd.domain.queue.fold import Queue, factory_stream, job_stream
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
-from kettle_services.schedd.domain.submission.departed import PAGE, Gone
-from kettle_services.schedd.domain.submission.packed_rows import BLOCK, Table
+from kettle_services.schedd.domain.submission.departed import PAGE, DepartedJobs
+from kettle_services.schedd.domain.submission.packed_rows import BLOCK, PackedRows
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.schedd import (
@@ -84,7 +84,7 @@ def test_which_jobs_have_left_is_kept_in_pages() -> None:
     Whatever the order in which they leave, the same have left; each writes one short row, and the rows tell it all again.
     """
     leave = [proc for proc in range(1, 3 * PAGE) if proc % 7]
-    one, other, again, rows = Gone(), Gone(), Gone(), dict[str, bytes]()
+    one, other, again, rows = DepartedJobs(), DepartedJobs(), DepartedJobs(), dict[str, bytes]()
     for proc in leave:
         one.add(proc)
         name, row = one.row(proc)
@@ -129,28 +129,28 @@ def test_a_table_is_its_rows(size: int) -> None:
     Packed rows come out as they went in, in any order; there is none behind the last.
     """
     rows: list[list[Scalar]] = [[number, f"{number}", 0.5] for number in range(size)]
-    table = Table(rows)
+    table = PackedRows(rows)
     assert (size, rows, rows[::-1]) == (len(table), list(table), table[::-1])
     with pytest.raises(IndexError):
         table[size]
-    assert [[]] * size == list(Table([[] for _ in range(size)]))
+    assert [[]] * size == list(PackedRows([[] for _ in range(size)]))
 
 
 class AccessPoint:
     """A queue with its factories, and nothing else of a schedd."""
 
-    def __init__(self, log: MemoryLog, ledger: Ledger, settings: ScheddSettings) -> None:
-        self.log, self.ledger, self.queue = log, ledger, ledger.queue
-        self.factories = Factories(ledger, settings)
+    def __init__(self, log: MemoryLog, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+        self.log, self.recorder, self.queue = log, recorder, recorder.queue
+        self.factories = Factories(recorder, settings)
         nobody: Any = None  # runs jobs here
-        limits = Limits(ledger.queue, settings)
-        self.people = People(ledger, nobody, self.factories, limits, settings)
-        self.questions = Questions(log, ledger, nobody, self.factories, limits, Refusals())
-        self.edits = Edits(ledger, settings)
+        limits = QueueLimits(recorder.queue, settings)
+        self.people = UserCommands(recorder, nobody, self.factories, limits, settings)
+        self.questions = Queries(log, recorder, nobody, self.factories, limits, Refusals())
+        self.edits = FactoryEdits(recorder, settings)
 
     async def submit(self, event: ClusterSubmitted) -> None:
-        await self.ledger.record([(f"cluster/{event.cluster}", event)])
-        await self.factories.look()
+        await self.recorder.record([(f"cluster/{event.cluster}", event)])
+        await self.factories.materialize_now()
 
     def act(self, action: Action, person: str = "anna") -> FactoryOutcome:
         request = Act(id="1", action=action, select=Select(clusters=[1]))
@@ -159,7 +159,7 @@ class AccessPoint:
 
     async def edit(self, attributes: Ad, *, person: str = "anna", id_: str = "1") -> None:
         await self.edits.edit(Edit(id=id_, cluster=1, attributes=attributes), user(person))
-        await self.factories.look()
+        await self.factories.materialize_now()
 
     async def run(self, proc: int) -> None:
         """Have a job run to its end."""
@@ -168,11 +168,11 @@ class AccessPoint:
             claim=claim, startd="m", slot="s", slot_ad={}, submitter="anna", autocluster=1, lease=1.0
         )
         (assigned,) = decide(self.queue.jobs[job].job, Assign(claim, "s", "m"))
-        self.ledger.record([(f"claim/{claim}", granted), (job_stream(job), assigned)])
-        await self.factories.look()
+        self.recorder.record([(f"claim/{claim}", granted), (job_stream(job), assigned)])
+        await self.factories.materialize_now()
         done = Finish(1, claim, 0, None, 1.0, Usage())
-        self.ledger.record([(job_stream(job), event) for event in decide(self.queue.jobs[job].job, done)])
-        await self.factories.look()
+        self.recorder.record([(job_stream(job), event) for event in decide(self.queue.jobs[job].job, done)])
+        await self.factories.materialize_now()
 
     @property
     def procs(self) -> list[int]:
@@ -184,8 +184,10 @@ async def access_point(**settings: object) -> AsyncGenerator[AccessPoint]:
     log, queue = MemoryLog(), Queue("ap")
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         committing = tasks.create_task(shard.run())
-        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
-        yield AccessPoint(log, ledger, msgspec.convert(settings, ScheddSettings))
+        recorder = QueueRecorder(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
+        )
+        yield AccessPoint(log, recorder, msgspec.convert(settings, ScheddSettings))
         committing.cancel()
 
 
@@ -216,8 +218,8 @@ async def test_a_held_job_counts_as_waiting() -> None:
         job = JobId(1, 0)
         for command, procs in ((Hold("no", "anna"), [0, 1]), (Remove("no", "anna"), [1, 2])):
             events = decide(ap.queue.jobs[job].job, command)
-            await ap.ledger.record([(job_stream(job), event) for event in events])
-            await ap.factories.look()
+            await ap.recorder.record([(job_stream(job), event) for event in events])
+            await ap.factories.materialize_now()
             assert procs == ap.procs
 
 
@@ -239,22 +241,22 @@ async def test_clusters_take_turns() -> None:
     """
     async with access_point(max_jobs_submitted=4) as ap:
         for number, owner in enumerate(("anna", "eve", "zoe"), start=1):
-            await ap.ledger.record(
+            await ap.recorder.record(
                 [(f"cluster/{number}", submitted(9, number=number, owner=owner, JobMaterializeLimit=1))]
             )
-        await ap.factories.look()
+        await ap.factories.materialize_now()
         assert [1, 2, 3] == [job.cluster for job in sorted(ap.queue.jobs)]
     async with access_point(max_jobs_submitted=2) as ap:
         for number, owner in enumerate(("anna", "eve"), start=1):
-            await ap.ledger.record(
+            await ap.recorder.record(
                 [(f"cluster/{number}", submitted(9, number=number, owner=owner, JobMaterializeLimit=9))]
             )
         served: list[int] = []
         for _ in range(4):
-            await ap.factories.look()
+            await ap.factories.materialize_now()
             (job,) = ap.queue.jobs
             served.append(job.cluster)
-            await ap.ledger.record([(job_stream(job), JobRemoved())])
+            await ap.recorder.record([(job_stream(job), JobRemoved())])
         assert [1, 2, 1, 2] == served
 
 
@@ -269,7 +271,7 @@ async def test_a_factory_is_held_released_and_removed() -> None:
         await ap.run(0)
         assert ([], 1) == (ap.procs, ap.factories.unmade(Select())[0].paused)
         assert ["done", "bad_status"] == [ap.act("release").outcome for _ in range(2)]
-        await ap.factories.look()
+        await ap.factories.materialize_now()
         assert [1] == ap.procs
         assert FactoryOutcome(1, "done", 3) == ap.act("remove")
         await ap.run(1)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kettle_services.schedd.domain.queue.fold import Queue, Unfit, job_stream
-from kettle_services.schedd.domain.queue.grouped_events import FEWEST, MOST, MOST_BYTES, as_few
+from kettle_services.schedd.domain.queue.grouped_events import FEWEST, MOST, MOST_BYTES, group_events
 from kettle_wire.events import (
     ClaimEnded,
     ClusterSubmitted,
@@ -22,7 +22,7 @@ HELD = JobHeld(code=1, reason="r", by="anna")
 
 def recorded(*jobs: JobId, event: JobHeld | JobReleased = HELD, **versions: int) -> list[tuple[str, Event]]:
     """As few events as can be; `versions` are the next ones of some jobs, by number, of others it is 1."""
-    return as_few([(job, event) for job in jobs], lambda job: versions.get(f"p{job.proc}", 1))
+    return group_events([(job, event) for job in jobs], lambda job: versions.get(f"p{job.proc}", 1))
 
 
 def ranges(changes: list[tuple[str, Event]]) -> list[tuple[str, list[tuple[int, int, int]]]]:
@@ -57,7 +57,7 @@ def test_what_differs_is_recorded_apart() -> None:
     """
     jobs = [JobId(3, proc) for proc in range(20)]
     other = JobHeld(code=1, reason="another", by="anna")
-    changes = as_few([(job, HELD if job.proc < 10 else other) for job in jobs], lambda _: 1)
+    changes = group_events([(job, HELD if job.proc < 10 else other) for job in jobs], lambda _: 1)
     assert [("jobs/3", [(0, 10, 1)]), ("jobs/3", [(10, 10, 1)])] == ranges(changes)
     said = [event.data for _, event in changes if isinstance(event, JobsChanged)]
     assert [encode(HELD), encode(other)] == [bytes(data) for data in said]

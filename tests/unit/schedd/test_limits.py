@@ -6,7 +6,7 @@ import pytest
 from kettle_services.schedd.domain.jobs.job import Assign, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
-from kettle_services.schedd.queue.limits import Limits
+from kettle_services.schedd.queue.limits import QueueLimits
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, FactorySubmitted
@@ -30,8 +30,8 @@ def queue(*owners: str, running: int = 0) -> Queue:
     return found
 
 
-def limits(found: Queue, **settings: int) -> Limits:
-    return Limits(found, msgspec.convert(settings, ScheddSettings))
+def limits(found: Queue, **settings: int) -> QueueLimits:
+    return QueueLimits(found, msgspec.convert(settings, ScheddSettings))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_jobs_in_an_accounting_group_are_their_owners_jobs() -> None:
     three = limits(found, max_running_jobs_per_owner=3)
     assert [1, 1, 3] == [three.room_to_run(who, {}) for who in ("anna", "birds.anna", "eve")]
     assert 0 == three.room_to_run("anna", {("birds.anna", 7): 1})
-    assert "jobs of anna run" in limits(found, max_running_jobs_per_owner=2).why_not("birds.anna")
+    assert "jobs of anna run" in limits(found, max_running_jobs_per_owner=2).limit_in_force("birds.anna")
 
 
 def test_a_job_that_a_limit_keeps_waiting_says_so() -> None:
@@ -141,7 +141,7 @@ def test_a_job_that_a_limit_keeps_waiting_says_so() -> None:
     By the name of the limit that is reached.
     """
     found = queue("anna", "eve", running=2)
-    assert "" == limits(found, max_jobs_running=3).why_not("anna")
-    assert "max_jobs_running" in limits(found, max_jobs_running=2).why_not("eve")
-    assert "max_running_jobs_per_owner" in limits(found, max_running_jobs_per_owner=2).why_not("anna")
-    assert "" == limits(found, max_running_jobs_per_owner=2).why_not("eve")
+    assert "" == limits(found, max_jobs_running=3).limit_in_force("anna")
+    assert "max_jobs_running" in limits(found, max_jobs_running=2).limit_in_force("eve")
+    assert "max_running_jobs_per_owner" in limits(found, max_running_jobs_per_owner=2).limit_in_force("anna")
+    assert "" == limits(found, max_running_jobs_per_owner=2).limit_in_force("eve")

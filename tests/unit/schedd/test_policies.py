@@ -18,14 +18,14 @@ from kettle.runtime.settings import SettingsError
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
-from kettle_services.schedd.claims.lifecycle import Claims
-from kettle_services.schedd.commands.attempt_reports import Partners
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.domain.jobs.policy import SystemRule
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.jobs.policies import Policies
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.schedd import (
     Attempt,
@@ -57,11 +57,11 @@ CLAIM = "c"
 class Schedd:
     """A queue and who looks at its policies, as wired in a schedd."""
 
-    def __init__(self, ledger: Ledger, policies: Policies, partners: Partners) -> None:
-        self.ledger = ledger
-        self.queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, policies: Policies, attempt_reports: AttemptReports) -> None:
+        self.recorder = recorder
+        self.queue = recorder.queue
         self.policies = policies
-        self.partners = partners
+        self.attempt_reports = attempt_reports
 
     async def submit(self, ad: Ad, *, count: int = 1) -> None:
         number = self.queue.newest_cluster + 1
@@ -69,7 +69,7 @@ class Schedd:
         event = ClusterSubmitted(
             cluster=number, owner="eve", ad={"Cmd": "x", **ad}, columns=["Args"], rows=rows
         )
-        await self.ledger.record([(f"cluster/{number}", event)])
+        await self.recorder.record([(f"cluster/{number}", event)])
 
     async def run(self, ad: Ad) -> None:
         """Submit job 1.0, and have its first attempt begun."""
@@ -80,7 +80,7 @@ class Schedd:
         granted = ClaimGranted(
             claim=CLAIM, startd="ep", slot="s@ep", slot_ad={}, submitter="eve", autocluster=0, lease=60.0
         )
-        await self.ledger.record([
+        await self.recorder.record([
             (f"claim/{CLAIM}", granted),
             ("job/1.0", JobAssigned(attempt=attempt, claim=CLAIM, slot="s@ep", startd="ep")),
             ("job/1.0", JobStarted(attempt=attempt, pid=5, at=time.time())),
@@ -88,12 +88,12 @@ class Schedd:
 
     async def told(self, news: Finished | Ended | Used) -> None:
         report = AttemptReport(job=JOB, attempt=1, claim=CLAIM, news=news)
-        await self.partners.report(ReportAttempts(shadow="s", reports=[report]), SHADOW)
+        await self.attempt_reports.record_reports(ReportAttempts(shadow="s", reports=[report]), SHADOW)
 
     async def stops(self) -> list[Stop]:
         """What a shadow that looks after job 1.0 is told to end."""
         request = ShadowSync(shadow="s", attempts=[Attempt(JOB, self.queue.jobs[JOB].job.attempt)])
-        return (await self.partners.sync(request, SHADOW)).stop
+        return (await self.attempt_reports.sync_shadow(request, SHADOW)).stop
 
 
 @asynccontextmanager
@@ -103,13 +103,17 @@ async def schedd(settings: ScheddSettings | None = None) -> AsyncGenerator[Sched
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         committing = tasks.create_task(shard.run())
         queue = Queue("ap")
-        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
+        recorder = QueueRecorder(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
+        )
         secrets = ClaimSecrets(bytes(32))
-        shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
-        claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
-        policies = Policies(ledger, shadows, settings)
+        shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
+        policies = Policies(recorder, shadows, settings)
         yield Schedd(
-            ledger, policies, Partners(ledger, claims, shadows, policies, ScheddSettings(max_failures=9))
+            recorder,
+            policies,
+            AttemptReports(recorder, claims, shadows, policies, ScheddSettings(max_failures=9)),
         )
         shadows.close()
         committing.cancel()
@@ -129,7 +133,7 @@ async def test_a_look_holds_releases_and_removes() -> None:
         )
         seen: list[str] = []
         for _ in range(3):
-            await ap.policies.look()
+            await ap.policies.evaluate_all()
             seen.append(ap.queue.jobs[JOB].job.status if JOB in ap.queue.jobs else "gone")
         assert ["held", "idle", "gone"] == seen
 
@@ -140,11 +144,11 @@ async def test_measured_use_is_seen_while_the_attempt_lives() -> None:
     """
     async with schedd() as ap:
         await ap.run({"PeriodicHold": Expr("MemoryUsage > 100")})
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "running"
         await ap.told(Used(usage=Usage(wall=10.0, user_cpu=5.0, memory_kib=200 * 1024)))
         assert (200, 5.0) == (ap.queue.ad(JOB)["MemoryUsage"], ap.queue.ad(JOB)["RemoteUserCpu"])
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert ["the job was held"] == [stop.reason for stop in await ap.stops()]
         await ap.told(Ended(hold=False, code=1022, reason="held"))
         assert {} == ap.queue.measured
@@ -158,8 +162,8 @@ async def test_a_vacate_is_ordered_until_the_attempt_is_over() -> None:
     """
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True})
-        await ap.policies.look()
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
+        await ap.policies.evaluate_all()
         assert [[(1000, 1)]] * 2 == [
             [(stop.code, stop.attempt) for stop in await ap.stops()] for _ in range(2)
         ]
@@ -176,10 +180,10 @@ async def test_an_attempt_that_is_being_ended_is_left_alone() -> None:
     async with schedd() as ap:
         await ap.run({"PeriodicHold": Expr("NumHolds == 0"), "PeriodicRelease": True})
         for _ in range(3):
-            await ap.policies.look()
+            await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "held"
         await ap.told(Ended(hold=False, code=1022, reason="held"))
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "idle"
 
 
@@ -213,10 +217,10 @@ async def test_an_exit_counts_that_a_hold_was_too_late_for(released: bool, statu
     async with schedd() as ap:
         await ap.run({"OnExitRemove": Expr("ExitCode == 0"), "PeriodicHold": Expr("JobStatus == 2 && ExitCode is undefined"),
                       "Requirements": False})  # fmt: skip
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert "held" == ap.queue.jobs[JOB].job.status
         if released:
-            await ap.ledger.record([("job/1.0", JobReleased(reason="go on"))])
+            await ap.recorder.record([("job/1.0", JobReleased(reason="go on"))])
         await ap.told(Finished(exit_code=1, at=time.time()))
         job = ap.queue.jobs[JOB].job
         assert (status, "", 1) == (job.status, job.claim, ap.queue.ad(JOB)["NumJobCompletions"])
@@ -228,7 +232,7 @@ async def test_an_exit_hold_holds_a_job_that_was_held_and_released() -> None:
     """
     async with schedd() as ap:
         await ap.run({"OnExitHold": Expr("ExitCode == 3"), "OnExitHoldSubCode": 7})
-        await ap.ledger.record([
+        await ap.recorder.record([
             ("job/1.0", JobHeld(code=1, reason="wait")), ("job/1.0", JobReleased(reason="go on")),
         ])  # fmt: skip
         await ap.told(Finished(exit_code=3, at=time.time()))
@@ -265,13 +269,13 @@ async def test_an_order_to_vacate_is_for_one_attempt() -> None:
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True, "Requirements": False})
         await ap.submit({"PeriodicHold": True})  # this has to be committed first
-        slow = asyncio.create_task(ap.policies.look())
+        slow = asyncio.create_task(ap.policies.evaluate_all())
         await asyncio.sleep(0)
         await ap.told(Ended(hold=False, code=1010, reason="the owner came back"))
         await slow
         assert "idle" == ap.queue.jobs[JOB].job.status
         await ap.start(2)
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert [(1000, 2)] == [(stop.code, stop.attempt) for stop in await ap.stops()]
 
 
@@ -281,7 +285,7 @@ async def test_a_policy_vacates_with_its_subcode() -> None:
     """
     async with schedd() as ap:
         await ap.run({"PeriodicVacate": True, "PeriodicVacateSubCode": 42, "Requirements": False})
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         await ap.told(Ended(hold=False, code=1000, reason="it asked for it"))
         ad = ap.queue.ad(JOB)
         assert (1000, 42) == (ad["VacateReasonCode"], ad["VacateReasonSubCode"])
@@ -294,7 +298,7 @@ async def test_no_subcode_stops_the_schedd(subcode: float | str) -> None:
     """
     async with schedd() as ap:
         await ap.run({"PeriodicHold": True, "PeriodicHoldSubCode": subcode})
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert ("held", 0) == (ap.queue.jobs[JOB].job.status, ap.queue.ad(JOB)["HoldReasonSubCode"])
 
 
@@ -305,7 +309,7 @@ async def test_nobody_manages_a_job_in_its_submitters_stead() -> None:
     rule = (SystemRule(expression="true"),)
     async with schedd(ScheddSettings(name="ap", system_periodic_remove=rule)) as ap:
         await ap.submit({"Managed": "External"})
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert JOB not in ap.queue.jobs
 
 
@@ -325,7 +329,7 @@ async def test_looks_go_on_by_themselves() -> None:
     """
     async with schedd(ScheddSettings(name="ap", periodic_expr_interval=0.01)) as ap:
         await ap.submit({"PeriodicHold": Expr("NumHolds == 0"), "PeriodicRelease": True})
-        looking = asyncio.create_task(ap.policies.run())
+        looking = asyncio.create_task(ap.policies.evaluate_forever())
         await eventually(lambda: _held_and_released(ap))
         looking.cancel()
 
@@ -340,7 +344,7 @@ async def test_a_removed_job_that_exits_leaves() -> None:
     """
     async with schedd() as ap:
         await ap.run({"OnExitRemove": False, "PeriodicRemove": Expr("JobStatus == 2"), "OnExitHold": True})
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         assert ap.queue.jobs[JOB].job.status == "removed"
         await ap.told(Finished(exit_code=3))
         assert JOB not in ap.queue.jobs
@@ -364,7 +368,7 @@ async def test_nobody_waits_long_for_a_look(monkeypatch: pytest.MonkeyPatch) -> 
                 await asyncio.sleep(0)
 
         counting = asyncio.create_task(others())
-        await ap.policies.look()
+        await ap.policies.evaluate_all()
         over.set()
         await counting
         assert ["held"] == [e.job.status for e in ap.queue.jobs.values() if e.job.status != "idle"]
@@ -384,8 +388,8 @@ async def test_jobs_without_a_policy_are_not_looked_at(monkeypatch: pytest.Monke
             await ap.submit({"PeriodicHold": False, "OnExitRemove": True}, count=2)
             with monkeypatch.context() as patched:
                 if not held:
-                    patched.setattr("kettle_services.schedd.jobs.policies.View", None)
-                await ap.policies.look()
+                    patched.setattr("kettle_services.schedd.jobs.policies.QueuedJobAds", None)
+                await ap.policies.evaluate_all()
             assert held == ap.queue.tally["eve"].get("held", 0)
 
 

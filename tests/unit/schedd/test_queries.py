@@ -16,13 +16,13 @@ from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
 from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.commands import queries
-from kettle_services.schedd.commands.queries import Questions
+from kettle_services.schedd.commands.queries import Queries
 from kettle_services.schedd.domain.jobs.job import Assign, Continue, Hold, Remove, Suspend, Tell, decide
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
-from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.schedd import JobAds, QueryJobs, Select
@@ -98,7 +98,7 @@ def test_some_attributes_are_those_of_the_whole_ad(names: list[str]) -> None:
     Whatever has happened to a job and however the names are spelled; without names it is the whole.
     """
     queue = filled()
-    view, wanted = View(queue, names), {name.lower() for name in names}
+    view, wanted = QueuedJobAds(queue, names), {name.lower() for name in names}
     for job in queue.jobs:
         whole = queue.ad(job)
         assert {n: v for n, v in whole.items() if not names or n.lower() in wanted} == view.ad(job)
@@ -112,27 +112,27 @@ def test_what_is_known_of_attempts_is_in_the_ad() -> None:
     assert 2.0 == queue.ad(JobId(1, 2))["RemoteUserCpu"]
     assert 3 * 10**6 == queue.ad(JobId(1, 2))["LastJobLeaseRenewal"]
     assert 4 == queue.ad(JobId(1, 3))["JobCurrentReconnectAttempt"]
-    assert {"Args": "b", "JobMaterializeNextRow": 2} == View(queue, ["args", "jobmaterializenextrow"]).ad(
-        JobId(2, 1)
-    )
+    assert {"Args": "b", "JobMaterializeNextRow": 2} == QueuedJobAds(
+        queue, ["args", "jobmaterializenextrow"]
+    ).ad(JobId(2, 1))
 
 
 @asynccontextmanager
-async def asked(queue: Queue) -> AsyncGenerator[Questions]:
+async def asked(queue: Queue) -> AsyncGenerator[Queries]:
     """Somebody who answers about a queue that is nobody's."""
     log, settings = MemoryLog(), ScheddSettings(name="ap")
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         committing = tasks.create_task(shard.run())
-        ledger = Ledger(
+        recorder = QueueRecorder(
             shard, queue, await restore(log, MemoryWorkingSet(log), shard, Queue("ap"), interval=1.0)
         )
         nobody: Any = None
-        factories = Factories(ledger, settings)
-        yield Questions(log, ledger, nobody, factories, Limits(queue, settings), Refusals())
+        factories = Factories(recorder, settings)
+        yield Queries(log, recorder, nobody, factories, QueueLimits(queue, settings), Refusals())
         committing.cancel()
 
 
-async def answer(asks: Questions, request: QueryJobs) -> JobAds:
+async def answer(asks: Queries, request: QueryJobs) -> JobAds:
     """What whoever asks gets to read."""
     data = msgspec.msgpack.encode(await asks.query_jobs(request, user("eve")))
     return msgspec.msgpack.decode(data, type=JobAds)

@@ -19,13 +19,13 @@ from kettle.runtime.local_jobs import LocalStartd, leave_word
 from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
-from kettle_services.schedd.claims.lifecycle import Claims
-from kettle_services.schedd.commands.run_now import Swaps
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.commands.run_now import RunNowCommands
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.jobs.local_universe import HomeJobs
-from kettle_services.schedd.queue.recorder import Ledger, restore
+from kettle_services.schedd.jobs.local_universe import LocalUniverse
+from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.schedd import MatchedSlot, RunNow
 from kettle_wire.commands.startd import (
@@ -85,9 +85,11 @@ class Startd:
 class Schedd:
     """A queue with a job that runs and one that is urgent, as wired in a schedd."""
 
-    def __init__(self, ledger: Ledger, claims: Claims, home_jobs: HomeJobs, startd: Startd) -> None:
-        self.ledger, self.claims, self.home_jobs, self.startd = ledger, claims, home_jobs, startd
-        self.swaps = Swaps(ledger, claims)
+    def __init__(
+        self, recorder: QueueRecorder, claims: ClaimLifecycle, home_jobs: LocalUniverse, startd: Startd
+    ) -> None:
+        self.recorder, self.claims, self.home_jobs, self.startd = recorder, claims, home_jobs, startd
+        self.swaps = RunNowCommands(recorder, claims)
 
     async def now(self, command: str) -> JobId:
         """What `kettle now` asks, under an id."""
@@ -100,12 +102,12 @@ class Schedd:
         return refusal.value.code, str(refusal.value)
 
     async def submit(self, ad: Ad, *, count: int) -> None:
-        number = self.ledger.queue.newest_cluster + 1
+        number = self.recorder.queue.newest_cluster + 1
         rows: list[list[Scalar]] = [[str(proc)] for proc in range(count)]
         event = ClusterSubmitted(
             cluster=number, owner="eve", ad={"Cmd": "x", **ad}, columns=["Args"], rows=rows
         )
-        await self.ledger.record([(f"cluster/{number}", event)])
+        await self.recorder.record([(f"cluster/{number}", event)])
 
 
 @asynccontextmanager
@@ -128,16 +130,18 @@ async def schedd(home: Path, *, request_claim_timeout: float = 60.0) -> AsyncGen
     async with Shard.own(log, "schedd.ap", owner="me") as shard, asyncio.TaskGroup() as tasks:
         committing = tasks.create_task(shard.run())
         queue = Queue("ap")
-        ledger = Ledger(shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0))
+        recorder = QueueRecorder(
+            shard, queue, await restore(log, MemoryWorkingSet(log), shard, queue, interval=1.0)
+        )
         secrets = ClaimSecrets(bytes(32))
-        shadows = Shadows(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
-        claims = Claims(bus, ledger, shadows, secrets, tasks, settings)
-        ap = Schedd(ledger, claims, HomeJobs(queue, claims, settings), startd)
+        shadows = ShadowDispatch(bus, queue, secrets, tasks, Telemetry(), interval=1.0)
+        claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
+        ap = Schedd(recorder, claims, LocalUniverse(queue, claims, settings), startd)
         await ap.submit({}, count=2)
         granted = ClaimGranted(
             claim="c", startd="ep", slot="s@ep", slot_ad={}, submitter="eve", autocluster=0, lease=60.0
         )
-        await ledger.record([
+        await recorder.record([
             ("claim/c", granted),
             ("job/1.0", JobAssigned(attempt=1, claim="c", slot="s@ep", startd="ep")),
             ("job/1.0", JobStarted(attempt=1, pid=5, at=1.0)),
@@ -174,7 +178,7 @@ async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
     """
     async with schedd(tmp_path) as ap:
         await ap.now("one")
-        ap.swaps = Swaps(ap.ledger, ap.claims)
+        ap.swaps = RunNowCommands(ap.recorder, ap.claims)
 
         assert URGENT == await ap.now("one")
         assert 1 == len(ap.startd.claims)
@@ -214,10 +218,10 @@ async def test_limits_are_not_swapped(tmp_path: Path, limits: dict[str, float], 
     A claim in the place of another would be counted as that one, so neither a job that uses limits takes another's place nor does another take its.
     """
     async with schedd(tmp_path) as ap:
-        granted = msgspec.structs.replace(ap.ledger.queue.claims["c"].granted, claim="d", limits=limits)
+        granted = msgspec.structs.replace(ap.recorder.queue.claims["c"].granted, claim="d", limits=limits)
         await ap.submit({}, count=1)
         await ap.submit({"RequestCpus": 2, **ad}, count=1)
-        await ap.ledger.record([
+        await ap.recorder.record([
             ("claim/d", granted),
             ("job/2.0", JobAssigned(attempt=1, claim="d", slot="s@ep", startd="ep")),
             ("job/2.0", JobStarted(attempt=1, pid=6, at=1.0)),
@@ -238,11 +242,11 @@ async def test_a_job_does_not_wait_for_one_slot_for_ever(tmp_path: Path) -> None
     shown: list[int] = []
     async with schedd(tmp_path, request_claim_timeout=0.05) as ap:
         ap.claims.on_refused(lambda: shown.append(ap.claims.asked.total()))
-        number = ap.ledger.queue.autocluster(URGENT)
+        number = ap.recorder.queue.autocluster(URGENT)
         match = MatchedSlot(
             submitter="eve", autocluster=number, count=1, slot="s@ep", startd="ep", capability="k"
         )
-        ap.claims.matched(match)
+        ap.claims.request_matched(match)
         assert 1 == ap.claims.asked.total()
 
         await so(lambda: bool(shown))
@@ -260,7 +264,7 @@ async def test_local_jobs_are_started_a_hundred_at_a_time(tmp_path: Path) -> Non
         await ap.submit({"JobUniverse": 12}, count=150)
         counts: list[int] = []
         for _ in range(3):
-            await ap.home_jobs.look()
+            await ap.home_jobs.start_allowed()
             counts.append(ap.claims.asked.total())
 
         assert [100, 150, 150] == counts
@@ -278,10 +282,10 @@ async def test_what_happens_in_the_queue_does_not_make_more_looks(tmp_path: Path
         async def look() -> None:
             looks.append(len(looks))
 
-        ap.home_jobs.look = look  # type: ignore[method-assign]  # counted instead of done
-        running = asyncio.create_task(ap.home_jobs.run())
+        ap.home_jobs.start_allowed = look  # type: ignore[method-assign]  # counted instead of done
+        running = asyncio.create_task(ap.home_jobs.start_jobs())
         for _ in range(1000):
-            ap.home_jobs.note(event)
+            ap.home_jobs.on_event(event)
             await asyncio.sleep(0)
 
         assert [0] == looks
@@ -297,11 +301,11 @@ async def test_a_refusal_is_over_when_a_local_job_is(tmp_path: Path) -> None:
     async with schedd(tmp_path) as ap:
         await ap.submit({"JobUniverse": 12}, count=1)
         ap.startd.says = "the other local jobs leave not enough"
-        running = asyncio.create_task(ap.home_jobs.run())
-        await so(lambda: "refuses it: the other local jobs" in ap.home_jobs.why(JobId(2, 0)))
+        running = asyncio.create_task(ap.home_jobs.start_jobs())
+        await so(lambda: "refuses it: the other local jobs" in ap.home_jobs.explain(JobId(2, 0)))
         before = len(ap.startd.asked)
 
-        ap.home_jobs.note(ClaimEnded(claim="other", reason=""))
+        ap.home_jobs.on_event(ClaimEnded(claim="other", reason=""))
 
         await so(lambda: len(ap.startd.asked) > before)
         running.cancel()

@@ -14,7 +14,7 @@ from kettle.testing.services import eventually
 from kettle.testing.worlds import MemoryWorld
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Scalar
 from kettle_wire.commands.schedd import Attempt, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, LookAfter
@@ -45,7 +45,7 @@ def queue_of_running() -> Queue:
 class Owner:
     """Who tells one shadow, on a bus."""
 
-    def __init__(self, shadows: Shadows, machine: Bus) -> None:
+    def __init__(self, shadows: ShadowDispatch, machine: Bus) -> None:
         self.shadows = shadows
         self._machine = machine
         self.told: list[JobId] = []
@@ -70,7 +70,7 @@ async def owner() -> AsyncGenerator[Owner]:
     world = MemoryWorld()
     bus, machine = await world.connect(daemon("schedd")), await world.connect(daemon("shadow"))
     async with asyncio.TaskGroup() as tasks:
-        shadows = Shadows(
+        shadows = ShadowDispatch(
             bus, queue_of_running(), ClaimSecrets(bytes(32)), tasks, Telemetry(), interval=3600.0
         )
         yield Owner(shadows, machine)
@@ -126,7 +126,7 @@ async def test_who_only_asks_is_told_nothing_else() -> None:
     """
     async with asyncio.TaskGroup() as tasks:
         bus = await MemoryWorld().connect(daemon("schedd"))
-        shadows = Shadows(
+        shadows = ShadowDispatch(
             bus, queue_of_running(), ClaimSecrets(bytes(32)), tasks, Telemetry(), interval=3600.0
         )
         before = asyncio.all_tasks()

@@ -5,7 +5,7 @@ Jobs of one owner that start one after the other.
 import asyncio
 import time
 
-from kettle_services.schedd.shadows.start_delay import StartPace
+from kettle_services.schedd.shadows.start_delay import StartDelay
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.jobs import JobId
 
@@ -22,16 +22,16 @@ async def test_the_next_one_waits() -> None:
 
     def start(job: JobId) -> None:
         started.append((job, time.monotonic()))
-        pace.started("ada", SLOW)
+        pace.record_start("ada", SLOW)
         if len(started) == 2:
             done.set()
 
-    pace = StartPace(longest=600.0, start=start)
-    assert not pace.holds_back("ada", A)
+    pace = StartDelay(longest=600.0, start=start)
+    assert not pace.must_wait("ada", A)
     began = time.monotonic()
-    pace.started("ada", SLOW)
-    assert [True, True, True] == [pace.holds_back("ada", job) for job in (B, C, B)]
-    assert not pace.holds_back("bob", A)
+    pace.record_start("ada", SLOW)
+    assert [True, True, True] == [pace.must_wait("ada", job) for job in (B, C, B)]
+    assert not pace.must_wait("bob", A)
     async with asyncio.timeout(10):
         await done.wait()
     assert [B, C] == [job for job, _ in started]
@@ -43,9 +43,9 @@ async def test_nobody_waits_for_ever() -> None:
     """
     The site says how long at most; what is no number is no delay.
     """
-    pace = StartPace(longest=0.0, start=lambda _: None)
-    pace.started("ada", {"NextJobStartDelay": 1000})
-    assert not pace.holds_back("ada", A)
-    pace = StartPace(longest=600.0, start=lambda _: None)
-    pace.started("ada", {"NextJobStartDelay": "long"})
-    assert not pace.holds_back("ada", A)
+    pace = StartDelay(longest=0.0, start=lambda _: None)
+    pace.record_start("ada", {"NextJobStartDelay": 1000})
+    assert not pace.must_wait("ada", A)
+    pace = StartDelay(longest=600.0, start=lambda _: None)
+    pace.record_start("ada", {"NextJobStartDelay": "long"})
+    assert not pace.must_wait("ada", A)

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from kettle_services.shadow.chirp.remote_files import FileWish, RemoteFiles
 from kettle_services.shadow.chirp.requests import Chirping, Terms
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad
 from kettle_wire.commands.chirp import Chirped, GetAttribute, Note, OnPath, SetAttribute, Trouble
@@ -47,7 +47,7 @@ def record() -> Record:
 async def chirping(tmp_path: Path, record: Record) -> AsyncIterator[Chirping]:
     work = FileWork(2)
     ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path), "ChirpStage": 1}
-    chirping = Chirping(ad, Places(tmp_path / "home"), TERMS, work, record)
+    chirping = Chirping(ad, FileAccess(tmp_path / "home"), TERMS, work, record)
     yield chirping
     chirping.close()
     work.close()
@@ -87,7 +87,7 @@ async def test_what_waits_does_not_replace_what_was_said_later(tmp_path: Path, r
     work = FileWork(1)
     terms = Terms(at_once=2, hourly=0)
     ad: Ad = {"WantIOProxy": True, "Iwd": str(tmp_path)}
-    chirping = Chirping(ad, Places(tmp_path / "home"), terms, work, record)
+    chirping = Chirping(ad, FileAccess(tmp_path / "home"), terms, work, record)
     chirping.collect({"ChirpText": f'"{"x" * 1500}"'})
     assert [] == record.told
 

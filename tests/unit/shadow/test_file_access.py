@@ -7,7 +7,7 @@ import pytest
 
 from kettle.transfer.manifest import is_inside
 from kettle_services.shadow.domain.transfer_checks import stranger
-from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.files.access import FileAccess, OwnFileError
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_pools_directory_is_refused_however_it_is_reached(tmp_path: Path) ->
     (work / "dir").symlink_to(home)
     (work / "deep").symlink_to("dir/credentials")
     (tmp_path / "alias").symlink_to(home)
-    places = Places(tmp_path / "alias")
+    places = FileAccess(tmp_path / "alias")
     for path in (
         home,
         home / "startd" / "new",
@@ -67,7 +67,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     """
     A pipe would wait for a writer for ever, a device has no end.
     """
-    places = Places(tmp_path / "home")
+    places = FileAccess(tmp_path / "home")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         with pytest.raises(OSError, match=r"regular|directory"):

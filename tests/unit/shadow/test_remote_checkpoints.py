@@ -12,7 +12,7 @@ import pytest
 from kettle.transfer.checkpoints import DIRECTORY, WHERE, CheckpointError, Entry, line
 from kettle.transfer.manifest import ManifestError
 from kettle_services.shadow.domain.transfer_checks import check_checkpoint, check_outputs
-from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.spool import checkpoint_cleanup
 from kettle_services.shadow.spool.checkpoint_cleanup import Cleaner
 from kettle_services.shadow.spool.file_removal import remove_files
@@ -86,7 +86,7 @@ async def test_what_is_condemned_goes_and_nothing_else(tmp_path: Path) -> None:
     condemned(list_, "2", f"file://{there}/bad/0001", "link/file")
     condemned(list_, "3", "x://h/y/0001", "z")
     (list_ / "4").mkdir()
-    cleaner = Cleaner(list_, Places(tmp_path / "home"))
+    cleaner = Cleaner(list_, FileAccess(tmp_path / "home"))
     running = asyncio.create_task(cleaner.run())
     async with asyncio.timeout(20):
         while {path.name for path in list_.iterdir()} != {"2"}:
@@ -120,12 +120,12 @@ async def test_no_url_removes_something_else(tmp_path: Path) -> None:
     condemned(list_, "1", f"file://{tmp_path}/key?/job/0001", "state")
     condemned(list_, "2", f"file://{tmp_path}/x/../home/job/0001", "state")
     condemned(list_, "3", f"file://{home}/job/0001", "state")
-    await settled(Cleaner(list_, Places(home)), list_)
+    await settled(Cleaner(list_, FileAccess(home)), list_)
 
     assert "precious" == (tmp_path / "key").read_text()
     assert "precious" == (home / "job/0001/state").read_text()
     with pytest.raises(OwnFileError):
-        remove_files(f"file://{home}/job/0001", ["state"], Places(home))
+        remove_files(f"file://{home}/job/0001", ["state"], FileAccess(home))
     with pytest.raises(ManifestError, match="a path only"):
         check_outputs({"CheckpointDestination": f"file://{tmp_path}/key?"})
     with pytest.raises(CheckpointError):
@@ -153,7 +153,7 @@ def test_a_link_that_is_made_meanwhile_is_not_followed(
 
     monkeypatch.setattr(os, "unlink", exchanging)
     with pytest.raises(NotADirectoryError, match="reached by a link"):
-        remove_files(f"file://{place}", ["d/a", "d/b"], Places(tmp_path / "home"))
+        remove_files(f"file://{place}", ["d/a", "d/b"], FileAccess(tmp_path / "home"))
 
     assert (tmp_path / "precious/b").exists()
     assert (place / "e/b").exists()
@@ -168,8 +168,8 @@ def test_what_is_removed_leaves_no_empty_directories(tmp_path: Path) -> None:
         (tmp_path / "ckpt/job" / name).write_text("x")
     where = f"file://{tmp_path}/ckpt/job/0001"
     for _ in range(2):
-        remove_files(where, ["a b/%41", "MANIFEST.0001"], Places(tmp_path / "home"))
-    remove_files("file:///nonexistent/job/0001", ["x"], Places(tmp_path / "home"))
+        remove_files(where, ["a b/%41", "MANIFEST.0001"], FileAccess(tmp_path / "home"))
+    remove_files("file:///nonexistent/job/0001", ["x"], FileAccess(tmp_path / "home"))
 
     assert ["0002"] == [path.name for path in (tmp_path / "ckpt/job").iterdir()]
 
@@ -186,7 +186,7 @@ async def test_a_server_that_never_comes_back_is_named(
     list_ = tmp_path / "condemned"
     where = f"file://{tmp_path}/ckpt/x/job/0001"
     condemned(list_, "1", where, "state")
-    await settled(Cleaner(list_, Places(tmp_path / "home")), list_)
+    await settled(Cleaner(list_, FileAccess(tmp_path / "home")), list_)
 
     said = [record.getMessage() for record in caplog.records]
     assert ["checkpoint not removed yet: 1", f"given up, remove it yourself: {where}"] == said

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kettle_services.shadow.chirp.remote_files import MOST_OPEN, FileWish, RemoteFiles
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.commands.chirp import (
     CloseFile,
     OnFile,
@@ -38,7 +38,7 @@ def iwd(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(iwd: Path, home: Path) -> Iterator[RemoteFiles]:
-    files = RemoteFiles(str(iwd), Places(home), threading.BoundedSemaphore(MOST_OPEN + 1))
+    files = RemoteFiles(str(iwd), FileAccess(home), threading.BoundedSemaphore(MOST_OPEN + 1))
     yield files
     files.close()
 
@@ -195,7 +195,7 @@ def test_all_jobs_together_have_not_all_files_open(iwd: Path, home: Path) -> Non
     """
     (iwd / "a").touch()
     room = threading.BoundedSemaphore(1)
-    one, other = (RemoteFiles(str(iwd), Places(home), room) for _ in range(2))
+    one, other = (RemoteFiles(str(iwd), FileAccess(home), room) for _ in range(2))
     one.carry_out(OpenFile("a", "r"))
 
     assert Trouble.TOO_MANY_OPEN == other.carry_out(OpenFile("a", "r")).result

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kettle.userlog import UserLogError
-from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.projections.job_event_logs import JobAppender
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.commands.spooling import Part
@@ -228,7 +228,7 @@ def test_nobody_else_sees_them_and_what_has_left_the_queue_is_removed(files: Spo
 
 def test_a_job_has_business_in_its_own_directory_only(files: SpooledFiles, tmp_path: Path) -> None:
     sent(files, b"x")
-    places = files.places(JobId(7, 0), Places(tmp_path))
+    places = files.places(JobId(7, 0), FileAccess(tmp_path))
     places.refuse_own(files.directory(JobId(7, 0)) / "made")
     os.close(places.open_input(files.root / "7" / "objects" / digest(b"x")))
     for other in (
@@ -244,7 +244,7 @@ def test_a_job_has_business_in_its_own_directory_only(files: SpooledFiles, tmp_p
 
 
 def test_a_log_in_the_spool_has_the_events_of_its_cluster_only(files: SpooledFiles, tmp_path: Path) -> None:
-    appender = JobAppender(Places(tmp_path), spool=files.root)
+    appender = JobAppender(FileAccess(tmp_path), spool=files.root)
     files.root.mkdir()
     log = files.root / "7" / "log.0123456789abcdef"
     appender.append(log, "000 (007.000.000) 2026-01-01 00:00:00 Job submitted\n...\n")

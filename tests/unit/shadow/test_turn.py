@@ -4,7 +4,7 @@ How long a job has waited for its turn to move files.
 
 import pytest
 
-from kettle_services.shadow.file_transfer.queue import Turn
+from kettle_services.shadow.file_transfer.queue import TransferTurn
 from kettle_wire.events import Transfer
 
 
@@ -19,7 +19,7 @@ def test_waiting_is_no_transfer(clock: list[float]) -> None:
     """
     From the first time that it asks to the first time that it has its turn.
     """
-    turn = Turn()
+    turn = TransferTurn()
     for clock[0], given in ((100.0, False), (102.0, False), (105.0, True), (109.0, True)):
         turn.ask(given=given)
 
@@ -32,17 +32,17 @@ def test_who_does_not_wait(clock: list[float]) -> None:
     What the worker says stays as it is; who never asks, because the machine had it all, neither.
     """
     moved = Transfer(began=100.0, ended=101.0)
-    asked = Turn()
+    asked = TransferTurn()
     asked.ask(given=True)
 
-    assert moved == asked.of(moved) == Turn().of(moved)
+    assert moved == asked.of(moved) == TransferTurn().of(moved)
 
 
 def test_results(clock: list[float]) -> None:
     """
     Fetched by us from our turn on; after those that the worker itself has sent.
     """
-    turn = Turn()
+    turn = TransferTurn()
     turn.ask(given=False)
     clock[0] = 104.0
     turn.ask(given=True)

@@ -1,6 +1,6 @@
 """Reports about attempts that are not known."""
 
-from kettle_services.shadow.attempts.unmatched_reports import Strays
+from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_wire.commands.schedd import Attempt
 from kettle_wire.jobs import JobId
 from kettle_wire.work import Exited, OutputFile, Report
@@ -15,7 +15,7 @@ def test_reports_are_kept_by_attempt() -> None:
     """
     A repeat is no news; taken reports are gone.
     """
-    strays = Strays()
+    strays = UnmatchedReports()
     first, second = report(0), report(0, sequence=2)
     news = [strays.add("m", each) for each in (first, first, second, report(1))]
     taken = strays.take(Attempt(JobId(1, 0), 1))
@@ -30,7 +30,7 @@ def test_the_oldest_are_dropped() -> None:
     """
     Too many, or too large ones, make room: their workers say them again.
     """
-    few, small = Strays(reports=3), Strays(size=5000)
+    few, small = UnmatchedReports(reports=3), UnmatchedReports(size=5000)
     for proc in range(5):
         few.add("m", report(proc))
         small.add("m", report(proc, size=1500))
@@ -44,7 +44,7 @@ def test_a_report_that_is_too_large_alone_is_not_kept() -> None:
     """
     It does not drop the account of bytes below zero either.
     """
-    strays = Strays(size=5000)
+    strays = UnmatchedReports(size=5000)
     strays.add("m", report(0, size=10_000))
     strays.add("m", report(1))
 

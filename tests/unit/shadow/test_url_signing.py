@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle_services.shadow.file_transfer.url_signing import Signer
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 
 
@@ -27,7 +27,7 @@ def job(directory: Path, **other: str) -> Ad:
 @pytest.fixture
 def signer(tmp_path: Path) -> Signer:
     (tmp_path / "home").mkdir()
-    return Signer(Places(tmp_path / "home"), lifetime=60)
+    return Signer(FileAccess(tmp_path / "home"), lifetime=60)
 
 
 def test_an_address_is_signed(signer: Signer, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.simulator.comparison import compare, same_order
 from kettle_services.simulator.domain.changed_machines import Addition, with_machines
 from kettle_services.simulator.domain.period import Period, really
-from kettle_services.simulator.domain.pool_rules import Rules
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.recording import Recording
 from kettle_services.simulator.domain.simulation import Simulation
 from kettle_services.simulator.domain.submitter_sums import Sums
@@ -28,12 +28,12 @@ def period(past: Past, until: float = 3600.0) -> Period:
     return recording.period()
 
 
-def play(past: Past, by: Rules = USUAL, until: float = 3600.0) -> dict[str, Sums]:
+def play(past: Past, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, Sums]:
     tally = Simulation(period(past, until), by).run()
     return tally.sums({name: [name] for name in tally.submitters})
 
 
-def starts(past: Past, by: Rules = USUAL, until: float = 3600.0) -> dict[str, float]:
+def starts(past: Past, by: PoolRules = USUAL, until: float = 3600.0) -> dict[str, float]:
     tally = Simulation(period(past, until), by).run()
     return {str(job): (at - moment(0)) / 1e6 for (_, job), at in tally.starts.items()}
 

@@ -8,7 +8,7 @@ from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import whole_machine
 from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, Policy
+from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, PolicyExpressions
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.startd import (
     Activation,
@@ -36,7 +36,7 @@ def machine(start: str = "true", **given: Scalar) -> Machine:
         total=TOTAL,
         detected=TOTAL,
         slots=whole_machine(TOTAL),
-        policy=Policy({"START": start, **policy}),
+        policy=PolicyExpressions({"START": start, **policy}),
         attributes=attributes,
     )
     return Machine(facts, capability="right")

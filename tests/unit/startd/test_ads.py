@@ -6,8 +6,8 @@ from kettle.classad import ClassAd, evaluate_attribute, matches
 from kettle_services.startd.domain.ads import claim_ad, slot_ad, startd_ad
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import whole_machine
-from kettle_services.startd.domain.state.changes import Claimed, Closing, Stopped
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Stop
+from kettle_services.startd.domain.state.changes import AttemptStopped, ClaimClosing, Claimed
+from kettle_services.startd.domain.state.claim import Claim, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
@@ -37,7 +37,9 @@ def claim() -> Claim:
         deadline=0.0,
         made=10.0,
         changed=20.0,
-        attempt=Attempt(job=JobId(3, 4), attempt=1, sequence=0, global_job_id="schedd#3.4", began=20.0),
+        attempt=RunningAttempt(
+            job=JobId(3, 4), attempt=1, sequence=0, global_job_id="schedd#3.4", began=20.0
+        ),
     )
 
 
@@ -87,9 +89,9 @@ def test_a_claim_that_ends_is_seen_to_end() -> None:
     """
     host = machine()
     host.apply(Claimed(claim()))
-    host.apply(Closing("c1", "over"))
+    host.apply(ClaimClosing("c1", "over"))
     retiring = claim_ad(host, host.claims["c1"], now=0.0)
-    host.apply(Stopped("c1", Stop(1017, "over")))
+    host.apply(AttemptStopped("c1", StopOrder(1017, "over")))
     vacating = claim_ad(host, host.claims["c1"], now=0.0)
 
     assert ("Claimed", "Retiring", False) == tuple(retiring[n] for n in ("State", "Activity", "Requirements"))

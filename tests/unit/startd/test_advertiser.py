@@ -12,7 +12,7 @@ from kettle.bus.memory_server import MemoryServer
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.domain.slots.layout import SlotType, lay_out
 from kettle_services.startd.domain.slots.resources import Resources
-from kettle_services.startd.domain.state.changes import Gone
+from kettle_services.startd.domain.state.changes import ClaimRemoved
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
@@ -28,12 +28,16 @@ def divided(*types: SlotType) -> Machine:
     return Machine(Facts(name="host", total=total, detected=total, slots=slots), capability="right")
 
 
-async def advertise(server: MemoryServer, machine: Machine, memo: Path, *, withdraw: bool = False) -> None:
+async def advertise(
+    server: MemoryServer, machine: Machine, advertised_names: Path, *, withdraw: bool = False
+) -> None:
     """
     Tell about a machine, and then die or go in order.
     """
     bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("startd"))
-    advertiser = Advertiser(bus, SUBJECTS, machine, memo=memo, interval=300.0, delay=1.0, version="x")
+    advertiser = Advertiser(
+        bus, SUBJECTS, machine, advertised_names=advertised_names, interval=300.0, delay=1.0, version="x"
+    )
     task = asyncio.create_task(advertiser.run())
     await advertiser.told.wait()
     task.cancel()
@@ -60,27 +64,27 @@ async def test_what_a_former_startd_advertised_and_this_does_not_is_gone(
     Slots of another layout, with the secrets that would let them be matched, and slots of claims that ended.
     """
     server = MemoryServer()
-    memo = tmp_path / "advertised"
+    advertised_names = tmp_path / "advertised"
     before = divided(SlotType(count=2), SlotType(partitionable=True))
     claimed(before, RequestMemory=64)
-    await advertise(server, before, memo)
-    before.apply(Gone("c1"))
-    await advertise(server, divided(), memo, withdraw=withdraw)
+    await advertise(server, before, advertised_names)
+    before.apply(ClaimRemoved("c1"))
+    await advertise(server, divided(), advertised_names, withdraw=withdraw)
 
     ads, secrets = {"Machine.slot1=40host", "StartDaemon.host"}, {"slot1=40host"}
     expected = (set[str](), set[str]()) if withdraw else (ads, secrets)
     assert expected == (await names(server, SUBJECTS.ads), await names(server, SUBJECTS.private_ads))
-    assert memo.exists() is not withdraw
+    assert advertised_names.exists() is not withdraw
 
 
 async def test_names_are_noted_once(tmp_path: Path) -> None:
     """
     The file does not grow with the number of starts.
     """
-    server, memo = MemoryServer(), tmp_path / "advertised"
+    server, advertised_names = MemoryServer(), tmp_path / "advertised"
     for _ in range(3):
-        await advertise(server, divided(SlotType(count=2)), memo)
+        await advertise(server, divided(SlotType(count=2)), advertised_names)
 
     assert ["Machine.slot1=40host", "Machine.slot2=40host", "StartDaemon.host"] == sorted(
-        memo.read_text().splitlines()
+        advertised_names.read_text().splitlines()
     )

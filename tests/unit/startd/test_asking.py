@@ -11,8 +11,8 @@ import pytest
 
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Answer, Asked, Frames, Hello, ToStartd, decode_to_starter, frame
-from kettle_services.startd.starters.pool import Nursery
-from kettle_services.startd.starters.supervisor import Tenancy
+from kettle_services.startd.starters.pool import ZygoteStarterPool
+from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_wire.commands.access import LONGEST_COMMAND, OPEN_SESSION, Access, OpenSession
 from kettle_wire.jobs import JobId
 
@@ -21,7 +21,7 @@ PATIENCE_S = 10.0
 MIB = 1 << 20
 
 
-class Landlord:
+class FakeListener:
     """
     Hears that the starter is there.
     """
@@ -29,7 +29,7 @@ class Landlord:
     def __init__(self) -> None:
         self.there = asyncio.Event()
 
-    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+    def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         del attempt, pid, started
         self.there.set()
 
@@ -40,25 +40,25 @@ class Machine:
     """
 
     def __init__(self) -> None:
-        self._landlord = Landlord()
-        self.tenancy = Tenancy(cast("Nursery", None), cast("object", self._landlord))  # type: ignore[arg-type] # it hears no more
+        self._listener = FakeListener()
+        self.starters = StarterSupervisor(cast("ZygoteStarterPool", None), cast("object", self._listener))  # type: ignore[arg-type] # it hears no more
         self.starter, theirs = socket.socketpair()
-        self.tenancy.expect(ATTEMPT)
-        self.tenancy.arrive(theirs)
+        self.starters.expect(ATTEMPT)
+        self.starters.arrive(theirs)
 
     async def hello(self, *, visits: bool) -> None:
         self.say(Hello(ATTEMPT, 1, visits=visits))
         async with asyncio.timeout(PATIENCE_S):
-            await self._landlord.there.wait()
+            await self._listener.there.wait()
 
     def say(self, message: ToStartd) -> None:
         self.starter.sendall(frame(message))
 
     def ask(self, body: bytes = b"") -> "asyncio.Task[Answer | None]":
-        return asyncio.create_task(self.tenancy.ask(ATTEMPT, "peek", body))
+        return asyncio.create_task(self.starters.ask(ATTEMPT, "peek", body))
 
     def close(self) -> None:
-        self.tenancy.close()
+        self.starters.close()
         self.starter.close()
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.policy import backfill
-from kettle_services.startd.domain.policy.backfill import Order, Says
+from kettle_services.startd.domain.policy.backfill import BackfillEvaluation, Order
 from kettle_services.startd.domain.slots.slot import whole_machine
 from kettle_services.startd.domain.state.changes import Draining
-from kettle_services.startd.domain.state.claim import Drain, Now
+from kettle_services.startd.domain.state.claim import DrainInForce, Now
 from kettle_services.startd.domain.state.machine import Backfill, Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_wire.commands.startd import ClaimKey
 
 from .hosts import NOW, TOTAL, claimed, machine
@@ -24,7 +24,7 @@ from .hosts import NOW, TOTAL, claimed, machine
 IDLE = Backfill("Idle", 4000.0)
 BUSY = Backfill("Busy", 4000.0, due=900.0, beside=frozenset({"a"}))
 KILLING = Backfill("Killing", 4000.0, due=900.0)
-FREE = Says(room=True, start=False, evict=False, beside=frozenset())
+FREE = BackfillEvaluation(room=True, start=False, evict=False, beside=frozenset())
 STARTS = msgspec.structs.replace(FREE, start=True)
 EVICTS = msgspec.structs.replace(STARTS, evict=True)
 TAKEN = msgspec.structs.replace(STARTS, room=False)
@@ -56,11 +56,13 @@ Activity = Literal["Idle", "Busy", "Killing"] | None
         pytest.param(KILLING, TAKEN, "Killing", None, id="and is ordered once"),
     ],
 )
-def test_looks(known: Backfill | None, says: Says, activity: Activity, order: Order | None) -> None:
+def test_looks(
+    known: Backfill | None, says: BackfillEvaluation, activity: Activity, order: Order | None
+) -> None:
     """
     What follows from where a slot is and what the machine says of it.
     """
-    after, ordered = backfill.look(known, says, NOW)
+    after, ordered = backfill.evaluate(known, says, NOW)
     assert (activity, order) == (after.activity if after is not None else None, ordered)
 
 
@@ -82,7 +84,7 @@ def test_ends() -> None:
 
 
 _says = st.builds(
-    Says,
+    BackfillEvaluation,
     room=st.booleans(),
     start=st.booleans(),
     evict=st.booleans(),
@@ -91,7 +93,7 @@ _says = st.builds(
 
 
 @given(steps=st.lists(st.one_of(_says, st.none()), max_size=30))
-def test_one_thing_runs_at_a_time(steps: list[Says | None]) -> None:
+def test_one_thing_runs_at_a_time(steps: list[BackfillEvaluation | None]) -> None:
     """
     Whatever happens, nothing is started in a slot before what ran there is gone, nor killed twice, and what somebody wants
     is on its way out.
@@ -104,7 +106,7 @@ def test_one_thing_runs_at_a_time(steps: list[Says | None]) -> None:
             if runs and known is not None:
                 known, runs, dying = backfill.ended(known, now), False, False
             continue
-        known, order = backfill.look(known, says, now)
+        known, order = backfill.evaluate(known, says, now)
         assert not (order == "start" and (runs or not says.room or says.evict))
         assert not (order == "kill" and (dying or not runs))
         runs, dying = runs or order == "start", dying or order == "kill"
@@ -113,7 +115,9 @@ def test_one_thing_runs_at_a_time(steps: list[Says | None]) -> None:
 
 
 def filling(*, partitionable: bool) -> Machine:
-    policy = Policy({"START_BACKFILL": "Cpus > 1", "EVICT_BACKFILL": 'Activity == "Busy" && Cpus < 2'})
+    policy = PolicyExpressions(
+        {"START_BACKFILL": "Cpus > 1", "EVICT_BACKFILL": 'Activity == "Busy" && Cpus < 2'}
+    )
     (slot,) = whole_machine(TOTAL)
     slots = (msgspec.structs.replace(slot, partitionable=partitionable),)
     return Machine(
@@ -143,7 +147,7 @@ def test_what_a_machine_says_of_its_slots() -> None:
     parts.owned = frozenset({1})
     assert not backfill.asked(parts, slot, NOW).room
     parts.owned = frozenset()
-    parts.apply(Draining(Drain(id="d", speed="fast", at=1.0, start="true")))
+    parts.apply(Draining(DrainInForce(id="d", speed="fast", at=1.0, start="true")))
     assert not backfill.asked(parts, slot, NOW).room
 
 

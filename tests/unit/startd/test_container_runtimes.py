@@ -19,7 +19,7 @@ from kettle.execution.containers.probe import Order, Tried
 from kettle.runtime import SettingsError
 from kettle_services.startd.machine.container_runtimes import find_containers, tidy_containers
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.starters.cleanup_tasks import Evictions
+from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
 from kettle_wire.jobs import JobId
 
 
@@ -155,7 +155,7 @@ async def test_an_engine_that_hangs_holds_nobody_who_leaves(tmp_path: Path) -> N
     asked = [await asyncio.to_thread(fifo.read_text)]
     tidying.cancel()
     async with asyncio.TaskGroup() as tasks:
-        evictions = Evictions(tmp_path, None, policy, tasks)
+        evictions = CleanupTasks(tmp_path, None, policy, tasks)
         evictions.begin(attempt, None, lambda: None)
         asked.append(await asyncio.to_thread(fifo.read_text))
         evictions.hurry()

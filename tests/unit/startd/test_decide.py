@@ -13,16 +13,16 @@ from kettle_services.startd.domain.claims import requests
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import whole_machine
 from kettle_services.startd.domain.state.changes import (
+    AttemptFinished,
+    AttemptStopped,
     Change,
+    ClaimClosing,
     Claimed,
-    Closing,
-    Gone,
-    Met,
-    Over,
+    ClaimRemoved,
     Renewed,
-    Stopped,
+    StarterConnected,
 )
-from kettle_services.startd.domain.state.claim import Now, Stop
+from kettle_services.startd.domain.state.claim import Now, StopOrder
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_wire.ads import Expr
 from kettle_wire.commands.startd import (
@@ -92,7 +92,7 @@ def test_a_slot_number_is_used_again_when_it_is_free() -> None:
     """
     host = machine()
     claimed(host, ClaimKey("a", "s"), ClaimKey("b", "s"))
-    host.apply(Gone("a"))
+    host.apply(ClaimRemoved("a"))
 
     assert ["slot1_1@host"] == [g.slot for g in claimed(host, ClaimKey("c", "s")).granted]
 
@@ -227,12 +227,12 @@ def test_an_ending_claim_exists_until_its_job_is_gone() -> None:
         host, Alive(schedd="schedd", claims=[KEY], deadline=9e9), Now(2001.0, 0.0)
     )
     assert ([], [], []) == (reply.unknown, reply.extra, renewed)
-    assert [Closing, Stopped] == [type(change) for change in changes]
+    assert [ClaimClosing, AttemptStopped] == [type(change) for change in changes]
     assert host.claims["c1"].attempt is not None
-    assert host.claims["c1"].attempt.stop == Stop(1008, changes[0].reason, hard=True, at=2000.0)  # type: ignore[union-attr]
+    assert host.claims["c1"].attempt.stop == StopOrder(1008, changes[0].reason, hard=True, at=2000.0)  # type: ignore[union-attr]
 
     over = attempts.over(host, report(), NOW)
-    assert [Over("c1", JobId(1, 0), 1, 2, NOW.time), Gone("c1")] == over
+    assert [AttemptFinished("c1", JobId(1, 0), 1, 2, NOW.time), ClaimRemoved("c1")] == over
 
 
 def test_an_idle_claim_ends_at_once() -> None:
@@ -242,7 +242,7 @@ def test_an_idle_claim_ends_at_once() -> None:
     host = machine()
     claimed(host)
 
-    assert [Gone("c1")] == requests.release(host, [KEY], "enough", NOW)
+    assert [ClaimRemoved("c1")] == requests.release(host, [KEY], "enough", NOW)
     assert [] == requests.release(host, [ClaimKey("c1", "wrong")], "enough", NOW)
 
 
@@ -287,7 +287,7 @@ def test_one_attempt_at_a_time() -> None:
 
     assert ([], 0) == (attempts.activate(host, activation(0), NOW)[1], activated(host, activation(0)))
     assert 1032 == activated(host, activation(1))
-    host.apply(Stopped("c1", Stop(1023, "removed")))
+    host.apply(AttemptStopped("c1", StopOrder(1023, "removed")))
     assert 1028 == activated(host, activation(1))
 
 
@@ -325,9 +325,15 @@ def test_the_first_reason_counts_and_a_hard_order_hurries() -> None:
         for change in changes:
             host.apply(change)
 
-    first = Stop(1023, "removed", at=NOW.clock)
+    first = StopOrder(1023, "removed", at=NOW.clock)
     hurried = msgspec.structs.replace(first, hard=True)
-    assert [[Stopped("c1", first, NOW.time)], [], [Stopped("c1", hurried, NOW.time)], [], []] == heard
+    assert [
+        [AttemptStopped("c1", first, NOW.time)],
+        [],
+        [AttemptStopped("c1", hurried, NOW.time)],
+        [],
+        [],
+    ] == heard
 
 
 def test_deactivation_needs_the_secret_and_the_attempt() -> None:
@@ -363,9 +369,9 @@ def test_the_fold_of_a_snapshot_is_the_machine() -> None:
     host = machine()
     claimed(host, KEY, ClaimKey("c2", "s2"))
     activated(host, activation())
-    host.apply(Met("c1", 42, 99))
+    host.apply(StarterConnected("c1", 42, 99))
     activated(host, activation(5, key=ClaimKey("c2", "s2")))
-    host.apply(Over("c2", JobId(1, 5), 1, 2, 0.0))
+    host.apply(AttemptFinished("c2", JobId(1, 5), 1, 2, 0.0))
 
     twin = machine()
     for change in host.snapshot():
@@ -381,12 +387,12 @@ def test_changes_of_what_is_gone_change_nothing() -> None:
     """
     host = machine()
     gone = (
-        Met("x", 1, 1),
-        Stopped("x", Stop(1, "")),
+        StarterConnected("x", 1, 1),
+        AttemptStopped("x", StopOrder(1, "")),
         Renewed(["x"], 1.0),
-        Closing("x", ""),
-        Gone("x"),
-        Over("x", JobId(1, 1), 1, 1, 0.0),
+        ClaimClosing("x", ""),
+        ClaimRemoved("x"),
+        AttemptFinished("x", JobId(1, 1), 1, 1, 0.0),
     )
 
     for change in gone:
@@ -403,5 +409,7 @@ def test_a_startd_that_is_to_end_fast_gives_jobs_no_time(hard: bool) -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    (stopped,) = [each for each in requests.shut_down(host, NOW, hard=hard) if isinstance(each, Stopped)]
+    (stopped,) = [
+        each for each in requests.shut_down(host, NOW, hard=hard) if isinstance(each, AttemptStopped)
+    ]
     assert ("c1", hard) == (stopped.claim, stopped.stop.hard)

@@ -13,14 +13,22 @@ import kettle_services.startd.state.journal
 import kettle_services.startd.state.recorder
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.slots.slot import whole_machine
-from kettle_services.startd.domain.state.changes import Change, Claimed, Closing, Gone, Met, Renewed, Waiting
+from kettle_services.startd.domain.state.changes import (
+    Change,
+    ClaimClosing,
+    Claimed,
+    ClaimRemoved,
+    ClaimWaiting,
+    Renewed,
+    StarterConnected,
+)
 from kettle_services.startd.domain.state.claim import Claim
 from kettle_services.startd.domain.state.machine import Facts, Machine
 from kettle_services.startd.state.journal import Journal
-from kettle_services.startd.state.recorder import Books, NotRecordedError
+from kettle_services.startd.state.recorder import NotRecordedError, Recorder
 from kettle_wire.commands.startd import ClaimKey
 
-CHANGES: list[Change] = [Met("c1", 1, 2), Closing("c1", "why"), Gone("c1")]
+CHANGES: list[Change] = [StarterConnected("c1", 1, 2), ClaimClosing("c1", "why"), ClaimRemoved("c1")]
 
 
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
@@ -87,9 +95,9 @@ def test_what_found_no_room_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         fill_the_disk(patch)
         with pytest.raises(OSError, match="No space"):
-            journal.append([Met("lost", 8, 9)])
+            journal.append([StarterConnected("lost", 8, 9)])
         with pytest.raises(OSError, match="No space"):
-            journal.restart([Met("lost", 8, 9)])
+            journal.restart([StarterConnected("lost", 8, 9)])
     journal.append(CHANGES[1:])
     journal.close()
 
@@ -103,12 +111,12 @@ CLAIM = Claim(
 )  # fmt: skip
 
 
-def books(path: Path) -> tuple[Machine, Books]:
+def books(path: Path) -> tuple[Machine, Recorder]:
     total = Resources(1, 1, 1)
     machine = Machine(
         Facts(name="host", total=total, detected=total, slots=whole_machine(total)), capability=""
     )
-    return machine, Books(machine, Journal(path / "journal", "boot"), places=[path])
+    return machine, Recorder(machine, Journal(path / "journal", "boot"), places=[path])
 
 
 def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
@@ -119,20 +127,20 @@ def test_on_a_full_disk_nothing_begins_and_everything_else_goes_on(
     """
     machine, kept = books(tmp_path)
     kept.open()
-    kept.write([Claimed(CLAIM)])
+    kept.record([Claimed(CLAIM)])
     other = msgspec.structs.replace(CLAIM, key=ClaimKey("c2", "s2"), slot=2)
     with monkeypatch.context() as patch:
         fill_the_disk(patch)
         with pytest.raises(NotRecordedError, match="the disk is full"):
-            kept.write([Claimed(other)])
-        kept.write([Renewed(["c1"], 200.0)])
-        assert not kept.look()
+            kept.record([Claimed(other)])
+        kept.record([Renewed(["c1"], 200.0)])
+        assert not kept.check_disk()
         assert "the disk is full" in machine.trouble
         assert (["c1"], 200.0) == (list(machine.claims), machine.claims["c1"].deadline)
 
-    assert kept.look()
+    assert kept.check_disk()
     assert not machine.trouble
-    kept.write([Claimed(other)])
+    kept.record([Claimed(other)])
     kept.close()
     after, again = books(tmp_path)
     again.open()
@@ -148,12 +156,12 @@ def test_nobody_makes_room_for_a_claim_that_cannot_be_recorded(
     """
     machine, kept = books(tmp_path)
     kept.open()
-    kept.write([Claimed(CLAIM)])
+    kept.record([Claimed(CLAIM)])
     heir = msgspec.structs.replace(CLAIM, key=ClaimKey("c2", "s2"), after=["c1"])
     fill_the_disk(monkeypatch)
 
     with pytest.raises(NotRecordedError, match="the disk is full"):
-        kept.write([Waiting(heir), Closing("c1", "a better job")])
+        kept.record([ClaimWaiting(heir), ClaimClosing("c1", "a better job")])
 
     assert ({"c1": CLAIM}, {}) == (machine.claims, machine.waiting)
 
@@ -164,7 +172,7 @@ def test_a_startd_starts_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
     """
     _, first = books(tmp_path)
     first.open()
-    first.write([Claimed(CLAIM)])
+    first.record([Claimed(CLAIM)])
     first.close()
     machine, second = books(tmp_path)
     fill_the_disk(monkeypatch)

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 from kettle_services.startd.domain.state.claim import Now
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_services.startd.policy.load_and_keyboard import NEVER_USED, Observer
 
 NOW = Now(clock=100.0, time=1_800_000_000.0)
@@ -23,7 +23,7 @@ def touched(path: Path, seconds_ago: float) -> None:
 def observer(tmp_path: Path, accounts: range = range(0), **policy: str) -> Observer:
     (tmp_path / "dev").mkdir(exist_ok=True)
     return Observer(
-        Policy(policy),
+        PolicyExpressions(policy),
         accounts=accounts,
         console=("tty[0-9]*", "input/*"),
         dev=tmp_path / "dev",

@@ -9,8 +9,8 @@ from kettle_services.startd.domain.ads import slot_ads, startd_ad
 from kettle_services.startd.domain.claims import requests
 from kettle_services.startd.domain.policy import draining, evaluation
 from kettle_services.startd.domain.slots.slot import local_slot
-from kettle_services.startd.domain.state.changes import Gone
-from kettle_services.startd.domain.state.claim import Drain
+from kettle_services.startd.domain.state.changes import ClaimRemoved
+from kettle_services.startd.domain.state.claim import DrainInForce
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Scalar
@@ -108,7 +108,7 @@ def test_all_local_jobs_together_have_a_share(
     assert count == len(reply.granted)
     if count < len(keys):
         assert "the other local jobs leave not enough" in reply.reason
-        one.apply(Gone("home0"))
+        one.apply(ClaimRemoved("home0"))
         assert ["home8"] == [
             grant.claim for grant in at_home(one, keys[8], capability="ours", **request_).granted
         ]
@@ -122,7 +122,7 @@ def test_the_owners_policy_is_for_the_pools_jobs() -> None:
     at_home(one)
     activated(one, activation(key=HOME, JobUniverse=12))
 
-    assert [] == evaluation.look(one, NOW)
+    assert [] == evaluation.evaluate(one, NOW)
     assert ("Claimed", "Busy") == state_of(one.claims["home"])
 
 
@@ -133,7 +133,7 @@ def test_draining_is_for_the_pools_jobs() -> None:
     one = host()
     at_home(one)
     activated(one, activation(key=HOME, JobUniverse=12))
-    wish = Drain(id="d1", speed="fast", at=0.0, resume=True)
+    wish = DrainInForce(id="d1", speed="fast", at=0.0, resume=True)
 
     for change in draining.begin(one, wish, "", NOW):
         one.apply(change)
@@ -155,4 +155,4 @@ def test_a_startd_that_stops_ends_local_jobs_too() -> None:
     one.stopping = True
 
     assert [] == at_home(one, ClaimKey("later", "s")).granted
-    assert [Gone("home")] == requests.shut_down(one, NOW, hard=False)
+    assert [ClaimRemoved("home")] == requests.shut_down(one, NOW, hard=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kettle.runtime import SettingsError
-from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, Policy, Question
+from kettle_services.startd.domain.state.policy_expressions import DEFAULTS, JobEvaluation, PolicyExpressions
 from kettle_services.startd.machine.survey import survey
 from kettle_services.startd.settings import StartdSettings
 from kettle_wire.ads import Ad
@@ -59,7 +59,7 @@ def test_a_setting_may_be_a_number_or_a_truth_value(tmp_path: Path) -> None:
     assert ("true", "3600.0", "false", "MY.Cpus > 3") == tuple(
         texts[name] for name in ("START", "CLAIM_WORKLIFE", "CONTINUE", "PREEMPT")
     )
-    assert 3600.0 == Question(Policy(texts), dict).seconds("CLAIM_WORKLIFE")
+    assert 3600.0 == JobEvaluation(PolicyExpressions(texts), dict).seconds("CLAIM_WORKLIFE")
 
 
 def test_settings_go_from_one_process_to_the_next() -> None:
@@ -92,7 +92,9 @@ def test_only_what_is_true_fires(text: str, holds: bool) -> None:
     """
     slot: Ad = {"Friend": "ann"}
 
-    assert holds is Question(Policy({"PREEMPT": text}), lambda: slot, {"Owner": "ann"}).holds("PREEMPT")
+    assert holds is JobEvaluation(PolicyExpressions({"PREEMPT": text}), lambda: slot, {"Owner": "ann"}).holds(
+        "PREEMPT"
+    )
 
 
 def test_start_is_false_of_the_slot_only_without_the_job() -> None:
@@ -105,7 +107,7 @@ def test_start_is_false_of_the_slot_only_without_the_job() -> None:
         ('TARGET.Owner == "ann"', False),
         ("KeyboardIdle > 1", False),
     ):
-        about = Question(Policy({"START": text}), lambda: slot, {"Owner": "bob"})
+        about = JobEvaluation(PolicyExpressions({"START": text}), lambda: slot, {"Owner": "bob"})
         assert refuses is about.refuses("START")
 
 
@@ -114,7 +116,7 @@ def test_a_time_that_is_none_is_the_default() -> None:
     An owner's slip must not kill jobs at once, nor let them run for ever.
     """
     for text in ('"soon"', "undefined", "1 / 0"):
-        about = Question(Policy({"MachineMaxVacateTime": text}), dict)
+        about = JobEvaluation(PolicyExpressions({"MachineMaxVacateTime": text}), dict)
         assert 600.0 == about.seconds("MachineMaxVacateTime")
 
 
@@ -122,6 +124,6 @@ def test_a_policy_of_literals_is_not_asked_about_jobs() -> None:
     """
     Machines without a policy pay nothing for it.
     """
-    assert not Policy().watches
-    assert Policy({"SUSPEND": "KeyboardIdle < 60"}).watches
-    assert Policy({"PREEMPT": "true"}).watches
+    assert not PolicyExpressions().watches
+    assert PolicyExpressions({"SUSPEND": "KeyboardIdle < 60"}).watches
+    assert PolicyExpressions({"PREEMPT": "true"}).watches

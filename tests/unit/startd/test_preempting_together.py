@@ -12,7 +12,7 @@ from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import preemption, requests
 from kettle_services.startd.domain.policy import evaluation
 from kettle_services.startd.domain.slots.resources import Resources
-from kettle_services.startd.domain.state.changes import Change, Met
+from kettle_services.startd.domain.state.changes import Change, StarterConnected
 from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
@@ -40,7 +40,7 @@ def host(*, retirement: float = 5.0) -> Machine:
     claimed(one, SECOND, Liking=2)
     activated(one, activation(Liking=1))
     activated(one, activation(1, key=SECOND, Liking=2))
-    happen(one, [Met("c1", 1, 1), Met("c2", 2, 1)])
+    happen(one, [StarterConnected("c1", 1, 1), StarterConnected("c2", 2, 1)])
     return one
 
 
@@ -84,7 +84,7 @@ def test_the_better_job_has_what_both_had_and_what_was_free() -> None:
     assert ["c9"] == ask(one).waiting
     assert {("Claimed", "Retiring")} == states(one)
     assert [] == claimed(one, THIRD).granted
-    happen(one, evaluation.look(one, LATER))
+    happen(one, evaluation.evaluate(one, LATER))
     assert {("Preempting", "Vacating")} == states(one)
     over(one, "c1", 0)
     assert ["c9"] == ask(one, LATER).waiting

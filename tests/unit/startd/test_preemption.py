@@ -10,8 +10,14 @@ from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import preemption, requests
 from kettle_services.startd.domain.policy import evaluation
 from kettle_services.startd.domain.policy.draining import begin
-from kettle_services.startd.domain.state.changes import Begun, Change, Gone, Met, Waiting
-from kettle_services.startd.domain.state.claim import Drain, Now
+from kettle_services.startd.domain.state.changes import (
+    AttemptAccepted,
+    Change,
+    ClaimRemoved,
+    ClaimWaiting,
+    StarterConnected,
+)
+from kettle_services.startd.domain.state.claim import DrainInForce, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import state_of
 from kettle_wire.ads import Ad, Scalar
@@ -38,7 +44,7 @@ def host(*, runs: bool = True, retirement: float = 100.0) -> Machine:
     claimed(one, Liking=1)
     if runs:
         activated(one, activation(Liking=1))
-        happen(one, [Met("c1", 1, 1)])
+        happen(one, [StarterConnected("c1", 1, 1)])
     return one
 
 
@@ -77,7 +83,7 @@ def test_the_better_claim_waits_while_the_job_retires() -> None:
     assert ("Claimed", "Retiring") == state_of(one.claims["c1"])
     ad = claim_ad(one, one.claims["c1"], now=0.0)
     assert ("alice", 2.0, False) == (ad["PreemptingUser"], ad["PreemptingRank"], ad["Requirements"])
-    assert [] == evaluation.look(one, LATER)
+    assert [] == evaluation.evaluate(one, LATER)
 
 
 def test_the_job_is_vacated_when_its_retirement_is_over() -> None:
@@ -87,7 +93,7 @@ def test_the_job_is_vacated_when_its_retirement_is_over() -> None:
     one = host(retirement=5.0)
     ask(one)
 
-    happen(one, evaluation.look(one, LATER))
+    happen(one, evaluation.evaluate(one, LATER))
     stop = one.claims["c1"].attempt.stop if one.claims["c1"].attempt is not None else None
     assert stop is not None
     assert (1018, False) == (stop.code, stop.hard)
@@ -116,7 +122,7 @@ def test_where_priorities_count_a_job_makes_room_for_one_that_is_liked_as_much()
     assert ("Claimed", "Busy") == state_of(one.claims["c1"])
 
     ask(one, {"Liking": 1})
-    happen(one, evaluation.look(one, LATER))
+    happen(one, evaluation.evaluate(one, LATER))
     stop = one.claims["c1"].attempt.stop if one.claims["c1"].attempt is not None else None
     assert stop is not None
     assert (1019, False) == (stop.code, stop.hard)
@@ -256,7 +262,7 @@ def test_of_several_heirs_the_first_has_the_slot() -> None:
     ask(one)
     other = msgspec.structs.replace(one.waiting["c2"], key=ClaimKey("c3", "s3"))
 
-    happen(one, [Waiting(other), Gone("c1")])
+    happen(one, [ClaimWaiting(other), ClaimRemoved("c1")])
 
     assert ({"c2"}, {}) == (set(one.claims), one.waiting)
 
@@ -283,11 +289,11 @@ def test_a_begin_in_an_old_journal_leaves_the_rank() -> None:
     """
     one = host(runs=False)
     began = attempts.activate(one, activation(Liking=7), NOW)[1][0]
-    assert isinstance(began, Begun)
+    assert isinstance(began, AttemptAccepted)
     data = msgspec.to_builtins(began)
     del data["rank"]
 
-    happen(one, [msgspec.convert(data, Begun)])
+    happen(one, [msgspec.convert(data, AttemptAccepted)])
 
     assert 1.0 == one.claims["c1"].rank
 
@@ -326,7 +332,7 @@ def test_draining_sends_waiting_claims_away() -> None:
     one = host()
     ask(one)
 
-    happen(one, begin(one, Drain(id="d", speed="graceful", at=0.0), "", NOW))
+    happen(one, begin(one, DrainInForce(id="d", speed="graceful", at=0.0), "", NOW))
     over(one)
 
     assert {} == one.claims
@@ -341,7 +347,7 @@ def test_a_restarted_startd_knows_who_waits() -> None:
     after = Machine(one.facts, capability="other")
 
     happen(after, one.snapshot())
-    happen(after, [Gone("c1")])
+    happen(after, [ClaimRemoved("c1")])
 
     assert {"c2"} == set(after.claims)
 
@@ -366,7 +372,7 @@ def two(*, run: bool = True) -> Machine:
     if run:
         activated(one, activation())
         activated(one, activation(1, key=SECOND))
-        happen(one, [Met("c1", 1, 1), Met("c2", 2, 1)])
+        happen(one, [StarterConnected("c1", 1, 1), StarterConnected("c2", 2, 1)])
     return one
 
 
@@ -399,7 +405,7 @@ def test_a_swap_ends_the_jobs_and_waits_for_all_of_them() -> None:
     assert {"c2"} == set(one.claims)
     assert 2 == one.free(one.facts.slots[0]).cpus
     assert 3 == one.free_number()
-    happen(one, [Gone("c2")])
+    happen(one, [ClaimRemoved("c2")])
     assert ("Claimed", "Idle") == state_of(one.claims["c9"])
     assert 2 == one.claims["c9"].resources.cpus
     assert "slot1_1@host" == one.facts.name_of(one.claims["c9"])

@@ -12,7 +12,7 @@ from kettle.bus.ports import Bus, RefusedError, ReplyTimeoutError
 from kettle.execution.attempt import AttemptId
 from kettle.execution.protocol import Question, Reply, Unanswered
 from kettle_services.startd.access_point import questions as startd_questions
-from kettle_services.startd.access_point.questions import Questions
+from kettle_services.startd.access_point.questions import QuestionRelay
 from kettle_wire.commands.chirp import Chirped, Note
 from kettle_wire.commands.questions import Answered, Ask, SignedUrls, SignUrls
 from kettle_wire.commands.startd import ClaimKey
@@ -35,7 +35,7 @@ class Shadow:
 
 def questions(
     answer: Callable[[Ask], Awaitable[Answered]], tasks: asyncio.TaskGroup
-) -> tuple[Questions, list[tuple[AttemptId, Reply]]]:
+) -> tuple[QuestionRelay, list[tuple[AttemptId, Reply]]]:
     """What passes them on, and the replies that starters heard."""
     heard: list[tuple[AttemptId, Reply]] = []
 
@@ -45,7 +45,7 @@ def questions(
     def reply(attempt: AttemptId, said: Reply) -> None:
         heard.append((attempt, said))
 
-    return Questions(cast("Bus", Shadow(answer)), tasks, key=key, reply=reply), heard
+    return QuestionRelay(cast("Bus", Shadow(answer)), tasks, key=key, reply=reply), heard
 
 
 async def test_each_job_has_one_question_in_hand() -> None:

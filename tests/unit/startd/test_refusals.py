@@ -8,7 +8,7 @@ import pytest
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests
-from kettle_services.startd.domain.state.changes import Gone, Over, Renewed
+from kettle_services.startd.domain.state.changes import AttemptFinished, ClaimRemoved, Renewed
 from kettle_wire.ads import Expr, Scalar
 from kettle_wire.commands.startd import (
     NOT_KNOWN,
@@ -149,9 +149,9 @@ def test_nothing_is_remembered_of_a_claim_that_is_gone() -> None:
     host = machine()
     claimed(host)
     activated(host, activation())
-    host.apply(Over("c1", JobId(1, 0), 1, 2, 0.0))
-    host.apply(Gone("c1"))
-    host.apply(Over("c1", JobId(1, 0), 1, 2, 0.0))
+    host.apply(AttemptFinished("c1", JobId(1, 0), 1, 2, 0.0))
+    host.apply(ClaimRemoved("c1"))
+    host.apply(AttemptFinished("c1", JobId(1, 0), 1, 2, 0.0))
 
     assert [] == host.snapshot()
 

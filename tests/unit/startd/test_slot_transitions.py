@@ -11,16 +11,23 @@ from kettle_services.startd.domain.claims import requests
 from kettle_services.startd.domain.policy import draining, evaluation
 from kettle_services.startd.domain.slots.resources import Resources
 from kettle_services.startd.domain.state.changes import (
-    Begun,
+    AttemptAccepted,
+    AttemptStopped,
+    AttemptSuspended,
     Change,
+    ClaimClosing,
     Claimed,
-    Closing,
-    Gone,
-    Met,
-    Stopped,
-    Suspended,
+    ClaimRemoved,
+    StarterConnected,
 )
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Drain, Now, Speed, Stop
+from kettle_services.startd.domain.state.claim import (
+    Claim,
+    DrainInForce,
+    Now,
+    RunningAttempt,
+    Speed,
+    StopOrder,
+)
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.policy_expressions import DEFAULTS
 from kettle_services.startd.domain.state.slot_transitions import retire, state_of, step
@@ -54,7 +61,7 @@ class Says:
         return "go home", 7
 
 
-DRAIN = Stop(1014, "drained")
+DRAIN = StopOrder(1014, "drained")
 BEGAN = 900.0
 """On the clock since boot: the job has run for 100 s at `NOW`."""
 
@@ -76,7 +83,11 @@ def one(*changes: Change) -> Machine:
         changed=4000.0,
     )
     host.apply(Claimed(claim))
-    host.apply(Begun("c1", Attempt(job=JobId(1, 0), attempt=1, sequence=0, began=4900.0, clock=BEGAN, pid=7)))
+    host.apply(
+        AttemptAccepted(
+            "c1", RunningAttempt(job=JobId(1, 0), attempt=1, sequence=0, began=4900.0, clock=BEGAN, pid=7)
+        )
+    )
     for change in changes:
         host.apply(change)
     return host
@@ -93,12 +104,12 @@ def after(host: Machine, changes: list[Change]) -> tuple[str, str] | None:
 
 
 BUSY = ()
-SUSPENDED = (Suspended("c1", 950.0, 4950.0),)
-RETIRING = (Closing("c1", DRAIN.reason, DRAIN, 4950.0),)
+SUSPENDED = (AttemptSuspended("c1", 950.0, 4950.0),)
+RETIRING = (ClaimClosing("c1", DRAIN.reason, DRAIN, 4950.0),)
 RETIRING_SUSPENDED = (*RETIRING, *SUSPENDED)
-VACATING = (*RETIRING, Stopped("c1", Stop(1014, "drained", at=950.0), 4950.0))
-KILLING = (*RETIRING, Stopped("c1", Stop(1014, "drained", hard=True, at=950.0), 4950.0))
-CLEANING = (Stopped("c1", Stop(1023, "removed", at=950.0), 4950.0),)
+VACATING = (*RETIRING, AttemptStopped("c1", StopOrder(1014, "drained", at=950.0), 4950.0))
+KILLING = (*RETIRING, AttemptStopped("c1", StopOrder(1014, "drained", hard=True, at=950.0), 4950.0))
+CLEANING = (AttemptStopped("c1", StopOrder(1023, "removed", at=950.0), 4950.0),)
 
 
 def test_a_claim_that_is_retired_while_its_job_is_being_ended_ends_with_it() -> None:
@@ -168,7 +179,7 @@ def test_a_job_that_is_over_frees_its_slot(came: tuple[Change, ...]) -> None:
     changes = attempts.over(host, report(), NOW)
 
     assert (None if ending else ("Claimed", "Idle")) == after(host, changes)
-    assert ending == (sum(isinstance(change, Gone) for change in changes) == 1)
+    assert ending == (sum(isinstance(change, ClaimRemoved) for change in changes) == 1)
     assert [] == attempts.over(host, report(), NOW)
 
 
@@ -180,7 +191,7 @@ def test_an_idle_claim_ends_when_start_is_false_of_the_slot() -> None:
     after(host, attempts.over(host, report(), NOW))
     idle = host.claims["c1"]
 
-    assert ([], [Gone("c1")]) == (step(idle, Says(), NOW), step(idle, Says("not_START"), NOW))
+    assert ([], [ClaimRemoved("c1")]) == (step(idle, Says(), NOW), step(idle, Says("not_START"), NOW))
 
 
 def test_a_job_that_is_preempted_can_be_held() -> None:
@@ -195,14 +206,14 @@ def test_a_job_that_is_preempted_can_be_held() -> None:
     assert ("Preempting", "Vacating") == after(host, step(host.claims["c1"], Says(), later))
     attempt = host.claims["c1"].attempt
     assert attempt is not None
-    assert Stop(21, "go home", hold=True, subcode=7, at=1100.0) == attempt.stop
+    assert StopOrder(21, "go home", hold=True, subcode=7, at=1100.0) == attempt.stop
 
 
 def test_what_has_no_starter_yet_is_not_suspended() -> None:
     """
     It would be continued before it began, and nobody would hear of either.
     """
-    host = one(Met("c1", 0, 0))
+    host = one(StarterConnected("c1", 0, 0))
 
     assert [] == step(host.claims["c1"], Says("WANT_SUSPEND", "SUSPEND"), NOW)
 
@@ -257,7 +268,7 @@ def test_retiring_twice_is_retiring_once() -> None:
     says = Says(MaxJobRetirementTime=500)
     after(host, retire(host.claims["c1"], DRAIN, says, NOW))
 
-    assert [] == retire(host.claims["c1"], Stop(1011, "preempted"), says, NOW)
+    assert [] == retire(host.claims["c1"], StopOrder(1011, "preempted"), says, NOW)
     assert host.claims["c1"].then == DRAIN
 
 
@@ -279,7 +290,7 @@ def test_the_owner_has_his_machine_back(owner: str, state: str) -> None:
 
 
 def drained(host: Machine, speed: Speed = "graceful", **more: object) -> tuple[str, str] | None:
-    wish = Drain(id="d1", speed=speed, at=0.0, **more)  # type: ignore[arg-type]
+    wish = DrainInForce(id="d1", speed=speed, at=0.0, **more)  # type: ignore[arg-type]
     return after(host, draining.begin(host, wish, "", NOW))
 
 
@@ -320,8 +331,8 @@ def test_a_drain_can_be_hurried_and_not_slowed() -> None:
 
     assert ("Claimed", "Retiring") == drained(host)
     with pytest.raises(draining.DrainRefused, match="already"):
-        draining.begin(host, Drain(id="d2", speed="graceful", at=0.0), "", NOW)
-    quick = Drain(id="d3", speed="quick", at=0.0)
+        draining.begin(host, DrainInForce(id="d2", speed="graceful", at=0.0), "", NOW)
+    quick = DrainInForce(id="d3", speed="quick", at=0.0)
     assert ("Preempting", "Vacating") == after(host, draining.begin(host, quick, "", NOW))
 
 
@@ -349,7 +360,7 @@ def test_a_drain_is_refused_if_a_slot_does_not_meet_the_check() -> None:
     And names the slot; nothing has changed.
     """
     host = one()
-    wish = Drain(id="d1", speed="graceful", at=0.0)
+    wish = DrainInForce(id="d1", speed="graceful", at=0.0)
 
     with pytest.raises(draining.DrainRefused, match="slot1_1@host"):
         draining.begin(host, wish, 'State != "Claimed"', NOW)
@@ -374,7 +385,7 @@ def test_what_start_lets_in_meanwhile_leaves_when_the_others_are_gone() -> None:
         host.apply(change)
 
     assert ("Preempting", "Vacating") == state_of(host.claims["c2"])
-    host.apply(Gone("c2"))
+    host.apply(ClaimRemoved("c2"))
     for change in draining.proceed(host, NOW):
         host.apply(change)
     assert host.drain is None
@@ -426,7 +437,7 @@ def test_the_policy_sees_the_job_that_runs() -> None:
         host = machine(PREEMPT="TARGET.Go =?= true")
         claimed(host)
         activated(host, activation(Go=going))
-        assert leads == after(host, evaluation.look(host, NOW))
+        assert leads == after(host, evaluation.evaluate(host, NOW))
 
 
 def test_of_jobs_that_no_policy_looks_at_only_their_times_are_kept() -> None:
@@ -440,7 +451,7 @@ def test_of_jobs_that_no_policy_looks_at_only_their_times_are_kept() -> None:
     attempt = host.claims["c1"].attempt
     assert attempt is not None
     assert {"JobMaxVacateTime": 7} == attempt.ad
-    assert [] == evaluation.look(host, NOW)
+    assert [] == evaluation.evaluate(host, NOW)
 
 
 def test_what_is_asked_of_a_job_that_has_to_go_may_ask_the_job() -> None:

@@ -14,10 +14,10 @@ from kettle_services.startd.domain.claims.requests import request_claims
 from kettle_services.startd.domain.slots.layout import SlotType, lay_out
 from kettle_services.startd.domain.slots.resources import Carving, Resources
 from kettle_services.startd.domain.slots.slot import device
-from kettle_services.startd.domain.state.changes import Change, Gone
+from kettle_services.startd.domain.state.changes import Change, ClaimRemoved
 from kettle_services.startd.domain.state.claim import Claim
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.commands.startd import ClaimKey, ClaimsDecided
 
@@ -48,7 +48,7 @@ def machine(
         devices={"GPUs": {each: device(each, properties) for each, properties in GPUS.items()}},
         carving=carving or Carving(),
         weight=weight,
-        policy=Policy({"START": start}),
+        policy=PolicyExpressions({"START": start}),
         attributes=attributes,
     )
     return Machine(facts, capability="right")
@@ -76,7 +76,7 @@ def test_devices_are_given_once_and_come_back() -> None:
     left = slot_ad(host, host.facts.slots[0], now=0.0)
     assert (1, "{ GPUs_GPU_c }") == (left["GPUs"], _text(left["AvailableGPUs"]))
     assert "{ GPUs_GPU_a, GPUs_GPU_b, GPUs_GPU_c }" == _text(left["TotalSlotAvailableGPUs"])
-    host.apply(Gone("c1"))
+    host.apply(ClaimRemoved("c1"))
     assert "GPU-a,GPU-b" == claimed(host, "c3", RequestGPUs=2).granted[0].ad["AssignedGPUs"]
 
 
@@ -141,7 +141,7 @@ def test_a_static_slot_is_taken_whole_and_once() -> None:
     )
     ads = {str(ad["Name"]): ad["State"] for ad in slot_ads(host, now=0.0)}
     assert {"slot1@host": "Claimed", "slot2@host": "Unclaimed"} == ads
-    host.apply(Gone("c1"))
+    host.apply(ClaimRemoved("c1"))
     assert "slot1@host" == claimed(host, "c3").granted[0].slot
 
 

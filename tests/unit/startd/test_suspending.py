@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kettle_services.startd.domain.claims import activation
-from kettle_services.startd.domain.state.changes import Change, Continued, Ordered
+from kettle_services.startd.domain.state.changes import AttemptContinued, Change, OwnerOrderChanged
 from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.slot_transitions import retire, step
 from kettle_wire.commands.startd import Suspension
@@ -15,7 +15,7 @@ from kettle_wire.jobs import JobId
 from .hosts import KEY, NOW, machine
 from .test_slot_transitions import CLEANING, DRAIN, SUSPENDED, Says, after, one
 
-STILL = (Ordered("c1", still=True, number=1, at=4960.0),)
+STILL = (OwnerOrderChanged("c1", still=True, number=1, at=4960.0),)
 
 
 def order(number: int, *, suspended: bool) -> Suspension:
@@ -46,9 +46,9 @@ def test_the_latest_order_of_a_jobs_owner_counts() -> None:
         (STILL, ("CONTINUE",), ("Claimed", "Suspended"), True),
         (STILL, ("WANT_SUSPEND", "SUSPEND"), ("Claimed", "Suspended"), True),
         ((*SUSPENDED, *STILL), ("CONTINUE",), ("Claimed", "Suspended"), True),
-        ((*SUSPENDED, *STILL, Continued("c1", 970.0, 4970.0)), (), ("Claimed", "Suspended"), True),
-        ((*SUSPENDED, *STILL, Ordered("c1", still=False, number=2, at=4970.0)), (), ("Claimed", "Suspended"), True),
-        ((*SUSPENDED, *STILL, Ordered("c1", still=False, number=2, at=4970.0)), ("CONTINUE",), ("Claimed", "Busy"), False),
+        ((*SUSPENDED, *STILL, AttemptContinued("c1", 970.0, 4970.0)), (), ("Claimed", "Suspended"), True),
+        ((*SUSPENDED, *STILL, OwnerOrderChanged("c1", still=False, number=2, at=4970.0)), (), ("Claimed", "Suspended"), True),
+        ((*SUSPENDED, *STILL, OwnerOrderChanged("c1", still=False, number=2, at=4970.0)), ("CONTINUE",), ("Claimed", "Busy"), False),
         (STILL, ("PREEMPT",), ("Preempting", "Vacating"), False),
         (STILL, ("PREEMPT", "WANT_SUSPEND"), ("Preempting", "Vacating"), False),
     ],

@@ -9,14 +9,14 @@ import pytest
 from kettle.execution.attempt import ChirpPolicy
 from kettle.execution.jobad import JobAd
 from kettle_services.starter.chirp.conversation import (
-    Ask,
-    Bytes,
+    AskSubmitSide,
     Delayed,
     Dialogue,
     HangUpError,
-    Line,
-    Room,
+    ReadBytes,
+    ReadLine,
     Wait,
+    WaitForRoom,
 )
 from kettle_services.starter.chirp.server import allowed
 from kettle_services.starter.chirp.syntax import words
@@ -59,18 +59,18 @@ def hold(
     wait: Wait = talk.send(None)
     while True:
         match wait:
-            case Line() if b"\n" in heard:
+            case ReadLine() if b"\n" in heard:
                 line, _, rest = bytes(heard).partition(b"\n")
                 heard[:] = rest
                 wait = talk.send(line.decode())
-            case Bytes(count=count) if len(heard) >= count:
+            case ReadBytes(count=count) if len(heard) >= count:
                 data = bytes(heard[:count])
                 del heard[:count]
                 wait = talk.send(data)
-            case Ask(wish=wish):
+            case AskSubmitSide(wish=wish):
                 asked.append(wish)
                 wait = talk.send(answer(wish))
-            case Room():
+            case WaitForRoom():
                 wait = talk.send(None)
             case _:
                 return bytes(answers).removeprefix(b"0\n"), asked

@@ -17,7 +17,7 @@ from kettle.execution.sandbox import Sandbox
 from kettle_services.starter.chirp.connection import Connection
 from kettle_services.starter.chirp.conversation import Delayed
 from kettle_services.starter.chirp.server import CONFIG, Proxy
-from kettle_services.starter.submit_side_questions import Questions
+from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.chirp import PIECE, Chirped, CloseFile, OpenFile, Wish
 from kettle_wire.commands.questions import Command
 from kettle_wire.commands.startd import ClaimKey
@@ -38,7 +38,9 @@ class Programs:
             state=str(sandbox), slot="slot1", cpus=1, memory=1, disk=1, ad={}, machine_ad="", inputs=[], received=0,
             began=0.0, deadline=0.0, sequence=0, chirp=POLICY,
         )  # fmt: skip
-        self.proxy = Proxy(spec, JobAd({"WantIOProxy": True}), Questions("shadow", self.wished.append).ask)
+        self.proxy = Proxy(
+            spec, JobAd({"WantIOProxy": True}), SubmitSideQuestions("shadow", self.wished.append).ask
+        )
         self.proxy.furnish(Sandbox(str(sandbox)), contained=False)
         self._host, port, self._cookie = (sandbox / CONFIG).read_text().split()
         self._port = int(port)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from kettle_services.starter.execution.helper_process import Errand
+from kettle_services.starter.execution.helper_process import HelperProcess
 
 
 def test_nobody_waits_for_what_an_errand_left_behind(tmp_path: Path) -> None:
@@ -23,23 +23,23 @@ def test_nobody_waits_for_what_an_errand_left_behind(tmp_path: Path) -> None:
         left.write_text(str(pid))
         raise RuntimeError("it fails")
 
-    errand = Errand(work, prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path))
-    os.waitpid(errand.pid, 0)
+    helper = HelperProcess(work, prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path))
+    os.waitpid(helper.pid, 0)
     try:
-        assert b"" == errand.outcome()
+        assert b"" == helper.outcome()
     finally:
         os.kill(int(left.read_text()), signal.SIGKILL)
-        errand.close()
+        helper.close()
 
 
 def test_an_errand_says_its_outcome(tmp_path: Path) -> None:
     """
     What its work returns.
     """
-    errand = Errand(
+    helper = HelperProcess(
         lambda become: b"done", prepare=lambda: None, account=None, cgroup=None, directory=str(tmp_path)
     )
-    os.waitpid(errand.pid, 0)
+    os.waitpid(helper.pid, 0)
 
-    assert b"done" == errand.outcome()
-    errand.close()
+    assert b"done" == helper.outcome()
+    helper.close()

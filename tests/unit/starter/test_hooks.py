@@ -14,15 +14,15 @@ from kettle.execution.jobad import JobAd
 from kettle_services.startd.settings import StartdSettings
 from kettle_services.startd.starters.orders import hooks_of
 from kettle_services.starter import hooks
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.file_transfer.progress import Transfers
-from kettle_services.starter.hooks import Run, Told, Updates, exit_attributes, run, verdict, word
-from kettle_services.starter.hooks_and_transfers import Errands, Orders
+from kettle_services.starter.hooks import HookResult, HookRun, Updates, exit_attributes, run, verdict, word
+from kettle_services.starter.hooks_and_transfers import HooksAndTransfers, Orders
 from kettle_services.starter.reports.endings import Ending
 from kettle_wire.ads import Ad
 from kettle_wire.events import Usage
 
-PREPARING = cast("Run", SimpleNamespace(hook="prepare_job"))
+PREPARING = cast("HookRun", SimpleNamespace(hook="prepare_job"))
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
@@ -36,14 +36,16 @@ def script(place: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (Told(), None),
-        (Told(status=3, error="no"), (True, 19, 3)),
-        (Told(status=-9), (True, 19, -9)),
-        (Told(status=-9, late=True), (False, 1007, 0)),
-        (Told(trouble="it is no ad"), (False, 1007, 0)),
+        (HookResult(), None),
+        (HookResult(status=3, error="no"), (True, 19, 3)),
+        (HookResult(status=-9), (True, 19, -9)),
+        (HookResult(status=-9, late=True), (False, 1007, 0)),
+        (HookResult(trouble="it is no ad"), (False, 1007, 0)),
     ],
 )
-def test_what_a_hook_decides_holds_and_what_is_wrong_with_it_does_not(told: Told, expected: Any) -> None:
+def test_what_a_hook_decides_holds_and_what_is_wrong_with_it_does_not(
+    told: HookResult, expected: Any
+) -> None:
     """
     HTCondor's code 19 with the exit status, or back into the queue.
     """
@@ -71,14 +73,14 @@ def test_a_hook_is_told_how_the_job_ended() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("cat", Told(changes={"Cmd": "/bin/true"})),
-        ("echo no >&2; exit 4", Told(status=4, error="no")),
-        ("kill -9 $$", Told(status=-9)),
-        ("yes | head -c 300000", Told(trouble="it says more than 32768 bytes")),
-        ("exec 1>&- 2>&-; sleep 0.2", Told()),
+        ("cat", HookResult(changes={"Cmd": "/bin/true"})),
+        ("echo no >&2; exit 4", HookResult(status=4, error="no")),
+        ("kill -9 $$", HookResult(status=-9)),
+        ("yes | head -c 300000", HookResult(trouble="it says more than 32768 bytes")),
+        ("exec 1>&- 2>&-; sleep 0.2", HookResult()),
     ],
 )
-def test_what_a_hook_says_is_understood(tmp_path: Path, text: str, expected: Told) -> None:
+def test_what_a_hook_says_is_understood(tmp_path: Path, text: str, expected: HookResult) -> None:
     """
     Its words, its exit status and its complaints; no more of it is kept than is understood.
     """
@@ -148,18 +150,18 @@ def test_updates_leave_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     Each is heard no more when the next one begins, or the job ends; and the program's next life has its own.
     """
     RAN.clear()
-    monkeypatch.setattr(hooks, "Run", Ran)
+    monkeypatch.setattr(hooks, "HookRun", Ran)
     told = SimpleNamespace(hooks=JobHooks(timeout=1.0, update_job_info=["/hook"]))
     updates = Updates(cast("JobSpec", told), JobAd({}), None)
-    family = Family(1, None)
-    updates.tell(family, Usage())
-    updates.tell(family, Usage())
+    tree = ProcessTree(1, None)
+    updates.tell(tree, Usage())
+    updates.tell(tree, Usage())
     assert [0] == [run.closed for run in RAN]
-    family.visitors[RAN[0].pid] = 0
-    updates.tell(family, Usage())
+    tree.visitors[RAN[0].pid] = 0
+    updates.tell(tree, Usage())
     assert [1, 0] == [run.closed for run in RAN]
     updates.close()
-    updates.tell(family.successor(2), Usage())
+    updates.tell(tree.successor(2), Usage())
     updates.close()
     updates.close()
     assert [1, 1, 1] == [run.closed for run in RAN]
@@ -170,13 +172,15 @@ def test_a_hook_is_heard_no_more_if_its_end_was_not_awaited(monkeypatch: pytest.
     Whatever happened meanwhile, its descriptor is closed.
     """
 
-    def fails(_family: Family) -> None:
+    def fails(_tree: ProcessTree) -> None:
         raise OSError("no descriptors")
 
     RAN.clear()
-    monkeypatch.setattr(hooks, "Run", Ran)
+    monkeypatch.setattr(hooks, "HookRun", Ran)
     told = cast("JobSpec", SimpleNamespace(hooks=JobHooks(timeout=1.0, prepare_job=["/hook"])))
     orders = Orders(watch=fails, wait=lambda _: None, ending=lambda: None)
     with pytest.raises(OSError, match="no descriptors"):
-        Errands(told, JobAd({}), None, cast("Transfers", None), orders).prepare("prepare_job")
+        HooksAndTransfers(told, JobAd({}), None, cast("Transfers", None), orders).run_prepare_hook(
+            "prepare_job"
+        )
     assert [1] == [run.closed for run in RAN]

@@ -11,8 +11,8 @@ import pytest
 
 from kettle.execution.protocol import End, Renew, Run, frame
 from kettle_services.starter import job_loop
-from kettle_services.starter.reports.final import Keeper
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.reports.final import StarterProcess
+from kettle_services.starter.reports.startd_connection import StartdConnection
 
 from .test_signed_urls import spec
 
@@ -36,13 +36,13 @@ def test_nothing_of_a_job_is_left_for_the_next(
     class Circular:
         """A starter that is its own."""
 
-        def __init__(self, _keeper: Keeper, order: Run, *, last: bool) -> None:
+        def __init__(self, _supervisor: StarterProcess, order: Run, *, last: bool) -> None:
             alive.append(sum(one() is not None for one in left))
             self._own = self._order = self, order
             left.append(weakref.ref(self))
             assert not last
 
-        def run(self) -> bool:
+        def run_job(self) -> bool:
             return len(left) < 3
 
     monkeypatch.setattr(job_loop, "Starter", Circular)
@@ -61,10 +61,10 @@ def test_what_came_with_an_order_is_heard(ends: tuple[socket.socket, socket.sock
     Without anything more having to come.
     """
     ours, theirs = ends
-    line = Line(theirs)
+    line = StartdConnection(theirs)
     ours.sendall(frame(Run(spec([]))) + frame(Renew(1.0)) + frame(End(1023, "removed")))
 
     assert isinstance(line.order(-1), Run)
     assert 2 == len(line.heard)
-    assert [Renew(1.0), End(1023, "removed")] == list(line.hear())
+    assert [Renew(1.0), End(1023, "removed")] == list(line.receive())
     assert not line.heard

@@ -9,7 +9,7 @@ import pytest
 from kettle.execution.jobad import JobAd
 from kettle.execution.sandbox import Sandbox
 from kettle_services.starter import self_checkpoint
-from kettle_services.starter.self_checkpoint import Checkpoint
+from kettle_services.starter.self_checkpoint import SelfCheckpoint
 from kettle_wire.events.job import Usage
 from kettle_wire.jobs import JobId
 from kettle_wire.work import Body, Report
@@ -37,7 +37,9 @@ def test_a_program_that_does_nothing_else_is_started_ever_more_rarely(
     monkeypatch.setattr(self_checkpoint, "boottime", lambda: now)
     box = Sandbox(str(tmp_path), None)
     (tmp_path / "state").touch()
-    made = Checkpoint(JobAd({"TransferCheckpoint": "state", "SuccessCheckpointExitCode": 85}), report, 10.0)
+    made = SelfCheckpoint(
+        JobAd({"TransferCheckpoint": "state", "SuccessCheckpointExitCode": 85}), report, 10.0
+    )
     waited: list[int] = []
     for number in range(1, len(cpu) + 1):
         assert made.take(box, {}, Usage(user_cpu=sum(cpu[:number]))) is None
@@ -61,7 +63,9 @@ def test_a_program_that_takes_its_time_is_started_again_at_once(
     now = 1000.0
     monkeypatch.setattr(self_checkpoint, "boottime", lambda: now)
     (tmp_path / "state").touch()
-    made = Checkpoint(JobAd({"TransferCheckpoint": "state", "SuccessCheckpointExitCode": 85}), report, 10.0)
+    made = SelfCheckpoint(
+        JobAd({"TransferCheckpoint": "state", "SuccessCheckpointExitCode": 85}), report, 10.0
+    )
     now += 11.0
     assert made.take(Sandbox(str(tmp_path), None), {}, Usage()) is None
     made.confirm(1)

@@ -16,7 +16,7 @@ from kettle.transfer.urlcache import cacheable
 from kettle_services.starter.file_transfer import signed_urls
 from kettle_services.starter.file_transfer.plugin_process import TransferError
 from kettle_services.starter.file_transfer.signed_urls import Signing
-from kettle_services.starter.submit_side_questions import Questions
+from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.questions import SignedUrls, SignUrls
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
@@ -29,7 +29,7 @@ class Line:
 
     def __init__(self) -> None:
         self.said: list[Question] = []
-        self.questions = Questions("shadow", self.said.append)
+        self.questions = SubmitSideQuestions("shadow", self.said.append)
 
 
 def spec(plugins: list[Plugin]) -> JobSpec:

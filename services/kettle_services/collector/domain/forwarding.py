@@ -18,7 +18,7 @@ _OFTENER: Final = 3
 Watched = tuple[Scalar | None, ...]
 
 
-class Outbox:
+class ForwardingQueue:
     """
     What one other pool is to be sent.
 

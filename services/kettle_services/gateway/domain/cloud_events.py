@@ -25,7 +25,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _meta: Final = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
-class Told(msgspec.Struct, frozen=True):
+class DecodedEvent(msgspec.Struct, frozen=True):
     """
     An entry of a frame, decoded: what it is about is known before it is known whose it is.
     """
@@ -50,7 +50,7 @@ class Told(msgspec.Struct, frozen=True):
         )
 
 
-def read(frame: Frame, *, after: int = 0) -> list[Told]:
+def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:
     """
     The events of a frame that stand after a position. Raises UnknownEventError.
     """
@@ -62,7 +62,7 @@ def read(frame: Frame, *, after: int = 0) -> list[Told]:
     ]
 
 
-def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[Told]:
+def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[DecodedEvent]:
     """One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have."""
     if not stands_for_many(entry):
         yield _told(entry, position, decode(entry.data))
@@ -73,14 +73,14 @@ def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[Told]:
         yield msgspec.structs.replace(_told(traced, position, event), of_many=True)
 
 
-def _told(entry: Entry, position: int, event: Recorded) -> Told:
+def _told(entry: Entry, position: int, event: Recorded) -> DecodedEvent:
     noun, _, name = entry.stream.partition("/")
     job = JobId.parse(name) if noun == "job" else None
     cluster = job.cluster if job is not None else int(name) if noun in {"cluster", "factory"} else None
-    return Told(entry, position, event, cluster, job)
+    return DecodedEvent(entry, position, event, cluster, job)
 
 
-def owners_in(told: list[Told]) -> Iterator[tuple[int, str]]:
+def owners_in(told: list[DecodedEvent]) -> Iterator[tuple[int, str]]:
     """
     The clusters that were submitted here, and whose they are.
     """
@@ -98,19 +98,19 @@ class Publisher:
         self._subjects = subjects
         self._limit = limit
 
-    def post(self, frame: Frame, told: Told, owner: str) -> Post:
+    def post(self, frame: Frame, told: DecodedEvent, owner: str) -> Post:
         """
         One event; `owner` is empty for an event of the pool.
         """
         tag = tag_of(told.event)
         return Post(self._subject(told, owner, monitoring.kind(tag)), self._envelope(frame, told, owner, tag))
 
-    def _subject(self, told: Told, owner: str, kind: str) -> str:
+    def _subject(self, told: DecodedEvent, owner: str, kind: str) -> str:
         if told.cluster is None:
             return self._subjects.tail_pool(kind)
         return self._subjects.tail(owner, told.cluster, told.job.proc if told.job else None, kind)
 
-    def _envelope(self, frame: Frame, told: Told, owner: str, tag: str) -> bytes:
+    def _envelope(self, frame: Frame, told: DecodedEvent, owner: str, tag: str) -> bytes:
         entry, source = told.entry, monitoring.source_of(self._subjects.pool, frame.shard)
         data = to_json(told.event)
         fits = len(data) <= self._limit

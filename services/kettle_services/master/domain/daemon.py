@@ -33,7 +33,7 @@ ALIVE: Final[frozenset[Phase]] = frozenset({"starting", "running", "standby", "s
 _HARSHNESS: Final[tuple[Ask, ...]] = ("peaceful", "graceful", "fast", "kill")
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class RestartRules(msgspec.Struct, frozen=True, kw_only=True):
     """
     The times, in seconds; the defaults are HTCondor's.
     """
@@ -47,7 +47,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """For a daemon that hangs to write down its stacks and end."""
 
 
-class Child(msgspec.Struct, frozen=True, kw_only=True):
+class SupervisedDaemon(msgspec.Struct, frozen=True, kw_only=True):
     """
     One daemon as its master knows it.
     """
@@ -69,17 +69,17 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not started again (`left`)."""
 
 
-Change = tuple[Child, tuple[Step, ...]]
+Change = tuple[SupervisedDaemon, tuple[Step, ...]]
 
 
-def off(child: Child, how: How, *, now: float, rules: Rules) -> Change:
+def off(child: SupervisedDaemon, how: How, *, now: float, rules: RestartRules) -> Change:
     """
     It is to end, and not to be started again.
     """
     return _end(msgspec.structs.replace(child, wanted=False), how, now=now, rules=rules)
 
 
-def restart(child: Child, how: How, *, now: float, rules: Rules) -> Change:
+def restart(child: SupervisedDaemon, how: How, *, now: float, rules: RestartRules) -> Change:
     """
     It is to end and to be started again; one that does not run is started now.
     """
@@ -88,25 +88,25 @@ def restart(child: Child, how: How, *, now: float, rules: Rules) -> Change:
     return _end(msgspec.structs.replace(child, wanted=True), how, now=now, rules=rules)
 
 
-def on(child: Child, *, now: float) -> Change:
+def on(child: SupervisedDaemon, *, now: float) -> Change:
     """
     It is to run; one that waits for its start does not wait longer.
     """
     if child.phase in {"off", "left", "waiting"}:
-        return Child(phase="waiting", due=now), ()
+        return SupervisedDaemon(phase="waiting", due=now), ()
     if child.phase == "launching":  # whoever wanted it to end has changed his mind in time
         return msgspec.structs.replace(child, wanted=True, asked=None), ()
     return msgspec.structs.replace(child, wanted=True), ()
 
 
-def renew(child: Child) -> Change:
+def renew(child: SupervisedDaemon) -> Change:
     """
     It is to take on its settings as they are now.
     """
     return child, ("renew",) if child.phase in {"running", "standby"} else ()
 
 
-def launched(child: Child, *, now: float, rules: Rules) -> Change:
+def launched(child: SupervisedDaemon, *, now: float, rules: RestartRules) -> Change:
     """
     Its process is there.
     """
@@ -117,7 +117,7 @@ def launched(child: Child, *, now: float, rules: Rules) -> Change:
     return _end(msgspec.structs.replace(child, asked=None), how, now=now, rules=rules)
 
 
-def heard(child: Child, *, now: float, ready: bool, standby: bool) -> Child:
+def heard(child: SupervisedDaemon, *, now: float, ready: bool, standby: bool) -> SupervisedDaemon:
     """
     It gave a sign of life, and perhaps said that it serves or stands by.
     """
@@ -127,21 +127,21 @@ def heard(child: Child, *, now: float, ready: bool, standby: bool) -> Child:
     return child
 
 
-def ended(child: Child, status: int, *, now: float, rules: Rules) -> Child:
+def ended(child: SupervisedDaemon, status: int, *, now: float, rules: RestartRules) -> SupervisedDaemon:
     """
     Its process has ended, with an exit status or minus the number of a signal; or it could not be started.
     """
     if not child.wanted:
-        return Child(phase="off", wanted=False)
+        return SupervisedDaemon(phase="off", wanted=False)
     if child.phase == "stopping" or status == EXIT_RENEWED:
-        return Child(phase="waiting", due=now)
+        return SupervisedDaemon(phase="waiting", due=now)
     verdict = after_end(rules.backoff, failures=child.failures, ran_s=now - child.began, status=status)
     if isinstance(verdict, Leave):
-        return Child(phase="left", failures=child.failures + 1, left=verdict.reason)
-    return Child(phase="waiting", failures=verdict.failures, due=now + verdict.delay)
+        return SupervisedDaemon(phase="left", failures=child.failures + 1, left=verdict.reason)
+    return SupervisedDaemon(phase="waiting", failures=verdict.failures, due=now + verdict.delay)
 
 
-def tick(child: Child, *, now: float, looked: float, period: float, rules: Rules) -> Change:
+def tick(child: SupervisedDaemon, *, now: float, looked: float, period: float, rules: RestartRules) -> Change:
     """
     Time has passed; `looked` is when this was asked last, `period` after how long at the most it is asked.
     """
@@ -162,10 +162,10 @@ def tick(child: Child, *, now: float, looked: float, period: float, rules: Rules
     return msgspec.structs.replace(child, phase="hung", due=now + rules.abort), ("abort",)
 
 
-def _end(child: Child, how: How, *, now: float, rules: Rules) -> Change:
+def _end(child: SupervisedDaemon, how: How, *, now: float, rules: RestartRules) -> Change:
     match child.phase:
         case "off" | "waiting" | "left":
-            return Child(phase="off", wanted=False), ()
+            return SupervisedDaemon(phase="off", wanted=False), ()
         case "launching":
             return msgspec.structs.replace(child, asked=_harsher(child.asked, how)), ()
         case "hung":  # it is being ended already, as harshly as its stacks allow

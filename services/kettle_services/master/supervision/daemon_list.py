@@ -18,7 +18,7 @@ from kettle_services.master.domain.start_order import role_of, stop_stages
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision import orphan_sweep
 from kettle_services.master.supervision.processes import Daemon
-from kettle_services.master.supervision.supervisor import Keeper
+from kettle_services.master.supervision.supervisor import Supervisor
 from kettle_services.master.supervision.switched_off import read_off, write_off
 
 _AGAIN_S: Final = 1.0
@@ -26,7 +26,7 @@ _AGAIN_S: Final = 1.0
 _log: Final = logging.getLogger(__name__)
 
 
-class Daemons:
+class DaemonList:
     """
     The keepers of one master, and what is known of them in the home's state file.
     """
@@ -34,7 +34,7 @@ class Daemons:
     def __init__(self, home: Home, settings: MasterSettings, *, pid: int, version: str = "") -> None:
         self._home = home
         self._settings = settings
-        self._keepers: dict[str, Keeper] = {}
+        self._keepers: dict[str, Supervisor] = {}
         self._again: asyncio.TimerHandle | None = None
         self._state = MasterState(
             pool=settings.pool,
@@ -55,9 +55,9 @@ class Daemons:
         How everything stands.
         """
         keepers = sorted(self._keepers.values(), key=self._place)
-        return msgspec.structs.replace(self._state, daemons=tuple(keeper.state for keeper in keepers))
+        return msgspec.structs.replace(self._state, daemons=tuple(supervisor.state for supervisor in keepers))
 
-    def keeper(self, name: str) -> Keeper:
+    def supervisor(self, name: str) -> Supervisor:
         """
         The keeper of one entry of the daemon list, or of a server.
         """
@@ -68,8 +68,8 @@ class Daemons:
         Go by other settings from now on.
         """
         self._settings = settings
-        for keeper in self._keepers.values():
-            keeper.settings = settings
+        for supervisor in self._keepers.values():
+            supervisor.settings = settings
 
     def switch_off(self, names: Iterable[str]) -> None:
         """
@@ -87,7 +87,7 @@ class Daemons:
         write_off(self._home, off)
         self.off = off
 
-    def keep(self, daemon: Daemon, group: asyncio.TaskGroup) -> Keeper:
+    def keep(self, daemon: Daemon, group: asyncio.TaskGroup) -> Supervisor:
         """
         Run a daemon from now on, unless it is switched off.
         """
@@ -96,18 +96,20 @@ class Daemons:
             _log.warning(
                 "%s is switched off; switch it on with: kettle on --daemon %s", daemon.name, daemon.name
             )
-        keeper = self._keepers[daemon.name] = Keeper(daemon, self._settings, self.write, wanted=wanted)
-        group.create_task(keeper.keep(), name=f"keep {daemon.name}")
-        return keeper
+        supervisor = self._keepers[daemon.name] = Supervisor(
+            daemon, self._settings, self.write, wanted=wanted
+        )
+        group.create_task(supervisor.supervise(), name=f"keep {daemon.name}")
+        return supervisor
 
     async def listen(self, listener: NotifyListener) -> None:
         """
         Hear what the services say of themselves; the kernel says which of them it was.
         """
         async for said in listener:
-            for keeper in self._keepers.values():
-                if keeper.daemon.pid == said.pid:
-                    keeper.heard(said.state)
+            for supervisor in self._keepers.values():
+                if supervisor.daemon.pid == said.pid:
+                    supervisor.heard(said.state)
 
     async def ready(self, names: Iterable[str]) -> None:
         """
@@ -123,8 +125,8 @@ class Daemons:
         self._state = msgspec.structs.replace(
             self._state, ready=True, nats_url=nats_url, database_url=database_url
         )
-        for keeper in self._keepers.values():
-            keeper.patient = True
+        for supervisor in self._keepers.values():
+            supervisor.patient = True
         self.write()
 
     async def stop_services(self, how: How) -> None:
@@ -158,9 +160,9 @@ class Daemons:
         """
         Those that are being ended are to end more harshly.
         """
-        for keeper in self._keepers.values():
-            if not keeper.wanted and keeper.name in self._settings.daemon_list:
-                keeper.off(how)
+        for supervisor in self._keepers.values():
+            if not supervisor.wanted and supervisor.name in self._settings.daemon_list:
+                supervisor.off(how)
 
     def write(self) -> None:
         """
@@ -176,6 +178,6 @@ class Daemons:
             _log.warning("the state file cannot be written: %s", error)
             self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self.write)
 
-    def _place(self, keeper: Keeper) -> int:
+    def _place(self, supervisor: Supervisor) -> int:
         order = self._settings.daemon_list
-        return order.index(keeper.name) if keeper.name in order else -1
+        return order.index(supervisor.name) if supervisor.name in order else -1

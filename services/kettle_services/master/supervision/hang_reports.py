@@ -30,7 +30,7 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
     """Size of its log file then."""
 
 
-def look(pid: int, log: Path) -> Hang:
+def inspect_process(pid: int, log: Path) -> Hang:
     """
     What there is to see from outside; what the kernel does not tell is left out.
     """
@@ -44,7 +44,7 @@ def look(pid: int, log: Path) -> Hang:
     return Hang(pid=pid, kernel="\n".join(lines), written=log.stat().st_size if log.exists() else 0)
 
 
-def keep(hang: Hang, log: Path, name: str) -> Path | None:
+def write_report(hang: Hang, log: Path, name: str) -> Path | None:
     """
     Write `<name>.hang.<UTC>.txt` beside the log; None if the disk does not take it, which is no reason to stop.
     """

@@ -90,7 +90,7 @@ class Daemon(Protocol):
         """
         ...
 
-    def ailment(self) -> str:
+    def restart_reason(self) -> str:
         """
         Why it has to be started again although it runs, as soon as that helps; empty: it is well.
         """
@@ -178,7 +178,7 @@ class Service:
         if not self.pid:
             return
         if what == "abort":
-            self._hang = hang_reports.look(self.pid, self._log)
+            self._hang = hang_reports.inspect_process(self.pid, self._log)
         self._signal(_SIGNALS[what])
         self._signal(signal.SIGCONT)  # one that somebody has stopped would not hear the first
 
@@ -187,7 +187,7 @@ class Service:
         What the service wrote when it was aborted, with what the kernel knew of it.
         """
         hang, self._hang = self._hang, None
-        return hang_reports.keep(hang, self._log, self.name) if hang is not None else None
+        return hang_reports.write_report(hang, self._log, self.name) if hang is not None else None
 
     def last_words(self) -> str:
         """
@@ -195,7 +195,7 @@ class Service:
         """
         return log_tail(self._log, self._said)
 
-    def ailment(self) -> str:
+    def restart_reason(self) -> str:
         """
         Nothing: a service that cannot go on ends by itself.
         """
@@ -266,14 +266,14 @@ class Server:
         """
         return ""
 
-    def ailment(self) -> str:
+    def restart_reason(self) -> str:
         """
         NATS does not store again by itself what it could not store once; PostgreSQL does.
         """
         server = self._server
         if isinstance(server, EmbeddedPostgres):
             return ""
-        self._ails = self._ails or server.ailment()
+        self._ails = self._ails or server.restart_reason()
         if not self._ails or shutil.disk_usage(server.directory).free < _ROOM:
             return ""
         ails, self._ails = self._ails, ""

@@ -17,7 +17,7 @@ from kettle.pool.roster import DaemonState, Status
 from kettle.runtime import SETTINGS_SAID
 from kettle.runtime.notify import STANDBY
 from kettle_services.master.domain import daemon as child
-from kettle_services.master.domain.daemon import ALIVE, Child, How, Phase, Step
+from kettle_services.master.domain.daemon import ALIVE, How, Phase, Step, SupervisedDaemon
 from kettle_services.master.domain.start_order import manner
 from kettle_services.master.settings import MasterSettings
 from kettle_services.master.supervision.processes import Daemon
@@ -52,7 +52,7 @@ class StartGivenUpError(Exception):
         super().__init__(f"{name} {why} while the pool was being started.{said}")
 
 
-class Keeper:
+class Supervisor:
     """
     One daemon and the record of its life.  `keep` runs until `stop`.
     """
@@ -71,7 +71,9 @@ class Keeper:
         """Set when it has said what came of the last `renew`."""
         self.patient = False
         """Whether failures are no reason to give up: the pool has been up."""
-        self._child = Child(due=time.monotonic()) if wanted else Child(phase="off", wanted=False)
+        self._child = (
+            SupervisedDaemon(due=time.monotonic()) if wanted else SupervisedDaemon(phase="off", wanted=False)
+        )
         self.state = DaemonState(name=daemon.name, status=self._status())
         self._changed = changed
         self._wake = asyncio.Event()
@@ -97,7 +99,7 @@ class Keeper:
         """
         return self._child.wanted
 
-    async def keep(self) -> None:
+    async def supervise(self) -> None:
         """
         Run the daemon, again and again.
 
@@ -207,7 +209,7 @@ class Keeper:
         return period
 
     def _do_what_ails(self) -> None:
-        if self._child.phase in {"starting", "running", "standby"} and (why := self.daemon.ailment()):
+        if self._child.phase in {"starting", "running", "standby"} and (why := self.daemon.restart_reason()):
             _log.error("%s does not do its work, starting it again: %s", self.name, why)
             self.daemon.ask("kill")
 

@@ -25,7 +25,7 @@ from kettle_services.negotiator.domain.accountant import Standing
 from kettle_services.negotiator.domain.concurrency_limits import SETTLES
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.preemption import USUAL, Preempting, Preemption
-from kettle_services.negotiator.domain.preemption_refusals import Withholding
+from kettle_services.negotiator.domain.preemption_refusals import PreemptionRefusals
 from kettle_services.negotiator.domain.rejections import Holding, Reasons
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import Match, Rejection
@@ -135,7 +135,7 @@ def negotiate(
         now=now,
         context=context,
         holdings=_holdings(claimants, groups, used, allocation, pool.weight),
-        withholding=lambda: Withholding(pool, preempting, allocation),
+        withholding=lambda: PreemptionRefusals(pool, preempting, allocation),
     )
     return Outcome(
         slots=len(offer.rows),

@@ -26,7 +26,7 @@ from kettle.matchmaking import (
     Unmet,
     allocate,
 )
-from kettle_services.negotiator.domain.pslot_preemption import Gathering
+from kettle_services.negotiator.domain.pslot_preemption import PslotPreemption
 from kettle_services.negotiator.domain.slot_usage import WHOSE
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Preempting(msgspec.Struct, frozen=True, kw_only=True):
         """Several parts of one slot for what found no single one that is large enough."""
         if not self.rules.together:
             return allocation
-        gathering = Gathering(pool, _others(rows, allocation), allocation, held, self.context)
+        gathering = PslotPreemption(pool, _others(rows, allocation), allocation, held, self.context)
         for unmet in [one for one in allocation.unmet if one.fault is None]:
             job = unmet.demand.job if standings is None else self.introduced(unmet, standings)
             offer = gathering.offer(job, unmet.demand.submitter)

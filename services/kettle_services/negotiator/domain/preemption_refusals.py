@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Reals = npt.NDArray[np.float64]
 
 
-class Withholding:
+class PreemptionRefusals:
     """Looks at the slots that are in use after a cycle, for one demand after the other; they must not change meanwhile."""
 
     def __init__(self, pool: Pool, preempting: Preempting, allocation: Allocation) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 
-class Gathering:
+class PslotPreemption:
     """
     What may be gathered in one cycle. Each slot is gathered once, and only if nothing of it was given in this cycle, or is on
     its way: what is left of it is not known before its next ad.

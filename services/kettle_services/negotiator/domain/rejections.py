@@ -8,7 +8,7 @@ import msgspec
 from kettle.classad import Context
 from kettle.matchmaking import Explainer, Explanation, Limit, Unmet
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.negotiator.domain.preemption_refusals import Withholding
+from kettle_services.negotiator.domain.preemption_refusals import PreemptionRefusals
 from kettle_wire.ads import Ad
 from kettle_wire.events import Clause, Rejection
 
@@ -86,7 +86,7 @@ class Reasons:
         now: float,
         context: Context,
         holdings: Mapping[str, Holding],
-        withholding: Callable[[], Withholding],
+        withholding: Callable[[], PreemptionRefusals],
     ) -> tuple[list[Rejection], float | None]:
         """
         The rejections that are known, and when to ask again for those that are not or that may be outdated.
@@ -139,7 +139,7 @@ class Unasked(Reasons):
         now: float,
         context: Context,
         holdings: Mapping[str, Holding],
-        withholding: Callable[[], Withholding],
+        withholding: Callable[[], PreemptionRefusals],
     ) -> tuple[list[Rejection], float | None]:
         """See `Reasons.give`."""
         return [], None
@@ -149,7 +149,7 @@ def _key(unmet: Unmet) -> Key:
     return unmet.demand.submitter, unmet.demand.schedd, unmet.demand.autocluster
 
 
-def _reject(explainer: Explainer, protected: Withholding, slots: int, unmet: Unmet) -> Rejection:
+def _reject(explainer: Explainer, protected: PreemptionRefusals, slots: int, unmet: Unmet) -> Rejection:
     explained = Explanation(able=0, refusals=[], fault=unmet.fault)
     if unmet.fault is None:
         explained = explainer.explain(unmet.demand.job)

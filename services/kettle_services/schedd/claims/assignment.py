@@ -12,7 +12,7 @@ from kettle_wire.events import ClaimGranted, Event
 from kettle_wire.jobs import JobId
 
 
-class Assigning:
+class AssignmentEvents:
     """Looks at the ads of those jobs that say something about it, which most do not."""
 
     def __init__(self, queue: Queue, settings: ScheddSettings, idle: IdleClaims) -> None:
@@ -21,7 +21,7 @@ class Assigning:
         self._system = settings.system_job_machine_attrs
         self._history = settings.system_job_machine_attrs_history_length
 
-    def events(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
+    def assignment_events(self, job: JobId, granted: ClaimGranted) -> list[tuple[str, Event]]:
         """Of one job, with their stream; raises Refused if it may not run."""
         notes: Ad = {}
         self._idle.forget(granted.claim)

@@ -52,13 +52,13 @@ class IdleClaims:
         self._wanted.pop(claim, None)
         self._until.pop(claim, None)
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded: there may be a job for a claim that waits."""
         del event
         if self._until:
             self._news.set()
 
-    async def run(self, look: Callable[[str], None]) -> None:
+    async def watch_claims(self, look: Callable[[str], None]) -> None:
         """Have claims looked at that wait whenever something has happened, and when one has waited long enough; for ever."""
         while True:
             soonest = min(self._until.values(), default=float("inf"))

@@ -16,23 +16,23 @@ import msgspec
 
 from kettle.bus.ports import Asks, BusError, NoResponderError, RefusedError
 from kettle_services.schedd.claim_secrets import ClaimSecrets
-from kettle_services.schedd.claims.assignment import Assigning
+from kettle_services.schedd.claims.assignment import AssignmentEvents
 from kettle_services.schedd.claims.idle import IdleClaims
 from kettle_services.schedd.claims.refusals import Refusals
-from kettle_services.schedd.claims.releases import Returns
-from kettle_services.schedd.claims.request_outcomes import Swap, Undecided
-from kettle_services.schedd.domain.claims.claim import Leases, Terms
-from kettle_services.schedd.domain.claims.renewal_schedule import Paces
-from kettle_services.schedd.domain.claims.reuse import Succession
+from kettle_services.schedd.claims.releases import ClaimReleases
+from kettle_services.schedd.claims.request_outcomes import PendingSwap, Undecided
+from kettle_services.schedd.domain.claims.claim import ClaimLeases, LeaseTerms
+from kettle_services.schedd.domain.claims.renewal_schedule import RenewalSchedule
+from kettle_services.schedd.domain.claims.reuse import ClaimReuse
 from kettle_services.schedd.domain.jobs.job import RECONNECT_FAILED, End, decide
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
 from kettle_services.schedd.domain.negotiation.flocking import may_flock
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.disconnects import Silence
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.disconnects import Disconnects
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import (
@@ -58,14 +58,14 @@ _LONGEST_ANSWER: Final = 30.0
 """Seconds for a startd to answer a renewal."""
 
 
-class Claims:
+class ClaimLifecycle:
     """All claims of this schedd, and the conversations with startds about them."""
 
     def __init__(
         self,
         bus: Asks,
-        ledger: Ledger,
-        shadows: Shadows,
+        recorder: QueueRecorder,
+        shadows: ShadowDispatch,
         secrets: ClaimSecrets,
         tasks: asyncio.TaskGroup,
         settings: ScheddSettings,
@@ -76,21 +76,21 @@ class Claims:
         """
         self._named = named
         self._bus = bus
-        self._ledger = ledger
-        self._queue = ledger.queue
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._shadows = shadows
         self._secrets = secrets
         self._tasks = tasks
         self._settings = settings
-        self._leases = Leases(margin=settings.lease_margin)
-        self._terms = Terms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
+        self._leases = ClaimLeases(margin=settings.lease_margin)
+        self._terms = LeaseTerms(settings.lease, settings.shortest_job_lease, settings.longest_job_lease)
         self._short = asyncio.Event()
         """A claim was granted that has to be renewed sooner than the others."""
-        self._paces = Paces(interval=settings.alive_interval, lease=settings.lease)
-        self._silence = Silence(ledger)
+        self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
+        self._silence = Disconnects(recorder)
         self._minted = 0
         self._asking: set[str] = set()
-        self.limits: Final = Limits(ledger.queue, settings)
+        self.limits: Final = QueueLimits(recorder.queue, settings)
         self.asked: Counter[tuple[str, int]] = Counter()
         """(submitter, autocluster) -> claims that are being asked for and have jobs spoken for."""
         self.asked_limits = LimitsInUse()
@@ -98,11 +98,11 @@ class Claims:
         self.refusals = Refusals()
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches came."""
-        self._succession = Succession(ledger.queue, suits=self._suits, clock=time.time)
-        self._returns = Returns(bus, secrets, tasks, lease=settings.lease)
+        self._succession = ClaimReuse(recorder.queue, suits=self._suits, clock=time.time)
+        self._returns = ClaimReleases(bus, secrets, tasks, lease=settings.lease)
         self.idle: Final = IdleClaims()
-        ledger.on_change(self.idle.note)
-        self._assigning = Assigning(ledger.queue, settings, self.idle)
+        recorder.on_change(self.idle.on_event)
+        self._assigning = AssignmentEvents(recorder.queue, settings, self.idle)
         self._wakers: list[Callable[[], None]] = []
         now = time.monotonic()
         for claim in self._queue.claims.values():
@@ -114,7 +114,7 @@ class Claims:
         """Call `waker` when jobs for which claims were asked may have others: they were shown to nobody meanwhile."""
         self._wakers.append(waker)
 
-    def matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
+    def request_matched(self, match: MatchedSlot, refused: Callable[[str], None] | None = None) -> None:
         """
         Ask for as many claims on the slot as there are jobs that nobody asks a claim for yet.
 
@@ -130,7 +130,7 @@ class Claims:
         else:
             self.asked[key] += count
             self.asked_limits.count(match.submitter, match.limits, count)
-            claims = [self._mint(match.startd) for _ in range(count)]
+            claims = [self._new_claim_id(match.startd) for _ in range(count)]
             ad = self._queue.ad(job)
             self._asking.update(claims)
             request = RequestClaims(
@@ -149,11 +149,11 @@ class Claims:
         for waker in self._wakers:
             waker()
 
-    def _mint(self, startd: str) -> str:
+    def _new_claim_id(self, startd: str) -> str:
         """A new claim's id: one of ours in our pool, and of the visitor that we are in another."""
         self._minted += 1
-        us, epoch = self._named(pool_of(startd)), self._ledger.shard.tenure.epoch
-        return f"{us}{self._ledger.shard.name}#{epoch}#{self._minted}"
+        us, epoch = self._named(pool_of(startd)), self._recorder.shard.tenure.epoch
+        return f"{us}{self._recorder.shard.name}#{epoch}#{self._minted}"
 
     def _suits(self, ad: Ad, granted: ClaimGranted) -> bool:
         """Whether a job would ask for a claim that there is already."""
@@ -163,7 +163,7 @@ class Claims:
         pool = pool_of(startd)
         return not pool or may_flock(ad, pool, by_default=self._settings.flock_by_default)
 
-    async def swap(self, job: JobId, claims: list[str]) -> None:
+    async def request_swap(self, job: JobId, claims: list[str]) -> None:
         """
         Ask the startd of some claims to have them make room for a job.
 
@@ -182,7 +182,7 @@ class Claims:
         ad = self._queue.ad(job)
         if not self._may_go(ad, granted.startd):
             raise RefusedError("refused", f"job {job} may not run in that pool; nothing was changed")
-        new = self._mint(granted.startd)
+        new = self._new_claim_id(granted.startd)
         self.asked[key] += 1
         self._asking.add(new)
         request = RequestClaims(
@@ -205,7 +205,9 @@ class Claims:
             limits=granted.limits,
         )
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tasks.create_task(self._request(match, request, swap=Swap(job, answered)), name=f"swap {job}")
+        self._tasks.create_task(
+            self._request(match, request, swap=PendingSwap(job, answered)), name=f"swap {job}"
+        )
         await answered
 
     async def _request(
@@ -214,11 +216,11 @@ class Claims:
         request: RequestClaims,
         refused: Callable[[str], None] | None = None,
         *,
-        swap: Swap | None = None,
+        swap: PendingSwap | None = None,
     ) -> None:
         claims = [key.claim for key in request.claims]
         try:
-            decided = await self._ask(match.startd, request)
+            decided = await self._request_until_answered(match.startd, request)
             if swap is not None:
                 swap.answer(decided)
             until = time.monotonic() + self._settings.request_claim_timeout
@@ -233,7 +235,7 @@ class Claims:
             self._asking.difference_update(claims)
         if isinstance(decided, Undecided) or len(decided.granted) < len(claims):
             self._wake()
-            self.refusals.note(key, match.slot, decided.reason)
+            self.refusals.add_refusal(key, match.slot, decided.reason)
             if refused is not None:
                 refused(decided.reason)
         if isinstance(decided, Undecided):
@@ -241,8 +243,8 @@ class Claims:
         now = time.monotonic()
         # A first lease begins when the startd makes the claim: before now.
         self._leases.trust(match.startd, now)
-        self._leases.hear(match.startd, decided.clock, now)
-        await self._granted(
+        self._leases.record_answer(match.startd, decided.clock, now)
+        await self._record_granted(
             match, decided.granted, lease=request.lease, first=swap.job if swap is not None else None
         )
 
@@ -261,11 +263,11 @@ class Claims:
         if not why and time.monotonic() >= until:
             why = f"nobody has made room within {self._settings.request_claim_timeout:g} s"
         if why:
-            await self._returns.give_back(match.startd, decided.waiting, why)
+            await self._returns.release(match.startd, decided.waiting, why)
             return msgspec.structs.replace(decided, waiting=[], reason=why)
-        return await self._ask(match.startd, request)
+        return await self._request_until_answered(match.startd, request)
 
-    async def _ask(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
+    async def _request_until_answered(self, startd: str, request: RequestClaims) -> ClaimsDecided | Undecided:
         """A lost answer is asked for again: the ids make the repeat harmless. What is never answered ends by its lease."""
         reason = f"the startd {startd} does not answer"
         for tries in range(_TRIES):
@@ -280,12 +282,12 @@ class Claims:
                 break  # but a try before may have been carried out
             except BusError as error:
                 _log.warning("no answer about claims", extra={"startd": startd, "cause": str(error)})
-        self._returns.owe(
+        self._returns.release_later(
             startd, [key.claim for key in request.claims], request.lease
         )  # perhaps it granted them
         return Undecided(reason, certain=False)
 
-    async def _granted(
+    async def _record_granted(
         self, match: MatchedSlot, granted: Iterable[GrantedClaim], *, lease: float, first: JobId | None
     ) -> None:
         """Record claims with their jobs: `first` if it may still run, then those whose turn it is."""
@@ -312,16 +314,18 @@ class Claims:
                 lease=lease,
                 limits=match.limits,
             )
-            self._ledger.record([(f"claim/{grant.claim}", event), *self._assigning.events(job, event)])
+            self._recorder.record(
+                [(f"claim/{grant.claim}", event), *self._assigning.assignment_events(job, event)]
+            )
             jobs.append(job)
         if jobs:
             if lease < self._settings.lease:
                 self._short.set()
-            await self._ledger.record([])
+            await self._recorder.record([])
             for job in jobs:
                 self._shadows.hand_over(job)
         if unused:
-            await self._returns.give_back(match.startd, unused, "no job is left for the claim")
+            await self._returns.release(match.startd, unused, "no job is left for the claim")
 
     # -- using --------------------------------------------------------------------------------------------------------
 
@@ -335,45 +339,45 @@ class Claims:
         if held.job is not None:
             return held.job
         if held.at_home:
-            self.end(claim, "each job that runs where it was submitted has a claim of its own")
+            self.record_end(claim, "each job that runs where it was submitted has a claim of its own")
             return None
         if time.time() - held.at / 1e6 > self._settings.claim_worklife:
-            self.end(claim, "the claim has served its time, and others shall have their turn")
+            self.record_end(claim, "the claim has served its time, and others shall have their turn")
             return None
         match self._succession.next(claim):
             case JobId() as job:
-                self._ledger.record(self._assigning.events(job, held.granted))
+                self._recorder.record(self._assigning.assignment_events(job, held.granted))
                 return job
             case reason:
                 if not self.idle.keeps(claim):
-                    self.end(claim, reason)
+                    self.record_end(claim, reason)
                 return None
 
-    def settle_idle(self) -> None:
+    def reuse_or_end_idle(self) -> None:
         """
         Give claims without a job one, or end them: our predecessor may have stopped between two frames.
         """
         for claim, held in list(self._queue.claims.items()):
             if held.job is None:
-                self.look_at(claim)
+                self.reuse_idle(claim)
 
-    def look_at(self, claim: str) -> None:
+    def reuse_idle(self, claim: str) -> None:
         """Give one without a job the next one, if there is one."""
         if (job := self.reuse(claim)) is not None:
             self._tasks.create_task(self._hand_over(job))
 
     async def _hand_over(self, job: JobId) -> None:
-        await self._ledger.record([])
+        await self._recorder.record([])
         self._shadows.hand_over(job)
 
     # -- ending -------------------------------------------------------------------------------------------------------
 
-    def end(self, claim: str, reason: str, *, release: bool = True) -> None:
+    def record_end(self, claim: str, reason: str, *, release: bool = True) -> None:
         """Record that a claim is over, and after the commit tell its startd."""
         held = self._queue.claims.get(claim)
         if held is None:
             return
-        recorded = self._ledger.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
+        recorded = self._recorder.record([(f"claim/{claim}", ClaimEnded(claim=claim, reason=reason))])
         self._succession.forget(claim)
         self.idle.forget(claim)
         if release:
@@ -381,9 +385,9 @@ class Claims:
 
     async def _release(self, recorded: "asyncio.Future[int]", startd: str, claim: str, reason: str) -> None:
         await recorded
-        await self._returns.give_back(startd, [claim], reason)
+        await self._returns.release(startd, [claim], reason)
 
-    def lose(self, claim: str, code: int, reason: str) -> None:
+    def record_loss(self, claim: str, code: int, reason: str) -> None:
         """Record that a claim and the attempt on it are over, by the worker's word or because its lease ran out."""
         held = self._queue.claims[claim]
         if held.job is not None:
@@ -396,13 +400,13 @@ class Claims:
                 reason=reason,
                 cool_down=self._settings.cooldown_duration,
             )
-            self._ledger.record([(job_stream(job), event) for event in decide(state, command)])
-            self._shadows.forget(job)
-        self.end(claim, reason, release=False)
+            self._recorder.record([(job_stream(job), event) for event in decide(state, command)])
+            self._shadows.drop_attempt(job)
+        self.record_end(claim, reason, release=False)
 
     # -- renewing -----------------------------------------------------------------------------------------------------
 
-    async def keep_alive(self) -> None:
+    async def renew_leases(self) -> None:
         """
         Renew all claims, compare both sides' lists, and end what certainly is dead; for ever.
 
@@ -421,8 +425,8 @@ class Claims:
                 for startd, claims in by_startd.items():
                     if startd in due or self._leases.is_silent(startd):
                         renewals.create_task(self._renew(startd, claims))
-            self._expire()
-            self._returns.settle()
+            self._end_expired()
+            self._returns.retry_releases()
             pause = self._paces.pause(time.monotonic())
             if any(map(self._leases.is_silent, by_startd)):
                 pause = min(pause, self._settings.reconnect_interval)
@@ -436,27 +440,27 @@ class Claims:
                 startd, claims
             )  # the first answer told the clock that a renewal must name
         if reply is None:
-            times = self._leases.missed(startd)
-            self._silence.missed(claims, times, f"the startd {startd} does not answer")
+            times = self._leases.count_missed(startd)
+            self._silence.record_missed(claims, times, f"the startd {startd} does not answer")
             return
         answer = reply[1]
         held = [claim for claim in claims if claim in self._queue.claims]
         for claim in self._leases.suspect(held, answer.unknown):
-            code = RECONNECT_FAILED if self._silence.lasts(claim) else CLAIM_NOT_FOUND
-            self.lose(claim, code, f"the startd {startd} does not have the claim any more")
+            code = RECONNECT_FAILED if self._silence.is_disconnected(claim) else CLAIM_NOT_FOUND
+            self.record_loss(claim, code, f"the startd {startd} does not have the claim any more")
         unknown = set(answer.unknown)
-        self._silence.heard(claim for claim in held if claim not in unknown)
+        self._silence.record_answer(claim for claim in held if claim not in unknown)
         extra = [claim for claim in answer.extra if self._abandoned(claim)]
         if extra:  # beside the renewals, which must go on while the database is away
-            self._tasks.create_task(self._disown(startd, extra))
+            self._tasks.create_task(self._release_unknown(startd, extra))
 
-    async def _disown(self, startd: str, claims: list[str]) -> None:
+    async def _release_unknown(self, startd: str, claims: list[str]) -> None:
         """
         Give back claims that are not on record, unless a successor of ours may have been granted them.
         """
-        await self._ledger.shard.look()
+        await self._recorder.shard.look()
         if abandoned := [claim for claim in claims if self._abandoned(claim)]:
-            await self._returns.give_back(startd, abandoned, "the claim is not on record")
+            await self._returns.release(startd, abandoned, "the claim is not on record")
 
     def _abandoned(self, claim: str) -> bool:
         return claim not in self._queue.claims and claim not in self._asking
@@ -482,18 +486,18 @@ class Claims:
                 self._leases.not_delivered(startd)
             _log.warning("claims not renewed", extra={"startd": startd, "cause": str(error)})
             return None
-        self._leases.hear(startd, reply.clock, time.monotonic())
+        self._leases.record_answer(startd, reply.clock, time.monotonic())
         self._queue.renewed[startd] = int(time.time())
         return deadline, reply
 
-    def _expire(self) -> None:
+    def _end_expired(self) -> None:
         """End what certainly is dead."""
         now, silent = time.monotonic(), set[str]()
         for claim, held in list(self._queue.claims.items()):
             startd, lease = held.granted.startd, held.granted.lease
             if self._leases.is_over(startd, lease, now):
                 reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
-                self.lose(claim, RECONNECT_FAILED, reason)
+                self.record_loss(claim, RECONNECT_FAILED, reason)
                 silent.add(startd)
         for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
             self._leases.forget(startd)

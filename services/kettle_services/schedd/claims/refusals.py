@@ -13,7 +13,7 @@ _OLD: Final = 600.0
 """Seconds after which a refusal explains nothing any more."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class ClaimRefusal(msgspec.Struct, frozen=True):
     """A machine's word."""
 
     slot: str
@@ -26,19 +26,19 @@ class Refusals:
     """The last refusal of each (submitter, autocluster); the oldest are forgotten first."""
 
     def __init__(self) -> None:
-        self._last: OrderedDict[tuple[str, int], Refusal] = OrderedDict()
+        self._last: OrderedDict[tuple[str, int], ClaimRefusal] = OrderedDict()
 
-    def note(self, key: tuple[str, int], slot: str, reason: str) -> None:
+    def add_refusal(self, key: tuple[str, int], slot: str, reason: str) -> None:
         """Not all claims that were asked for were granted; nothing is noted if nobody said why."""
         if not reason:
             return
         _log.info("claims refused", extra={"slot": slot, "reason": reason})
-        self._last[key] = Refusal(slot, reason, time.monotonic())
+        self._last[key] = ClaimRefusal(slot, reason, time.monotonic())
         self._last.move_to_end(key)
         if len(self._last) > _MOST:
             self._last.popitem(last=False)
 
-    def why(self, key: tuple[str, int]) -> str:
+    def last_refusal(self, key: tuple[str, int]) -> str:
         """A sentence on the last refusal, empty if there was none of late."""
         last = self._last.get(key)
         if last is None or (since := time.monotonic() - last.at) > _OLD:

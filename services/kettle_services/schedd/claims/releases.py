@@ -15,7 +15,7 @@ from kettle_wire.commands.startd import RELEASE, Release
 _log: Final = logging.getLogger(__name__)
 
 
-class Returns:
+class ClaimReleases:
     """
     `lease`: seconds after which a claim of which nobody hears has ended.
     """
@@ -28,24 +28,24 @@ class Returns:
         self._owed: dict[str, dict[str, float]] = {}
         """Startd -> claims that it was not told are given back -> when their lease has ended them anyway."""
 
-    async def give_back(self, startd: str, claims: list[str], reason: str) -> None:
+    async def release(self, startd: str, claims: list[str], reason: str) -> None:
         """Tell a startd; if that cannot be, `settle` does."""
         release = Release(claims=[self._secrets.key(claim) for claim in claims], reason=reason)
         try:
             await self._bus.call(RELEASE, startd, release)
         except BusError as error:
             _log.warning("claims not given back yet", extra={"startd": startd, "cause": str(error)})
-            self.owe(startd, claims, self._lease)
+            self.release_later(startd, claims, self._lease)
 
-    def owe(self, startd: str, claims: Iterable[str], lease: float) -> None:
+    def release_later(self, startd: str, claims: Iterable[str], lease: float) -> None:
         """Have these told later, for `lease` seconds."""
         until = time.monotonic() + lease
         self._owed.setdefault(startd, {}).update((claim, until) for claim in claims)
 
-    def settle(self) -> None:
+    def retry_releases(self) -> None:
         """Try again to give back what could not be given back, as long as its lease may last."""
         now = time.monotonic()
         owed, self._owed = self._owed, {}
         for startd, claims in owed.items():
             if open_claims := [claim for claim, until in claims.items() if until > now]:
-                self._tasks.create_task(self.give_back(startd, open_claims, "no more jobs for the claim"))
+                self._tasks.create_task(self.release(startd, open_claims, "no more jobs for the claim"))

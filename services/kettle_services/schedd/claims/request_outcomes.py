@@ -19,7 +19,7 @@ class Undecided(msgspec.Struct, frozen=True):
     """It was not carried out; else nobody knows whether it was."""
 
 
-class Swap(msgspec.Struct, frozen=True):
+class PendingSwap(msgspec.Struct, frozen=True):
     """A job for which others make room, and who waits to hear whether they do."""
 
     job: JobId

@@ -8,7 +8,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle.jobs import telling
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.job import (
     Begin,
     Checkpoint,
@@ -26,10 +26,10 @@ from kettle_services.schedd.domain.jobs.policy import POLICY_UNDEFINED, SYSTEM_P
 from kettle_services.schedd.domain.jobs.resource_retry import grown
 from kettle_services.schedd.domain.queue.fold import job_stream
 from kettle_services.schedd.jobs.policies import Policies
-from kettle_services.schedd.queue.recorder import Ledger
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows, fitting
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import (
     AttemptReport,
@@ -62,56 +62,61 @@ _LARGEST: Final = 1e15
 _LONGEST_PATH: Final = 4096
 
 
-class Partners:
+class AttemptReports:
     """Answers matched, sync and report."""
 
     def __init__(
-        self, ledger: Ledger, claims: Claims, shadows: Shadows, policies: Policies, settings: ScheddSettings
+        self,
+        recorder: QueueRecorder,
+        claims: ClaimLifecycle,
+        shadows: ShadowDispatch,
+        policies: Policies,
+        settings: ScheddSettings,
     ) -> None:
-        self._ledger = ledger
+        self._recorder = recorder
         self._settings = settings
-        self._queue = ledger.queue
+        self._queue = recorder.queue
         self._claims = claims
         self._shadows = shadows
         self._policies = policies
 
-    async def matched(self, request: Matched, caller: Identity) -> Done:
+    async def accept_matches(self, request: Matched, caller: Identity) -> Done:
         """Advice: which slots to ask for claims."""
         _only("negotiator", caller)
         self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
         for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
-            self._claims.look_at(claim)
+            self._claims.reuse_idle(claim)
         for match in request.matches:
-            self._claims.matched(match)
+            self._claims.request_matched(match)
         return Done()
 
-    async def sync(self, request: ShadowSync, caller: Identity) -> ShadowOrders:
+    async def sync_shadow(self, request: ShadowSync, caller: Identity) -> ShadowOrders:
         """Bring a shadow's list up to what is recorded."""
         _only("shadow", caller)
         live = [held.job for held in self._queue.claims.values() if held.job is not None]
         orders = self._shadows.sync(request, live)
-        await self._ledger.record([])  # an assignment is an effect: it leaves after its commit
+        await self._recorder.record([])  # an assignment is an effect: it leaves after its commit
         given_up = (orders.forget, orders.over, orders.drop, orders.spooled, orders.spools)
         if orders.start or orders.stop or any(given_up):
-            await self._ledger.shard.look()  # what is given up on the word of a stale owner is lost
+            await self._recorder.shard.look()  # what is given up on the word of a stale owner is lost
         return orders
 
-    async def report(self, request: ReportAttempts, caller: Identity) -> AttemptsRecorded:
+    async def record_reports(self, request: ReportAttempts, caller: Identity) -> AttemptsRecorded:
         """Record what happened to attempts, and give the freed claims their next jobs in the same frame."""
         _only("shadow", caller)
         next_jobs: list[JobId] = []
-        known, turn = True, Turn()
+        known, turn = True, TimeSlice()
         for report in request.reports:
-            await turn.pause()
+            await turn.yield_if_over()
             if isinstance(report.news, Used):
-                self._measured(report, report.news)
+                self._keep_usage(report, report.news)
                 continue
-            known &= self._hear(report)
-            if isinstance(report.news, Finished | Ended) and (job := self._follow(report)) is not None:
+            known &= self._record_report(report)
+            if isinstance(report.news, Finished | Ended) and (job := self._reuse_claim(report)) is not None:
                 next_jobs.append(job)
-        frame = await self._ledger.record([])
+        frame = await self._recorder.record([])
         if not known:
-            await self._ledger.shard.look()  # what we have not heard of, a successor of ours may have
+            await self._recorder.shard.look()  # what we have not heard of, a successor of ours may have
         start: list[Assignment] = []
         for job in next_jobs:
             assignment = self._shadows.hand_over(job, request.shadow)
@@ -120,9 +125,9 @@ class Partners:
         first = fitting(start)
         if len(first) < len(start):
             self._shadows.push(request.shadow, start[len(first) :])
-        return AttemptsRecorded(start=first, position=Position(self._ledger.shard.name, frame))
+        return AttemptsRecorded(start=first, position=Position(self._recorder.shard.name, frame))
 
-    def _hear(self, report: AttemptReport) -> bool:
+    def _record_report(self, report: AttemptReport) -> bool:
         """
         Record what is new; False: nothing is, because it was said before, or to somebody else.
         """
@@ -136,10 +141,10 @@ class Partners:
             named = telling.spelled(command.attributes, self._queue.ad(report.job))
             command = msgspec.structs.replace(command, attributes=named)
         elif isinstance(command, End):
-            subcode = self._shadows.subcode(report.job, command.code) or command.subcode
+            subcode = self._shadows.vacate_subcode(report.job, command.code) or command.subcode
             wait = self._settings.cooldown_duration
             command = msgspec.structs.replace(command, subcode=subcode, cool_down=wait)
-            more = self._grown(report.job, command)
+            more = self._retry_request(report.job, command)
             command = msgspec.structs.replace(command, hold=command.hold and not more)
         events = decide(entry.job, command)
         if not events:
@@ -147,26 +152,26 @@ class Partners:
         if more:
             events.append(JobEdited(attributes=more))
         stream = job_stream(report.job)
-        self._ledger.record([(stream, event) for event in events])
+        self._recorder.record([(stream, event) for event in events])
         if isinstance(report.news, Finished | Ended):
-            self._shadows.forget(report.job)
-            self._give_up(report, stream)
+            self._shadows.drop_attempt(report.job)
+            self._hold_failing(report, stream)
         return True
 
-    def _grown(self, job: JobId, end: End) -> Ad:
+    def _retry_request(self, job: JobId, end: End) -> Ad:
         """What a job asks for in its next run, if it is not to be held for having run out of something."""
         if not end.hold:
             return {}
         ad = self._queue.ad(job)
         return telling.spelled(grown(ad, end.code, end.subcode, time.time()), ad)
 
-    def _measured(self, report: AttemptReport, used: Used) -> None:
+    def _keep_usage(self, report: AttemptReport, used: Used) -> None:
         """Remember what an attempt uses, if it lives."""
         entry = self._queue.jobs.get(report.job)
         if entry is not None and (entry.job.attempt, entry.job.claim) == (report.attempt, report.claim):
             self._queue.measured[report.job] = _sane_usage(used.usage)
 
-    def _give_up(self, report: AttemptReport, stream: str) -> None:
+    def _hold_failing(self, report: AttemptReport, stream: str) -> None:
         """Hold a job whose attempts fail again and again."""
         entry = self._queue.jobs.get(report.job)
         if (
@@ -178,20 +183,22 @@ class Partners:
         reason = f"{entry.job.failures} attempts in a row failed, the last one because: {report.news.reason}"
         if entry.job.status == "idle":
             hold = Hold(reason=reason, by="", code=SYSTEM_POLICY)
-            self._ledger.record([(stream, event) for event in decide(entry.job, hold)])
+            self._recorder.record([(stream, event) for event in decide(entry.job, hold)])
 
-    def _follow(self, report: AttemptReport) -> JobId | None:
+    def _reuse_claim(self, report: AttemptReport) -> JobId | None:
         """What comes next on the claim of an attempt that is over; its first assignment again if the report is repeated."""
         news = report.news
         reason = news.reason if isinstance(news, Ended) else "the machine ended the claim with its job"
         if isinstance(news, Finished | Ended) and news.claim_lost:
-            self._claims.end(report.claim, reason, release=False)
+            self._claims.record_end(report.claim, reason, release=False)
             return None
         if isinstance(news, Ended) and news.code in REFUSED_ACTIVATION:
-            self._claims.end(report.claim, reason)  # the machine does not like this claim's jobs (any more)
+            self._claims.record_end(
+                report.claim, reason
+            )  # the machine does not like this claim's jobs (any more)
             return None
         if isinstance(news, Ended) and news.code == USER_VACATE_JOB and not news.hold:
-            self._claims.end(
+            self._claims.record_end(
                 report.claim, reason
             )  # who wants a job off its machine wants the machine given up
             return None

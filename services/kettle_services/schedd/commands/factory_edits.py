@@ -11,7 +11,7 @@ from kettle_services.schedd.commands.queue_management import command_id
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Edit, Edited
@@ -22,12 +22,12 @@ from kettle_wire.identity import Identity
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Edits:
+class FactoryEdits:
     """Answers `edit`."""
 
-    def __init__(self, ledger: Ledger, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._settings = settings
 
     async def edit(self, request: Edit, caller: Identity) -> Edited:
@@ -40,18 +40,18 @@ class Edits:
         if caller.kind != "user":
             raise RefusedError("denied", f"{caller.name} is a service of the pool; only people edit jobs")
         command = command_id(caller, "edit", request.id)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Edited)
         changed = self._changed(request, caller.name)
         events = (
             [] if changed == self._queue.factory(request.cluster) else [self._event(request, changed, caller)]
         )
-        shard = self._ledger.shard.name
+        shard = self._recorder.shard.name
 
         def reply(frame: int) -> Edited:
             return Edited(cluster=request.cluster, position=Position(shard, frame))
 
-        frame = await self._ledger.record(
+        frame = await self._recorder.record(
             [(factory_stream(request.cluster), event) for event in events],
             command=command,
             reply=lambda frame: _encode(reply(frame)),

@@ -9,9 +9,9 @@ from typing import Final
 
 from kettle.auth.access import proof
 from kettle.bus.ports import RefusedError
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands.access import Access
 from kettle_wire.commands.schedd import AccessGiven, AskAccess
 from kettle_wire.flocking import pool_of
@@ -20,12 +20,12 @@ from kettle_wire.identity import Identity
 _log: Final = logging.getLogger(__name__)
 
 
-class Visitors:
+class AccessCommands:
     """Answers `access`."""
 
-    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, shadows: ShadowDispatch, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._shadows = shadows
         self._settings = settings
 
@@ -48,7 +48,7 @@ class Visitors:
                 "elsewhere",
                 f"job {job} runs in the pool {pool}, whose machines only people of that pool can look into",
             )
-        await self._ledger.record([])  # it is told when it is there
+        await self._recorder.record([])  # it is told when it is there
         key = assignment.key
         _log.info("looked into", extra={"job": str(job), "by": caller.name})
         return AccessGiven(

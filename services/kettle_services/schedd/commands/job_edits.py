@@ -9,13 +9,13 @@ import msgspec
 
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.commands.queue_management import command_id, person_of
-from kettle_services.schedd.domain.queue.entry import FRESH, Entry
-from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.submission import job_edits
 from kettle_services.schedd.domain.submission.job_edits import PRIORITY, Edit
 from kettle_services.schedd.domain.submission.validation import Unacceptable
-from kettle_services.schedd.queue.chunked_recording import Pieces
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.selection import condition, selected_jobs
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.commands.schedd import Acted, EditJobs, JobOutcome, Outcome
@@ -30,9 +30,9 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class JobEdits:
     """Answers `edit_jobs`."""
 
-    def __init__(self, ledger: Ledger, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._settings = settings
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
 
@@ -41,7 +41,7 @@ class JobEdits:
         Set attributes of jobs, once per id; nothing is recorded if one of them is nobody's to set (`refused`).
         """
         command = command_id(caller, "edit_jobs", request.id)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
         edit = Edit(
             attributes=request.attributes,
@@ -53,7 +53,7 @@ class JobEdits:
         except Unacceptable as refusal:
             raise RefusedError("refused", str(refusal)) from refusal
         condition(request.select.constraint)  # before anything is recorded
-        if self._ledger.shard.backlog > self._settings.max_backlog:
+        if self._recorder.shard.backlog > self._settings.max_backlog:
             raise RefusedError(
                 "busy", "the queue has more to record than it can; try again", retry_after_ms=1000
             )
@@ -71,12 +71,12 @@ class JobEdits:
         outcomes: list[JobOutcome] = []
         selected = await selected_jobs(self._queue, request.select)
         decisions, pieces = (
-            _Decisions(self._ledger, edit),
-            Pieces(self._ledger, most=self._settings.max_backlog // 2),
+            _Decisions(self._recorder, edit),
+            ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2),
         )
         for job in selected:
             if pieces.full and not edit.add_to_priority:
-                await pieces.record()
+                await pieces.record_chunk()
             if (entry := self._queue.jobs.get(job)) is not None:
                 event, outcome = self._decided(job, entry, decisions)
                 pieces.add(job, entry.job, [event] if event else [])
@@ -85,14 +85,16 @@ class JobEdits:
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in found]
 
         def reply(frame: int) -> Acted:
-            return Acted(outcomes=outcomes, position=Position(self._ledger.shard.name, frame))
+            return Acted(outcomes=outcomes, position=Position(self._recorder.shard.name, frame))
 
-        frame = await self._ledger.record(
-            pieces.rest(), command=command, reply=lambda frame: _encode(reply(frame))
+        frame = await self._recorder.record(
+            pieces.take_rest(), command=command, reply=lambda frame: _encode(reply(frame))
         )
         return reply(frame)
 
-    def _decided(self, job: JobId, entry: Entry, decisions: "_Decisions") -> tuple[JobEdited | None, Outcome]:
+    def _decided(
+        self, job: JobId, entry: QueuedJob, decisions: "_Decisions"
+    ) -> tuple[JobEdited | None, Outcome]:
         person = decisions.edit.by
         if person != self._queue.owner(job) and person not in self._settings.queue_super_users:
             return None, "denied"
@@ -108,16 +110,16 @@ class JobEdits:
 class _Decisions:
     """What an edit comes to; what jobs that come one after the other have in common is worked out once."""
 
-    def __init__(self, ledger: Ledger, edit: Edit) -> None:
+    def __init__(self, recorder: QueueRecorder, edit: Edit) -> None:
         self.edit = edit
-        self._queue = ledger.queue
-        self._view = View(ledger.queue, [*edit.attributes, PRIORITY])
+        self._queue = recorder.queue
+        self._view = QueuedJobAds(recorder.queue, [*edit.attributes, PRIORITY])
         self._cluster = -1
-        self._entry: Entry = FRESH
+        self._entry: QueuedJob = FRESH
         self._known: dict[str, str] = {}
         self._size = 0
 
-    def of(self, job: JobId, entry: Entry) -> JobEdited | None:
+    def of(self, job: JobId, entry: QueuedJob) -> JobEdited | None:
         """What is to be recorded of a job; raises Unacceptable."""
         if job.cluster != self._cluster or entry is not self._entry:
             self._cluster, self._entry = job.cluster, entry

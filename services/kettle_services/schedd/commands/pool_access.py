@@ -13,7 +13,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError, Served
 from kettle.jobs.pool_access import wants_access
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.commands.schedd import FOR_JOBS, JobAnswer, JobCommand
 from kettle_wire.identity import Identity, user
@@ -25,8 +25,10 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 class JobCommands:
     """Answers `job_command` by those of `served` that are for jobs."""
 
-    def __init__(self, ledger: Ledger, settings: ScheddSettings, served: Sequence[Served[Any, Any]]) -> None:
-        self._queue = ledger.queue
+    def __init__(
+        self, recorder: QueueRecorder, settings: ScheddSettings, served: Sequence[Served[Any, Any]]
+    ) -> None:
+        self._queue = recorder.queue
         self._settings = settings
         self._served = {each.endpoint.verb: each for each in served if each.endpoint in FOR_JOBS}
 

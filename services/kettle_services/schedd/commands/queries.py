@@ -16,13 +16,13 @@ from kettle_services.schedd.claims.refusals import Refusals
 from kettle_services.schedd.domain.jobs import deferral
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.jobs.local_universe import HomeJobs
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.jobs.local_universe import LocalUniverse
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.queue.selection import LOOK, condition, selected_jobs
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import (
     Explain,
@@ -42,16 +42,16 @@ _ARRAY: Final = b"\xdd"
 """How an array begins in MessagePack, before four bytes with the number of its elements."""
 
 
-class Questions:
+class Queries:
     """Answers query_jobs, query_events and explain."""
 
     def __init__(
         self,
         log: Log,
-        ledger: Ledger,
-        home_jobs: HomeJobs,
+        recorder: QueueRecorder,
+        home_jobs: LocalUniverse,
         factories: Factories,
-        limits: Limits,
+        limits: QueueLimits,
         refusals: Refusals,
         elsewhere: Callable[[JobId], str] = lambda _job: "",
         super_users: Collection[str] = (),
@@ -62,8 +62,8 @@ class Questions:
         self._super_users = super_users
         self._elsewhere = elsewhere
         self._log = log
-        self._ledger = ledger
-        self._queue = ledger.queue
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._home_jobs = home_jobs
         self._factories = factories
         self._limits = limits
@@ -71,7 +71,7 @@ class Questions:
 
     @property
     def _shard(self) -> str:
-        return self._ledger.shard.name
+        return self._recorder.shard.name
 
     async def query_jobs(self, request: QueryJobs, caller: Identity) -> JobAds:
         """Job ads of a selection, in queue order: everybody may look, but not at everything."""
@@ -81,7 +81,7 @@ class Questions:
         shown = jobs[: request.limit] if request.limit else jobs
         ads = await self._encoded(shown, request.projection, caller)
         # What was read may be on its way to the log: it is told when it is there.
-        await self._ledger.record([])
+        await self._recorder.record([])
         return JobAds(jobs=ads, total=len(jobs), unmade=self._factories.unmade(request.select))
 
     async def _totals(self, request: QueryJobs) -> JobAds:
@@ -106,7 +106,7 @@ class Questions:
             queue.jobs[job].job.status == "running" and queue.jobs[job].job.suspended for job in attended
         )
         counts.update(running=-still, suspended=still)
-        await self._ledger.record([])
+        await self._recorder.record([])
         return JobAds(
             jobs=[],
             total=counts.total(),
@@ -120,7 +120,7 @@ class Questions:
 
         Raises RefusedError as soon as they are more than the bus carries.
         """
-        view, turn, all_of_all = View(self._queue, names), Turn(), self._sees_all(caller)
+        view, turn, all_of_all = QueuedJobAds(self._queue, names), TimeSlice(), self._sees_all(caller)
         data, count, known = bytearray(_ARRAY + bytes(4)), 0, self._queue.jobs
         for at, job in enumerate(jobs):
             if job in known:
@@ -134,7 +134,7 @@ class Questions:
                         "too_large",
                         f"the ads of {len(jobs):,} jobs take more than {LARGEST:,} bytes; ask for fewer attributes",
                     )
-                await turn.pause()
+                await turn.yield_if_over()
         data[1:5] = count.to_bytes(4)
         return cast("list[Ad]", msgspec.Raw(bytes(data)))
 
@@ -147,7 +147,7 @@ class Questions:
         del caller
         expected = self._expected(request.job)
         # What has become of it may be on its way to the log: it is told when it is there.
-        await self._ledger.record([])
+        await self._recorder.record([])
         events: list[RecordedEvent] = []
         types: list[str] = []
         for stream in (f"cluster/{request.job.cluster}", job_stream(request.job)):
@@ -187,7 +187,7 @@ class Questions:
             ad=ad if own else for_others(ad),
             ordered=entry.job.orders.standing,
         )
-        await self._ledger.record([])
+        await self._recorder.record([])
         return explanation
 
     def _reason(self, job: JobId, ad: Ad) -> str:
@@ -200,10 +200,13 @@ class Questions:
                 f"{ad.get('VacateReason', 'unknown')}"
             )
         if state.runnable and at_home(self._queue.universe(job)):
-            return self._home_jobs.why(job)
+            return self._home_jobs.explain(job)
         if state.runnable:
             key = self._queue.submitter(job), self._queue.autocluster(job)
-            said = (self._limits.why_not(key[0]) or self._refusals.why(key), self._elsewhere(job))
+            said = (
+                self._limits.limit_in_force(key[0]) or self._refusals.last_refusal(key),
+                self._elsewhere(job),
+            )
             return "; ".join(filter(None, said))
         return _reason(state.status, ad)
 

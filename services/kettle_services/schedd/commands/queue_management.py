@@ -31,12 +31,12 @@ from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
 from kettle_services.schedd.domain.submission.validation import Unacceptable, check
 from kettle_services.schedd.jobs.factories import Factories
-from kettle_services.schedd.queue.chunked_recording import Pieces
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger, Recording
+from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder, Recording
 from kettle_services.schedd.queue.selection import condition, selected_jobs
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands.schedd import (
     Act,
     Acted,
@@ -94,19 +94,19 @@ _OF_FACTORIES: Final = frozenset({"hold", "release", "remove"})
 """What can be done with jobs that are not made yet."""
 
 
-class People:
+class UserCommands:
     """Answers submit and act."""
 
     def __init__(
         self,
-        ledger: Ledger,
-        shadows: Shadows,
+        recorder: QueueRecorder,
+        shadows: ShadowDispatch,
         factories: Factories,
-        limits: Limits,
+        limits: QueueLimits,
         settings: ScheddSettings,
     ) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._shadows = shadows
         self._factories = factories
         self._settings = settings
@@ -116,24 +116,24 @@ class People:
         self._limits = limits
         self._rate = CommitRate()
         self._under_way: dict[str, asyncio.Task[Acted]] = {}
-        ledger.shard.on_commit(self._committed)
+        recorder.shard.on_commit(self._committed)
 
     def _committed(self, frame: Frame) -> None:
         self._rate.note(len(frame.entries), time.monotonic())
 
     @property
     def _shard(self) -> str:
-        return self._ledger.shard.name
+        return self._recorder.shard.name
 
     async def submit(self, request: Submit, caller: Identity) -> Submitted:
         """Record a cluster of jobs, once per id; `denied`, `unacceptable` or `busy` if it cannot be."""
         command = command_id(caller, "submit", request.id)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Submitted)
         owner = person_of(caller)
         self._not_too_busy()
         admitted = await self._admitted(request, command, owner)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             # It was said twice, and recorded meanwhile.
             return msgspec.msgpack.decode(await first, type=Submitted)
         late = asked(admitted.ad)
@@ -161,13 +161,17 @@ class People:
 
         held = self._spooling(event) if request.spool else self._on_hold(event)
         changes = [(f"cluster/{number}", event), *held]
-        frame = await self._ledger.record(changes, command=command, reply=lambda frame: _encode(reply(frame)))
+        frame = await self._recorder.record(
+            changes, command=command, reply=lambda frame: _encode(reply(frame))
+        )
         return reply(frame)
 
     def _spooling(self, submitted: ClusterSubmitted) -> Recording:
         """What is to be recorded of jobs whose files are to be sent."""
         procs = range(len(submitted.rows))
-        return self._ledger.together([(JobId(submitted.cluster, proc), spooling.held()) for proc in procs])
+        return self._recorder.record_grouped(
+            [(JobId(submitted.cluster, proc), spooling.held()) for proc in procs]
+        )
 
     def _on_hold(self, submitted: ClusterSubmitted) -> Recording:
         """What is to be recorded of jobs that are submitted on hold; of those still to be made, that none is made."""
@@ -177,7 +181,7 @@ class People:
             stopped = paused(number, begun(submitted), reason=REASON, by=by)
             return [(factory_stream(number), event) for event in stopped]
         (event,) = decide(Job(), Hold(reason=REASON, by=by, code=SUBMITTED_HELD))
-        return self._ledger.together([(JobId(number, proc), event) for proc in procs])
+        return self._recorder.record_grouped([(JobId(number, proc), event) for proc in procs])
 
     async def _admitted(self, request: Submit, command: str, owner: str) -> Admitted:
         """What is to be recorded of a submission; looked at in a thread of its own if that takes long."""
@@ -232,7 +236,7 @@ class People:
             raise RefusedError("unacceptable", refusal)
 
     def _not_too_busy(self) -> None:
-        shard, limit = self._ledger.shard, self._settings.max_backlog
+        shard, limit = self._recorder.shard, self._settings.max_backlog
         backlog = max(shard.backlog, limit * shard.backlog_bytes // BACKLOG_BYTES)
         if backlog <= limit:
             return
@@ -246,7 +250,7 @@ class People:
     async def act(self, request: Act, caller: Identity) -> Acted:
         """Do one thing to some jobs, once per id."""
         command = command_id(caller, "act", request.id)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=Acted)
         person = person_of(caller)
         self._not_too_busy()
@@ -274,10 +278,10 @@ class People:
         if request.action == "hold" and request.subcode:
             command_of = partial(Hold, subcode=request.subcode)
         decisions = _Decisions(command_of(said, person))
-        pieces = Pieces(self._ledger, most=self._settings.max_backlog // 2)
+        pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)
         for job in selected:
             if pieces.full:
-                await pieces.record()
+                await pieces.record_chunk()
             if (entry := self._queue.jobs.get(job)) is not None:
                 events, result = self._act_on(job, entry.job, decisions, person)
                 pieces.add(job, entry.job, events)
@@ -289,13 +293,13 @@ class People:
         def reply(frame: int) -> Acted:
             return Acted(outcomes=outcomes, position=Position(self._shard, frame), factories=factories)
 
-        frame = await self._ledger.record(
-            pieces.rest(), command=command, reply=lambda frame: _encode(reply(frame))
+        frame = await self._recorder.record(
+            pieces.take_rest(), command=command, reply=lambda frame: _encode(reply(frame))
         )
         for outcome in outcomes:
             entry = self._queue.jobs.get(outcome.job)
             if outcome.outcome == "done" and entry is not None and entry.job.claim:
-                self._shadows.stop(outcome.job)
+                self._shadows.deliver_orders(outcome.job)
         return reply(frame)
 
     def _act_on(

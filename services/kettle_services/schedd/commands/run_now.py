@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import RefusedError
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.commands.queue_management import command_id
 from kettle_services.schedd.domain.jobs.universes import at_home
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.commands.schedd import RunningNow, RunNow
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -26,12 +26,12 @@ _REMEMBERED_S: Final = 120.0
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Swaps:
+class RunNowCommands:
     """Answers `run_now`."""
 
-    def __init__(self, ledger: Ledger, claims: Claims) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, claims: ClaimLifecycle) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._claims = claims
         self._under_way: dict[str, asyncio.Task[RunningNow]] = {}
 
@@ -44,7 +44,7 @@ class Swaps:
         if caller.kind != "user":
             raise RefusedError("denied", f"{caller.name} is a service of the pool; only people own jobs")
         command = command_id(caller, "run_now", request.id)
-        if (first := self._ledger.shard.answer(command)) is not None:
+        if (first := self._recorder.shard.answer(command)) is not None:
             return msgspec.msgpack.decode(await first, type=RunningNow)
         if command not in self._under_way:  # else it is repeated while the machine is being asked
             self._under_way[command] = asyncio.create_task(self._swap(request, command, caller.name))
@@ -70,9 +70,9 @@ class Swaps:
         held = [self._claim_of(victim, person) for victim in victims]
         if len({self._queue.claims[claim].granted.startd for claim in held}) > 1:
             raise RefusedError("refused", "the jobs that are to make room run on different machines")
-        await self._claims.swap(job, held)
+        await self._claims.request_swap(job, held)
         reply = RunningNow(job=job)
-        await self._ledger.record([], command=command, reply=lambda _: _encode(reply))
+        await self._recorder.record([], command=command, reply=lambda _: _encode(reply))
         return reply
 
     def _own(self, job: JobId, person: str) -> None:

@@ -9,10 +9,10 @@ from typing import Final
 
 from kettle.bus.ports import RefusedError
 from kettle_services.schedd.domain.submission.spooling import released
-from kettle_services.schedd.queue.chunked_recording import Pieces
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.chunked_recording import ChunkedRecording
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands.schedd import FindSpool, ReleaseSpooled, SpooledReleased, SpoolFound
 from kettle_wire.endpoint import Position
 from kettle_wire.identity import Identity
@@ -23,12 +23,12 @@ _AGAIN_MS: Final = 500
 _ALL: Final = 2**31 - 1
 
 
-class Spooling:
+class SpoolCommands:
     """Answers `find_spool` and `release_spooled`."""
 
-    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, shadows: ShadowDispatch, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._shadows = shadows
         self._settings = settings
 
@@ -45,7 +45,7 @@ class Spooling:
             raise RefusedError(
                 "denied", f"cluster {cluster} is {owner}'s, and so are its files, not {person}'s"
             )
-        await self._ledger.record([])  # it is told when the cluster is there
+        await self._recorder.record([])  # it is told when the cluster is there
         if for_others:
             return SpoolFound(shadow="", waiting=self._waiting(cluster) if request.waiting else [])
         shadow = self._shadows.any_alive()
@@ -61,16 +61,16 @@ class Spooling:
         """Release jobs whose input files are all there; others stay as they are. Piece by piece: a repeat does the rest."""
         if (caller.kind, caller.name) != ("daemon", "shadow"):
             raise RefusedError("denied", f"only a shadow may say this, not {caller.name}")
-        pieces = Pieces(self._ledger, most=self._settings.max_backlog // 2)
+        pieces = ChunkedRecording(self._recorder, most=self._settings.max_backlog // 2)
         for procs in request.jobs:
             for job in self._jobs(request.cluster, procs):
                 if pieces.full:
-                    await pieces.record()
+                    await pieces.record_chunk()
                 entry = self._queue.jobs.get(job)
                 if entry is not None and (event := released(entry.job)) is not None:
                     pieces.add(job, entry.job, [event])
-        frame = await self._ledger.record(pieces.rest())
-        return SpooledReleased(position=Position(self._ledger.shard.name, frame))
+        frame = await self._recorder.record(pieces.take_rest())
+        return SpooledReleased(position=Position(self._recorder.shard.name, frame))
 
     def _jobs(self, cluster: int, procs: Procs) -> Iterator[JobId]:
         """Those of some numbers that were submitted, whether they are still there or not."""

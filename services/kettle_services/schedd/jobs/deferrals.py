@@ -20,8 +20,8 @@ from kettle_services.schedd.domain.jobs.deferral import (
 from kettle_services.schedd.domain.jobs.job import Command, Hold, decide
 from kettle_services.schedd.domain.jobs.orders import Defer
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.queue.recorder import Ledger
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.events import Event, JobCompleted
 from kettle_wire.jobs import JobId
 
@@ -34,10 +34,10 @@ _LONGEST_S: Final = 60.0
 class Deferrals:
     """Looks at the jobs of one queue that wait for their time: at each when it begins to wait, and when it is due."""
 
-    def __init__(self, ledger: Ledger, urge: Callable[[], None]) -> None:
+    def __init__(self, recorder: QueueRecorder, urge: Callable[[], None]) -> None:
         """`urge` is called when there is work that was not offered before."""
-        self._ledger = ledger
-        self._queue = ledger.queue
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._urge = urge
         self._news = asyncio.Event()
         self._agenda: list[tuple[float, JobId]] = []
@@ -45,7 +45,7 @@ class Deferrals:
         self._next: dict[JobId, float] = {}
         """When a job is looked at again, seconds since 1970."""
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded."""
         del event
         self.wake()
@@ -55,11 +55,11 @@ class Deferrals:
         if self._queue.unplanned:
             self._news.set()
 
-    async def run(self) -> None:
+    async def watch_times(self) -> None:
         """Look whenever a job begins to wait or a time has come; for ever."""
         while True:
             self._news.clear()
-            soonest = await self.look()
+            soonest = await self.handle_due()
             await asyncio.sleep(_FLOOR_S)
             try:
                 async with asyncio.timeout(min(max(soonest - time.time(), 0.0), _LONGEST_S)):
@@ -67,11 +67,11 @@ class Deferrals:
             except TimeoutError:
                 pass  # a time has come
 
-    async def look(self) -> float:
+    async def handle_due(self) -> float:
         """Look at those that are new or due; when the next one is due, seconds since 1970."""
-        turn = Turn()
+        turn = TimeSlice()
         for job in [*self._fresh(), *self._due(time.time())]:
-            await turn.pause()
+            await turn.yield_if_over()
             if job in self._queue.deferred:  # else something happened to it meanwhile
                 until = self._look_at(job, time.time())
                 if until is not None:
@@ -101,7 +101,7 @@ class Deferrals:
                 self._record(job, Defer(to))  # it begins to wait anew
             case Done() as done:
                 ended = JobCompleted(attempt=0, exit_code=done.code, exit_signal=done.signal, at=now)
-                self._ledger.record([(job_stream(job), ended)])
+                self._recorder.record([(job_stream(job), ended)])
             case Senseless(reason=reason):
                 self._record(job, Hold(reason=reason, by="", code=INVALID_CRON_SETTINGS))
             case Wait(until=until) if until > now:
@@ -115,4 +115,4 @@ class Deferrals:
 
     def _record(self, job: JobId, command: Command) -> None:
         events = decide(self._queue.jobs[job].job, command)
-        self._ledger.record([(job_stream(job), event) for event in events])
+        self._recorder.record([(job_stream(job), event) for event in events])

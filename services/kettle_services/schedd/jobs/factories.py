@@ -12,8 +12,8 @@ from kettle.jobs import job_ad
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.queue.fold import factory_stream
-from kettle_services.schedd.queue.limits import Limits
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.limits import QueueLimits
+from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Act, FactoryOutcome, Outcome, Select, Unmade
@@ -30,29 +30,29 @@ _EACH_S: Final = 0.0001
 class Factories:
     """Looks after the clusters of one queue of which jobs are still to be made."""
 
-    def __init__(self, ledger: Ledger, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._settings = settings
-        self._limits = Limits(ledger.queue, settings)
+        self._limits = QueueLimits(recorder.queue, settings)
         self._last = 0
         self._news = asyncio.Event()
         self._news.set()
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded, so there may be room."""
         if self._queue.unmade and not isinstance(event, FactoryMaterialized):
             self._news.set()
 
-    async def run(self) -> None:
+    async def materialize_jobs(self) -> None:
         """Make jobs whenever there is room for some; for ever."""
         while True:
             await self._news.wait()
             self._news.clear()
-            await self.look()
+            await self.materialize_now()
             await asyncio.sleep(max(_FLOOR_S, _EACH_S * len(self._queue.unmade)))
 
-    async def look(self) -> None:
+    async def materialize_now(self) -> None:
         """Make all jobs that there is room for now: a slice of each cluster by turns, so that none takes all the room."""
         pending = deque(self._by_turns())
         while pending:
@@ -62,7 +62,7 @@ class Factories:
                 event = FactoryMaterialized(
                     cluster=number, owner=self._owner(number), first=made, count=min(room, _SLICE)
                 )
-                await self._ledger.record([(factory_stream(number), event)])
+                await self._recorder.record([(factory_stream(number), event)])
                 self._last = number
                 pending.append(number)
 
@@ -132,7 +132,7 @@ class Factories:
         if person != self._owner(number) and person not in self._settings.queue_super_users:
             outcome = "denied"
         elif events := self._decided(number, found, request, person=person, reason=reason):
-            self._ledger.record([(factory_stream(number), event) for event in events])
+            self._recorder.record([(factory_stream(number), event) for event in events])
         else:
             outcome = "bad_status" if request.action == "release" else "already_done"
         return FactoryOutcome(number, outcome, found.unmade)

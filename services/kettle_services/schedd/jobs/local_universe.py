@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final
 
 from kettle.runtime.local_jobs import LocalStartd, find
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import AT_HOME, totals
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import MatchedSlot
@@ -30,10 +30,10 @@ _MOST: Final = 100
 """Jobs that are started in one look."""
 
 
-class HomeJobs:
+class LocalUniverse:
     """Starts those jobs, as many as START_LOCAL_UNIVERSE and START_SCHEDULER_UNIVERSE allow."""
 
-    def __init__(self, queue: Queue, claims: Claims, settings: ScheddSettings) -> None:
+    def __init__(self, queue: Queue, claims: ClaimLifecycle, settings: ScheddSettings) -> None:
         self._queue = queue
         self._claims = claims
         self._settings = settings
@@ -43,7 +43,7 @@ class HomeJobs:
         self._refusals: dict[tuple[str, int], tuple[str, float]] = {}
         """What our startd refused: (submitter, autocluster) -> why, and until when it is not asked again."""
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded."""
         if self._refusals and isinstance(event, ClaimEnded):  # our startd may have room soon
             soon = time.monotonic() + _FLOOR_S
@@ -51,16 +51,16 @@ class HomeJobs:
         if self._queue.at_home:
             self._wake.set()
 
-    def urge(self) -> None:
+    def wake(self) -> None:
         """A job may run again that had to wait."""
         self._wake.set()
 
-    async def run(self) -> None:
+    async def start_jobs(self) -> None:
         """Start what may start, whenever something has happened, and now and then; for ever."""
         while True:
             self._wake.clear()
             began = time.monotonic()
-            await self.look()
+            await self.start_allowed()
             interval = self._settings.local_jobs_interval
             await asyncio.sleep(max(_FLOOR_S, min(_REST * (time.monotonic() - began), interval)))
             soonest = min((until for _, until in self._refusals.values()), default=float("inf"))
@@ -70,7 +70,7 @@ class HomeJobs:
             except TimeoutError:
                 pass  # the expressions may depend on the time, and our startd may have come back
 
-    async def look(self) -> None:
+    async def start_allowed(self) -> None:
         """Ask for claims for the jobs that may start now, the first ones if there are very many."""
         if not self._queue.at_home:
             return
@@ -83,15 +83,15 @@ class HomeJobs:
             return
         now = time.monotonic()
         self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
-        ad, left, turn = self._under_way(), _MOST, Turn()
+        ad, left, turn = self._under_way(), _MOST, TimeSlice()
         for job, autocluster, count in self._in_order():
-            await turn.pause()
+            await turn.yield_if_over()
             if job not in self._queue.jobs:
                 continue  # something happened to it meanwhile
             asked = self._allowed(job, min(count, left), ad)
             if asked:
                 match = self._match(startd, job, autocluster, asked)
-                self._claims.matched(match, partial(self._refused, (match.submitter, autocluster)))
+                self._claims.request_matched(match, partial(self._refused, (match.submitter, autocluster)))
             left -= asked
             if not left:
                 self._wake.set()  # there may be more
@@ -110,7 +110,7 @@ class HomeJobs:
     def _refused(self, key: tuple[str, int], reason: str) -> None:
         self._refusals[key] = reason, time.monotonic() + self._settings.local_jobs_interval
 
-    def why(self, job: JobId) -> str:
+    def explain(self, job: JobId) -> str:
         """Why a job that could run does not, as a sentence; empty if it is about to."""
         if find(self._settings.home_path) is None:
             return "it runs on the machine of its schedd, and no startd there takes local jobs"

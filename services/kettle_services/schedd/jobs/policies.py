@@ -13,12 +13,12 @@ from kettle_services.schedd.domain.jobs import policy
 from kettle_services.schedd.domain.jobs.job import Command, End, Finish, Hold, Job, Release, Remove, decide
 from kettle_services.schedd.domain.jobs.policy import Verdict
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.queue.leave_in_queue import release
-from kettle_services.schedd.queue.recorder import Ledger
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.queue.recorder import QueueRecorder
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_services.schedd.shadows.dispatch import Shadows
+from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.events import Event
 from kettle_wire.jobs import JobId
@@ -27,22 +27,22 @@ from kettle_wire.jobs import JobId
 class Policies:
     """Looks at the jobs of one queue, and has it recorded what their policies want."""
 
-    def __init__(self, ledger: Ledger, shadows: Shadows, settings: ScheddSettings) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder, shadows: ShadowDispatch, settings: ScheddSettings) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
         self._shadows = shadows
         self._settings = settings
         self._system = settings.system_policy
 
     # -- now and then -------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def evaluate_forever(self) -> None:
         """Look at all jobs, again and again; for ever."""
         spent = 0.0
         while True:
             # It waits first: of jobs that ran on without a schedd, their shadows tell what became of them.
             await asyncio.sleep(self.pause(spent))
-            spent = await self.look()
+            spent = await self.evaluate_all()
 
     def pause(self, spent: float) -> float:
         """Seconds to the next look after one that took `spent` seconds: evaluating takes a small share of the time."""
@@ -50,9 +50,9 @@ class Policies:
         wanted = min(spent / settings.periodic_expr_timeslice, settings.max_periodic_expr_interval)
         return max(wanted, settings.periodic_expr_interval)
 
-    async def look(self) -> float:
+    async def evaluate_all(self) -> float:
         """Look once at each job that has a policy; seconds that were spent on it."""
-        spent, turn = 0.0, Turn()
+        spent, turn = 0.0, TimeSlice()
         fired: list[tuple[JobId, Verdict]] = []
         for job, verdict in self._verdicts():
             if verdict is not None:
@@ -60,25 +60,25 @@ class Policies:
             if turn.over:
                 spent += turn.used
                 await self._carry_out(fired)
-                fired, turn = [], Turn()
+                fired, turn = [], TimeSlice()
         spent += turn.used
         await self._carry_out(fired)
-        return spent + await self._let_go()
+        return spent + await self._release_kept()
 
-    async def _let_go(self) -> float:
+    async def _release_kept(self) -> float:
         """Have those that have ended leave the queue which do not want to stay there any more; seconds spent on it."""
-        spent, turn = 0.0, Turn()
+        spent, turn = 0.0, TimeSlice()
         leaving: list[tuple[str, Event]] = []
         for job in sorted(self._queue.staying.kept):
             if job in self._queue.staying.kept:
                 leaving += ((job_stream(job), event) for event in release(self._queue, job, time.time()))
             if turn.over:
                 spent += turn.used
-                await self._ledger.record(leaving)
-                leaving, turn = [], Turn()
+                await self._recorder.record(leaving)
+                leaving, turn = [], TimeSlice()
         spent += turn.used
         if leaving:
-            await self._ledger.record(leaving)
+            await self._recorder.record(leaving)
         return spent
 
     def _verdicts(self) -> Iterator[tuple[JobId, Verdict | None]]:
@@ -89,7 +89,7 @@ class Policies:
             if cluster is None or not (concerned := by_system | cluster.periodic):
                 yield JobId(number, 0), None
                 continue
-            view = View(self._queue)
+            view = QueuedJobAds(self._queue)
             for job in cluster.jobs():
                 entry = self._queue.jobs.get(job)
                 status = None if entry is None else _status(entry.job)
@@ -105,7 +105,7 @@ class Policies:
             await asyncio.sleep(0)
             return
         attempts = {job: self._queue.jobs[job].job.attempt for job, _ in fired}
-        await self._ledger.record(
+        await self._recorder.record(
             [
                 (job_stream(job), event)
                 for job, verdict in fired
@@ -118,9 +118,9 @@ class Policies:
             if entry is None or not entry.job.claim or entry.job.attempt != attempts[job]:
                 continue  # nothing is to be ended (any more)
             if verdict.action != "vacate":
-                self._shadows.stop(job)
+                self._shadows.deliver_orders(job)
             elif entry.job.status == "running":
-                self._shadows.vacate(job, verdict)
+                self._shadows.order_vacate(job, verdict)
 
     # -- at the end of an attempt -------------------------------------------------------------------------------------
 

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import totals
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.negotiation.resource_requests import Demand
+from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
@@ -48,7 +48,7 @@ _URGENT: Final = frozenset(
 """After these there is work that was not shown before, or less than was shown."""
 
 
-class Adverts:
+class ScheddAdvertiser:
     """Publishes the ads of one schedd."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Adverts:
         bus: Bus,
         subjects: Subjects,
         queue: Queue,
-        claims: Claims,
+        claims: ClaimLifecycle,
         settings: ScheddSettings,
         more: Callable[[], Ad] = dict,
     ) -> None:
@@ -64,7 +64,7 @@ class Adverts:
         `more`: what else the schedd says of itself in its ad.
         """
         self._more = more
-        self._demand = Demand(queue, claims, settings)
+        self._demand = ResourceRequests(queue, claims, settings)
         self._flocked: Counter[str] = Counter()
         """Jobs of each submitter that run in other pools, as of the last publication."""
         self._bus = bus
@@ -81,13 +81,13 @@ class Adverts:
         """Updates of each ad so far; they go on when an ad comes back."""
         bus.on_return(self._repeat)
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded."""
         self._stale.set()
         if type(event) in _URGENT:
             self._urgent.set()
 
-    def urge(self) -> None:
+    def wake(self) -> None:
         """
         There is work that was not shown before.
         """
@@ -100,7 +100,7 @@ class Adverts:
         self._stale.set()
         self._urgent.set()
 
-    async def run(self) -> None:
+    async def publish_ads(self) -> None:
         """
         Publish what has changed, and everything again each interval; for ever.
         """

@@ -18,11 +18,11 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.visits import Visit, Visits, Ways
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.jobs.universes import at_home
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.negotiation.resource_requests import Demand
+from kettle_services.schedd.negotiation.resource_requests import ResourceRequests
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
@@ -52,19 +52,19 @@ class Flock:
     def __init__(self, bus: Bus, queue: Queue, tasks: asyncio.TaskGroup, settings: ScheddSettings) -> None:
         self._queue = queue
         self._settings = settings
-        self._visits = Visits(Passes(settings.home_path), tasks, self._stay)
+        self._visits = Visits(Passes(settings.home_path), tasks, self._visit_pool)
         self.ways: Final = Ways(bus, self._visits)
         self._order = {pool: place for place, pool in enumerate(settings.flock_to, start=1)}
         self._levels: dict[str, Level] = {}
         self._said: Ad = {}
         self._wakers: list[Callable[[], None]] = []
         self._going: dict[tuple[int, str], bool] = {}
-        self._claims: Claims
+        self._claims: ClaimLifecycle
         self._stir = asyncio.Event()
         self._pools: dict[str, asyncio.Event] = {}
         """Set for those that are reached and are to look at what there is to say."""
 
-    def use(self, claims: Claims) -> None:
+    def use(self, claims: ClaimLifecycle) -> None:
         """What is matched there is asked of these; pools are visited from now on."""
         self._claims = claims
         for pool in (*self._settings.flock_to, *self._queue.abroad.values()):
@@ -78,14 +78,14 @@ class Flock:
         """Call `waker` when `ad` says something else."""
         self._wakers.append(waker)
 
-    def note(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Something was recorded."""
         del event
         self._stir.set()
 
     # -- how far -----------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def watch_demand(self) -> None:
         """Look who waits, and let the pools know; for ever."""
         while self._settings.flock_to or self._queue.abroad:
             self._stir.clear()
@@ -156,7 +156,7 @@ class Flock:
             "FlockStates": "; ".join(states),
         }
 
-    def why(self, job: JobId) -> str:
+    def explain(self, job: JobId) -> str:
         """What other pools are to an idle job, as a sentence; empty if there are none."""
         pools = self._settings.flock_to
         if not pools:
@@ -177,9 +177,9 @@ class Flock:
 
     # -- one pool ----------------------------------------------------------------------------------------------------
 
-    async def _stay(self, visit: Visit, bus: NatsBus) -> None:
+    async def _visit_pool(self, visit: Visit, bus: NatsBus) -> None:
         """Be a visitor of one pool until the connection is over."""
-        there = _There(self, visit, bus)
+        there = _VisitedPool(self, visit, bus)
         self._pools[visit.name] = there.stir
         try:
             await bus.serve("schedd", visit.visitor, [Served(MATCHED, there.matched)], version=VERSION)
@@ -189,14 +189,14 @@ class Flock:
             if self._pools.get(visit.name) is there.stir:
                 del self._pools[visit.name]
 
-    def asks(self, submitter: str, pool: str) -> bool:
+    def is_asked(self, submitter: str, pool: str) -> bool:
         """Whether a submitter's jobs are offered to a pool now."""
         level = self._levels.get(submitter)
         return level is not None and 0 < self._order.get(pool, 0) <= level.pools
 
-    def demand(self, pool: str) -> Demand:
+    def demand(self, pool: str) -> ResourceRequests:
         """What is asked of a pool."""
-        return Demand(self._queue, self._claims, self._settings, lambda job: self._goes(job, pool))
+        return ResourceRequests(self._queue, self._claims, self._settings, lambda job: self._goes(job, pool))
 
     @property
     def queue(self) -> Queue:
@@ -215,14 +215,16 @@ class Flock:
             return
         self._levels.setdefault(submitter, Level()).offered(self._order.get(pool, 0))
         startd = abroad(pool, match.startd)
-        self._claims.matched(msgspec.structs.replace(match, submitter=submitter, startd=startd, limits={}))
+        self._claims.request_matched(
+            msgspec.structs.replace(match, submitter=submitter, startd=startd, limits={})
+        )
 
     def close(self) -> None:
         """Visit no pool any more."""
         self._visits.close()
 
 
-class _There:
+class _VisitedPool:
     """What we say in one pool, and hear."""
 
     def __init__(self, flock: Flock, visit: Visit, bus: NatsBus) -> None:
@@ -266,7 +268,7 @@ class _There:
             self._refreshed = now
         ads: dict[str, bytes] = {}
         for submitter in list(self._flock.queue.tally):
-            asks = self._flock.asks(submitter, self._visit.name)
+            asks = self._flock.is_asked(submitter, self._visit.name)
             if asks or running[submitter]:
                 ad = self._ad(submitter, running[submitter], asks=asks)
                 ads[visitors_key(self._visit.visitor, ad.name)] = _encode(ad)

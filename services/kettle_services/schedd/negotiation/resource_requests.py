@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.schedd.claims.lifecycle import Claims
+from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.runnable import Order
@@ -25,13 +25,13 @@ Request = tuple[Order, JobId, int, int]
 _size = msgspec.msgpack.Encoder().encode
 
 
-class Demand:
+class ResourceRequests:
     """The open demand for one pool, of jobs that `suits` says may run there."""
 
     def __init__(
         self,
         queue: Queue,
-        claims: Claims,
+        claims: ClaimLifecycle,
         settings: ScheddSettings,
         suits: Callable[[JobId], bool] | None = None,
     ) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.queue.recorder import Ledger, Recording
+from kettle_services.schedd.queue.recorder import QueueRecorder, Recording
 from kettle_wire.events import Event, JobEvent
 from kettle_wire.jobs import JobId
 
@@ -16,15 +16,15 @@ UNCOMMITTED: Final = 20 * SLICE
 """Jobs after which the command waits until those before them are committed: what is on its way must not become too much."""
 
 
-class Pieces:
+class ChunkedRecording:
     """
     Jobs that wait together are recorded together, as they are many, the others one by one.
 
     `most` events may wait for their commit, whoever recorded them.
     """
 
-    def __init__(self, ledger: Ledger, *, most: int) -> None:
-        self._ledger = ledger
+    def __init__(self, recorder: QueueRecorder, *, most: int) -> None:
+        self._recorder = recorder
         self._most = most
         self._count = 0
         self._alike: list[tuple[JobId, JobEvent]] = []
@@ -44,19 +44,19 @@ class Pieces:
         else:
             self._apart += ((job_stream(job), event) for event in events)
 
-    async def record(self) -> None:
+    async def record_chunk(self) -> None:
         """Record what was added, and give others a turn and their commands a place."""
-        recorded = self._ledger.record(self.rest())
+        recorded = self._recorder.record(self.take_rest())
         if self._count % UNCOMMITTED == 0:
             # One waits for what was recorded up to the last time, so that there is work while this is committed.
             recorded, self._behind = self._behind or recorded, recorded
             await recorded
-        elif self._ledger.shard.backlog > self._most:
+        elif self._recorder.shard.backlog > self._most:
             await recorded
         else:
             await asyncio.sleep(0)
 
-    def rest(self) -> Recording:
+    def take_rest(self) -> Recording:
         """What was added since the last time; to be recorded now."""
         alike, apart, self._alike, self._apart = self._alike, self._apart, [], []
-        return [*self._ledger.together(alike), *apart]
+        return [*self._recorder.record_grouped(alike), *apart]

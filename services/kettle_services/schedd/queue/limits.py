@@ -14,7 +14,7 @@ _HEAD_ROOM: Final = 10
 """One in so many places in the queue is not for jobs that come little by little, which would take them all for ever."""
 
 
-class Limits:
+class QueueLimits:
     """The limits of one queue, in its present state."""
 
     def __init__(self, queue: Queue, settings: ScheddSettings) -> None:
@@ -103,7 +103,7 @@ class Limits:
         """Whether its claims use so many concurrency limits that no more are `asked` for until some end."""
         return len({*self._queue.limits.names(submitter), *asked.names(submitter)}) >= MOST_NAMES
 
-    def why_not(self, submitter: str) -> str:
+    def limit_in_force(self, submitter: str) -> str:
         """Which limit keeps a submitter's jobs from running; empty: none does."""
         if self.room_to_run(submitter, {}):
             return ""

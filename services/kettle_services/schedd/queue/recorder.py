@@ -11,7 +11,7 @@ from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
 from kettle_services.schedd.domain.queue.fold import Change, Queue, job_of_stream, job_stream
-from kettle_services.schedd.domain.queue.grouped_events import as_few
+from kettle_services.schedd.domain.queue.grouped_events import group_events
 from kettle_services.schedd.domain.queue.leave_in_queue import ENDINGS, concerned, settled
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
 from kettle_wire import events
@@ -22,7 +22,7 @@ from kettle_wire.jobs import JobId
 Recording = Sequence[tuple[str, Event]]
 
 
-class Ledger:
+class QueueRecorder:
     """
     Decisions are taken on `queue`, which runs ahead of the log by the frames that are being committed.
 
@@ -42,19 +42,19 @@ class Ledger:
         """Call `listener` for every event as it is folded, before its commit: for waking, not for acting."""
         self._listeners.append(listener)
 
-    def on_cooled(self, waker: Callable[[], None]) -> None:
+    def on_cooldown_over(self, waker: Callable[[], None]) -> None:
         """
         Call `waker` when a job may run again that had to wait after failures.
         """
         self._wakers.append(waker)
 
-    def cool(self, job: JobId) -> None:
+    def start_cooldown(self, job: JobId) -> None:
         """
         Let a job that failed again and again wait for its time.
         """
-        asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooled, job)
+        asyncio.get_running_loop().call_later(self.queue.jobs[job].job.cooling, self._cooldown_over, job)
 
-    def _cooled(self, job: JobId) -> None:
+    def _cooldown_over(self, job: JobId) -> None:
         self.queue.cooled(job)
         for waker in self._wakers:
             waker()
@@ -88,10 +88,10 @@ class Ledger:
                 and isinstance(event, JobVacated)
                 and (job := job_of_stream(stream)) in self.queue.cooling
             ):
-                self.cool(job)
+                self.start_cooldown(job)
         return future
 
-    def together(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
+    def record_grouped(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
         """
         What is to be recorded of jobs that come in their order: where it is the same for very many, as one event of all.
 
@@ -104,7 +104,7 @@ class Ledger:
         else:
             alone = []
         apart: list[tuple[str, Event]] = [(job_stream(job), event) for job, event in alone]
-        return [*as_few(changes, lambda job: self.shard.version(job_stream(job)) + 1), *apart]
+        return [*group_events(changes, lambda job: self.shard.version(job_stream(job)) + 1), *apart]
 
     def _alone(self, job: JobId, event: JobEvent) -> bool:
         return type(event) in ENDINGS and concerned(self.queue, job)

@@ -9,8 +9,8 @@ from kettle.bus.ports import RefusedError
 from kettle.classad import ClassAd, ClassAdError, parse
 from kettle_services.schedd.domain import evaluation
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.domain.queue.job_ads import View
-from kettle_services.schedd.queue.time_slice import Turn
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
+from kettle_services.schedd.queue.time_slice import TimeSlice
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Select
 from kettle_wire.jobs import JobId
@@ -26,12 +26,12 @@ async def selected_jobs(queue: Queue, select: Select) -> list[JobId]:
     if meets is None:
         return jobs
     found: list[JobId] = []
-    view, turn = View(queue), Turn()
+    view, turn = QueuedJobAds(queue), TimeSlice()
     for at, job in enumerate(jobs):
         if job in queue.jobs and meets(view.ad(job)):
             found.append(job)
         if not at % LOOK:
-            await turn.pause()
+            await turn.yield_if_over()
     return found
 
 

@@ -10,7 +10,7 @@ SLICE_S: Final = 0.005
 """Seconds of work before somebody else gets a turn."""
 
 
-class Turn:
+class TimeSlice:
     """What is done between two waits; begins now."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Turn:
         """Whether it has taken long enough."""
         return self.used >= SLICE_S
 
-    async def pause(self) -> None:
+    async def yield_if_over(self) -> None:
         """Let others have a turn if this one has taken long enough, and begin the next."""
         if self.over:
             await asyncio.sleep(0)

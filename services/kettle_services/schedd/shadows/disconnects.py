@@ -9,20 +9,20 @@ from typing import Final
 
 from kettle_services.schedd.domain.jobs.job import Disconnect, Reconnect, decide
 from kettle_services.schedd.domain.queue.fold import job_stream
-from kettle_services.schedd.queue.recorder import Ledger
+from kettle_services.schedd.queue.recorder import QueueRecorder
 
 MISSED: Final = 2
 """Unanswered questions after which a machine counts as disconnected: a startd that is started anew misses one."""
 
 
-class Silence:
+class Disconnects:
     """What is told of the attempts on machines that do not answer."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._queue = ledger.queue
+    def __init__(self, recorder: QueueRecorder) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
 
-    def missed(self, claims: Iterable[str], times: int, reason: str) -> None:
+    def record_missed(self, claims: Iterable[str], times: int, reason: str) -> None:
         """The machine of these claims has left as many questions in a row unanswered."""
         if times < MISSED:
             return
@@ -32,20 +32,20 @@ class Silence:
                 continue
             state = self._queue.jobs[job].job
             silent = Disconnect(attempt=state.attempt, claim=claim, reason=reason)
-            self._ledger.record([(job_stream(job), event) for event in decide(state, silent)])
+            self._recorder.record([(job_stream(job), event) for event in decide(state, silent)])
             if self._queue.jobs[job].job.disconnected:
                 self._queue.reconnecting[job] = times - MISSED + 1
 
-    def heard(self, claims: Iterable[str]) -> None:
+    def record_answer(self, claims: Iterable[str]) -> None:
         """The machine answers and has these claims."""
         for claim in claims:
             held = self._queue.claims.get(claim)
-            if held is not None and held.job is not None and self.lasts(claim):
+            if held is not None and held.job is not None and self.is_disconnected(claim):
                 state = self._queue.jobs[held.job].job
                 back = Reconnect(attempt=state.attempt, claim=claim)
-                self._ledger.record([(job_stream(held.job), event) for event in decide(state, back)])
+                self._recorder.record([(job_stream(held.job), event) for event in decide(state, back)])
 
-    def lasts(self, claim: str) -> bool:
+    def is_disconnected(self, claim: str) -> bool:
         """Whether the attempt on a claim counts as disconnected."""
         held = self._queue.claims.get(claim)
         return held is not None and held.job is not None and self._queue.jobs[held.job].job.disconnected

@@ -22,7 +22,7 @@ from kettle_services.schedd.domain.jobs import deferral
 from kettle_services.schedd.domain.jobs.orders import USER_VACATE_JOB
 from kettle_services.schedd.domain.jobs.policy import Verdict
 from kettle_services.schedd.domain.queue.fold import Queue
-from kettle_services.schedd.shadows.start_delay import StartPace
+from kettle_services.schedd.shadows.start_delay import StartDelay
 from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, Still, Stop
 from kettle_wire.jobs import JobId
@@ -50,7 +50,7 @@ def fitting(assignments: Sequence[Assignment]) -> list[Assignment]:
     return list(assignments[:count])
 
 
-class Outbox:
+class ShadowOutbox:
     """What one shadow is still to be told."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Outbox:
         self.filled = asyncio.Event()
 
 
-class Shadows:
+class ShadowDispatch:
     """The shadows of this schedd."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Shadows:
         longest_delay: float = 0.0,
     ) -> None:
         """`longest_delay`: seconds that a job may have the next one of its owner wait for its start."""
-        self._pace = StartPace(longest=longest_delay, start=self.hand_over)
+        self._pace = StartDelay(longest=longest_delay, start=self.hand_over)
         self._bus = bus
         self._queue = queue
         self._secrets = secrets
@@ -83,7 +83,7 @@ class Shadows:
         self._telemetry = telemetry
         self._interval = interval
         self._seen: dict[str, float] = {}
-        self._keeper: dict[JobId, str] = {}
+        self._supervisor: dict[JobId, str] = {}
         self._vacating: dict[JobId, tuple[Stop, int]] = {}
         """
         What policies want ended, and with what subcode.
@@ -92,7 +92,7 @@ class Shadows:
         """
         self._on_their_way: defaultdict[str, set[Attempt]] = defaultdict(set)
         """Shadow -> what was handed to it since it last said what it has: it may not have known of it then."""
-        self._outboxes: dict[str, Outbox] = {}
+        self._outboxes: dict[str, ShadowOutbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
     def assignment(self, job: JobId) -> Assignment:
@@ -113,10 +113,10 @@ class Shadows:
         """Give a committed assignment to a shadow: to the one that asks, or to any that lives; None if it is over."""
         if (entry := self._queue.jobs.get(job)) is None or entry.job.claim not in self._queue.claims:
             return None
-        if self._pace.holds_back(owner := self._queue.owner(job), job):
+        if self._pace.must_wait(owner := self._queue.owner(job), job):
             return None
         assignment = self.assignment(job)
-        self._pace.started(owner, assignment.ad)
+        self._pace.record_start(owner, assignment.ad)
         parent = {"traceparent": assignment.trace}
         with self._telemetry.span("schedd.assign", parent=parent, job=str(job), attempt=assignment.attempt):
             return self._give(assignment, shadow)
@@ -125,7 +125,7 @@ class Shadows:
         job = assignment.job
         told = shadow or self.any_alive()
         if told:  # else the first shadow that syncs gets it
-            self._keeper[job] = told
+            self._supervisor[job] = told
             self._on_their_way[told].add(Attempt(job, assignment.attempt))
         if told and not shadow:
             outbox = self._outbox(told)
@@ -133,23 +133,23 @@ class Shadows:
             outbox.filled.set()
         return assignment
 
-    def vacate(self, job: JobId, why: Verdict) -> None:
+    def order_vacate(self, job: JobId, why: Verdict) -> None:
         """Have the live attempt of a running job ended; what was wanted first counts."""
         attempt = self._queue.jobs[job].job.attempt
         ordered = self._vacating.get(job)
         if ordered is None or ordered[0].attempt != attempt:
             order = Stop(job=job, attempt=attempt, code=why.code, reason=why.reason)
             self._vacating[job] = (order, why.subcode)
-        self.stop(job)
+        self.deliver_orders(job)
 
-    def subcode(self, job: JobId, code: int) -> int:
+    def vacate_subcode(self, job: JobId, code: int) -> int:
         """The VacateReasonSubCode that goes with a code with which the attempt of a job was to be ended; 0 if none does."""
         order, subcode = self._vacating.get(job, (None, 0))
         return subcode if order is not None and order.code == code else 0
 
-    def stop(self, job: JobId) -> None:
+    def deliver_orders(self, job: JobId) -> None:
         """Have the live attempt of a held, removed or vacated job ended, or do what else was ordered of it."""
-        if (shadow := self._keeper.get(job)) is None:
+        if (shadow := self._supervisor.get(job)) is None:
             return
         outbox = self._outbox(shadow)
         if (order := self._stop_order(job)) is not None:
@@ -167,9 +167,9 @@ class Shadows:
         outbox.start.extend(assignments)
         outbox.filled.set()
 
-    def forget(self, job: JobId) -> None:
+    def drop_attempt(self, job: JobId) -> None:
         """The attempt is over."""
-        self._keeper.pop(job, None)
+        self._supervisor.pop(job, None)
         self._vacating.pop(job, None)
 
     def sync(self, request: ShadowSync, live: Iterable[JobId]) -> ShadowOrders:
@@ -193,8 +193,8 @@ class Shadows:
             current.add(this := Attempt(job, attempt))
             has_it = listed.get(job) == attempt or this in on_their_way
             if has_it or not self._kept_elsewhere(job, request.shadow):
-                self._keeper[job] = request.shadow
-                if not has_it and not self._pace.holds_back(self._queue.owner(job), job):
+                self._supervisor[job] = request.shadow
+                if not has_it and not self._pace.must_wait(self._queue.owner(job), job):
                     start.append(self.assignment(job))
                 if (order := self._stop_order(job)) is not None:
                     stop.append(order)
@@ -258,13 +258,13 @@ class Shadows:
         return next((shadow for shadow in self._seen if self._alive(shadow)), "")
 
     def _kept_elsewhere(self, job: JobId, shadow: str) -> bool:
-        keeper = self._keeper.get(job, shadow)
-        return keeper != shadow and self._alive(keeper)
+        supervisor = self._supervisor.get(job, shadow)
+        return supervisor != shadow and self._alive(supervisor)
 
-    def _outbox(self, shadow: str) -> Outbox:
+    def _outbox(self, shadow: str) -> ShadowOutbox:
         outbox = self._outboxes.get(shadow)
         if outbox is None:
-            outbox = self._outboxes[shadow] = Outbox()
+            outbox = self._outboxes[shadow] = ShadowOutbox()
             self._deliveries.append(
                 self._tasks.create_task(self._deliver(shadow, outbox), name=f"shadow {shadow}")
             )
@@ -276,7 +276,7 @@ class Shadows:
         for delivery in self._deliveries:
             delivery.cancel()
 
-    async def _deliver(self, shadow: str, outbox: Outbox) -> None:
+    async def _deliver(self, shadow: str, outbox: ShadowOutbox) -> None:
         while True:
             await outbox.filled.wait()
             start = fitting(outbox.start)

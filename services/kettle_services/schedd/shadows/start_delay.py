@@ -29,7 +29,7 @@ class _Owner(msgspec.Struct):
     timer: asyncio.TimerHandle | None = None
 
 
-class StartPace:
+class StartDelay:
     """
     Of one schedd.  `longest`: seconds that a job may have others wait; `start` is called when the turn of a job has come that
     had to wait.
@@ -40,13 +40,13 @@ class StartPace:
         self._start = start
         self._owners: dict[str, _Owner] = {}
 
-    def started(self, owner: str, job: Ad) -> None:
+    def record_start(self, owner: str, job: Ad) -> None:
         """A job with this ad is being started."""
         delay = min(evaluation.seconds(job, ATTRIBUTE, time.time()), self._longest)
         if delay:
             self._owners.setdefault(owner, _Owner()).next = time.monotonic() + delay
 
-    def holds_back(self, owner: str, job: JobId) -> bool:
+    def must_wait(self, owner: str, job: JobId) -> bool:
         """Whether a job has to wait for its turn, from now on or since some time."""
         if (theirs := self._owners.get(owner)) is None:
             return False

@@ -13,9 +13,9 @@ from kettle.bus.ports import BusError, RefusedError
 from kettle.transfer.placing import destination, text
 from kettle.transfer.spooled import is_spooled
 from kettle_services.shadow.attempts.preparation import prepare
-from kettle_services.shadow.attempts.submit_side import SubmitSide
+from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.chirp.requests import Chirping
-from kettle_services.shadow.connections.startd import OversizeError, Worker
+from kettle_services.shadow.connections.startd import OversizeError, StartdMessages
 from kettle_services.shadow.domain.transfer_checks import limit
 from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, Source
 from kettle_services.shadow.file_transfer.output_files import (
@@ -25,7 +25,7 @@ from kettle_services.shadow.file_transfer.output_files import (
     place,
 )
 from kettle_services.shadow.file_transfer.output_streaming import Streaming
-from kettle_services.shadow.file_transfer.queue import Turn
+from kettle_services.shadow.file_transfer.queue import TransferTurn
 from kettle_services.shadow.spool.checkpoint_saving import Saving
 from kettle_wire.commands import schedd
 from kettle_wire.commands.chirp import Chirped, Wish
@@ -64,10 +64,10 @@ T = TypeVar("T")
 E = TypeVar("E", Ended, Finished)
 
 
-class Attempt:
+class AttemptFollower:
     """One attempt; `run` returns when its end is recorded."""
 
-    def __init__(self, assignment: Assignment, side: SubmitSide) -> None:
+    def __init__(self, assignment: Assignment, side: AttemptContext) -> None:
         self.assignment: Final = assignment
         self.settled: Final = asyncio.Event()
         """Set when the worker has said whether it runs: an order to end it that came before would find nothing."""
@@ -82,7 +82,7 @@ class Attempt:
         self._places: Final = (
             side.spooled.places(assignment.job, side.places) if is_spooled(assignment.ad) else side.places
         )
-        self._turn: Final = Turn()
+        self._turn: Final = TransferTurn()
         fetch = side.workers.fetcher(assignment)
         self._saving: Final = Saving(assignment, side.spool, fetch, self._fetching, most=side.max_output)
         self._began = False
@@ -118,7 +118,7 @@ class Attempt:
             else:
                 await self._follow(worker)
 
-    def hear(self, report: Report) -> None:
+    def receive_report(self, report: Report) -> None:
         """The worker said something; repeats of what was said do no harm."""
         if isinstance(report.body, Measured):
             self._measured(report.body)
@@ -148,7 +148,7 @@ class Attempt:
     def _measured(self, measured: Measured) -> None:
         """Pass on what the job uses, for its policies; while the schedd is away, once."""
         if self._used is None or self._used.done():
-            self._used = self._side.reporter.tell(self._report(Used(usage=measured.usage)))
+            self._used = self._side.reporter.queue_report(self._report(Used(usage=measured.usage)))
 
     async def grant(self, wish: Wish) -> Chirped:
         """What the program of a job of our account wants of its submit side."""
@@ -163,7 +163,7 @@ class Attempt:
         return self._chirping
 
     def _record(self, told: Told) -> "asyncio.Future[None]":
-        return self._side.reporter.tell(self._report(told))
+        return self._side.reporter.queue_report(self._report(told))
 
     def _collect(self, told: dict[str, str], *, last: bool = False) -> None:
         if told or (last and self._chirping is not None):
@@ -211,7 +211,7 @@ class Attempt:
             reason = f"the shadow failed over this job: {type(error).__name__}: {error}"
             return Ended(hold=True, code=JOB_SHADOW_MISMATCH, reason=reason)
 
-    async def _activate(self, worker: Worker, activation: Activation) -> Ended | None:
+    async def _activate(self, worker: StartdMessages, activation: Activation) -> Ended | None:
         """Why it ended at once; None: it runs, or ran."""
         try:
             result = await worker.activate(activation)
@@ -228,7 +228,7 @@ class Attempt:
             return Ended(hold=False, code=result.code, reason=result.reason, claim_lost=lost)
         return None
 
-    async def _unless_it_runs(self, worker: Worker, ended: E) -> E | None:
+    async def _unless_it_runs(self, worker: StartdMessages, ended: E) -> E | None:
         """
         The end of an attempt that was not activated, by us; None if the worker knows it nevertheless.
 
@@ -258,7 +258,7 @@ class Attempt:
             return msgspec.structs.replace(ended, claim_lost=result.code == CLAIM_NOT_FOUND)
         return None
 
-    async def _follow(self, worker: Worker) -> None:
+    async def _follow(self, worker: StartdMessages) -> None:
         while True:
             report = await self._reports.get()
             match report.body:
@@ -285,15 +285,15 @@ class Attempt:
         if self._chirping is not None:
             await self._chirping.settled()
 
-    async def _meanwhile(self, worker: Worker, report: Report) -> None:
+    async def _meanwhile(self, worker: StartdMessages, report: Report) -> None:
         """What happens to an attempt that goes on."""
         match report.body:
             case Started() as started:
                 self._begin(Began(pid=started.pid, at=started.at, input=self._turn.of(started.input)))
             case Suspended(processes=processes, at=at):
-                self._side.reporter.tell(self._report(schedd.Suspended(processes=processes, at=at)))
+                self._side.reporter.queue_report(self._report(schedd.Suspended(processes=processes, at=at)))
             case Continued(at=at):
-                self._side.reporter.tell(self._report(schedd.Continued(at=at)))
+                self._side.reporter.queue_report(self._report(schedd.Continued(at=at)))
             case Checkpointed() as made:
                 await self._keep(worker, report.key, made)
             case Measured():
@@ -303,7 +303,7 @@ class Attempt:
             case _:
                 assert_never(report.body)
 
-    async def _keep(self, worker: Worker, key: ReportKey, made: Checkpointed) -> None:
+    async def _keep(self, worker: StartdMessages, key: ReportKey, made: Checkpointed) -> None:
         """
         Save a checkpoint, have it recorded, and let the job go on; if it cannot be saved, hold the job.
 
@@ -324,7 +324,7 @@ class Attempt:
             )
             return
         saved = Saved(number=made.number, at=made.at, usage=made.usage)
-        await self._side.reporter.tell(self._report(saved))
+        await self._side.reporter.queue_report(self._report(saved))
         self._saved.add(key)
         worker.confirm(key)
 
@@ -356,7 +356,7 @@ class Attempt:
                 f"{_OUTPUT} the results of the job have {size >> 20} MiB together, more than {most >> 20} MiB"
             )
             return self._held(reason, 0, exited, code=OUTPUT_SIZE_EXCEEDED)
-        turn, output = Turn(), exited.output
+        turn, output = TransferTurn(), exited.output
         try:
             turn.ask(given=False)
             async with self._fetching(exited.outputs):
@@ -391,12 +391,12 @@ class Attempt:
         if not self._began:
             self._began = True
             self._side.queue.uploaded(self.assignment.job)
-            self._side.reporter.tell(self._report(began))
+            self._side.reporter.queue_report(self._report(began))
 
     async def _tell(self, news: Finished | Ended) -> None:
         if isinstance(news, Ended):
             news = msgspec.structs.replace(news, reason=_told(news.reason))
-        await self._side.reporter.tell(self._report(news))
+        await self._side.reporter.queue_report(self._report(news))
 
     def _report(
         self, news: Began | Saved | schedd.Suspended | schedd.Continued | Finished | Ended | Used | Told

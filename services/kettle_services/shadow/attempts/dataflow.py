@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kettle.transfer.manifest import is_url, items
 from kettle.transfer.placing import PROXY, destination, inputs, text
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 
 
@@ -16,7 +16,7 @@ def wants_to_be_skipped(ad: Ad) -> bool:
     return ad.get("SkipIfDataflow") is True
 
 
-def is_made(ad: Ad, places: Places) -> bool:
+def is_made(ad: Ad, places: FileAccess) -> bool:
     """
     Whether all listed results are where they would go, the oldest of them newer than the newest file that it takes along.
 
@@ -33,7 +33,7 @@ def is_made(ad: Ad, places: Places) -> bool:
         return False
 
 
-def _times(paths: Iterator[Path], places: Places) -> Iterator[int]:
+def _times(paths: Iterator[Path], places: FileAccess) -> Iterator[int]:
     """When files were changed, in nanoseconds; raises OSError."""
     for path in paths:
         places.refuse_own(path, but_spool=True)

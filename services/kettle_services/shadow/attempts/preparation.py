@@ -13,11 +13,11 @@ from kettle.transfer.manifest import ManifestError
 from kettle.transfer.placing import STDERR, STDOUT, destination
 from kettle.transfer.spooled import is_spooled
 from kettle_services.shadow.attempts.dataflow import is_made, wants_to_be_skipped
-from kettle_services.shadow.attempts.submit_side import SubmitSide
+from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.transfer_checks import check_inputs, check_outputs, stranger
 from kettle_services.shadow.file_transfer.input_files import TRANSFER_INPUT_ERROR, InputError, Source
 from kettle_services.shadow.file_transfer.output_files import TRANSFER_OUTPUT_ERROR, OutputError
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.commands.schedd import Ended, Finished
 from kettle_wire.commands.shadow import Assignment
@@ -33,7 +33,9 @@ class Prepared(msgspec.Struct, frozen=True):
     sources: list[Source]
 
 
-async def prepare(assignment: Assignment, side: SubmitSide, places: Places) -> Prepared | Ended | Finished:
+async def prepare(
+    assignment: Assignment, side: AttemptContext, places: FileAccess
+) -> Prepared | Ended | Finished:
     """
     Or why the attempt is over before it began.
     """
@@ -64,7 +66,7 @@ async def prepare(assignment: Assignment, side: SubmitSide, places: Places) -> P
     return Prepared(activation, sources)
 
 
-async def _gather(assignment: Assignment, side: SubmitSide, places: Places) -> list[Source]:
+async def _gather(assignment: Assignment, side: AttemptContext, places: FileAccess) -> list[Source]:
     """The input files.  Raises InputError."""
     job, sent = assignment.job, None
     if is_spooled(assignment.ad):
@@ -75,7 +77,7 @@ async def _gather(assignment: Assignment, side: SubmitSide, places: Places) -> l
     return await side.inputs.gather(assignment.ad, side.spool.saved(job), sent=sent, places=places)
 
 
-def _refuse_outputs(ad: Ad, places: Places) -> None:
+def _refuse_outputs(ad: Ad, places: FileAccess) -> None:
     """A job whose results have no place need not run."""
     for stream in (STDOUT, STDERR):
         target = destination(ad, stream)

@@ -3,26 +3,26 @@
 import msgspec
 
 from kettle_services.shadow.chirp.requests import Terms
-from kettle_services.shadow.connections.schedd_reports import Reporter
-from kettle_services.shadow.connections.startd_registry import Workers
+from kettle_services.shadow.connections.schedd_reports import ScheddReporter
+from kettle_services.shadow.connections.startd_registry import StartdRegistry
 from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_services.shadow.file_transfer.queue import TransferQueue
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_services.shadow.spool.job_files import SpooledFiles
 
 
-class SubmitSide(msgspec.Struct, frozen=True):
+class AttemptContext(msgspec.Struct, frozen=True):
     """What all attempts of a shadow share."""
 
     shadow: str
     account: str
     """Whose jobs it looks after: the account that it acts as."""
-    places: Places
+    places: FileAccess
     inputs: Inputs
-    workers: Workers
-    reporter: Reporter
+    workers: StartdRegistry
+    reporter: ScheddReporter
     max_output: int
     """Bytes that the results of one job may have."""
     spool: Spool

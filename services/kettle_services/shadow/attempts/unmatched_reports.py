@@ -16,7 +16,7 @@ _ENTRY: Final = 500
 """Bytes of a report beside its files, about."""
 
 
-class Strays:
+class UnmatchedReports:
     """Reports by attempt, those of the oldest one dropped first."""
 
     def __init__(self, *, reports: int = _REPORTS, size: int = _BYTES) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from kettle.execution.sandbox import raze
 from kettle_services.shadow.chirp.file_protocol import flags, stat_line, statfs_line, strides, trouble
-from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.files.path_resolution import followed, real_path, step
 from kettle_wire.commands.chirp import (
     PIECE,
@@ -45,7 +45,7 @@ class RemoteFiles:
     What one attempt does to files below `iwd`, and anywhere else where its owner may.
     """
 
-    def __init__(self, iwd: str, places: Places, room: threading.Semaphore) -> None:
+    def __init__(self, iwd: str, places: FileAccess, room: threading.Semaphore) -> None:
         """`room`: for the files that all jobs have open together; it is taken and given back here."""
         self._iwd = iwd
         self._places = places

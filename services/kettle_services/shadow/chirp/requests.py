@@ -21,7 +21,7 @@ from kettle.jobs import telling
 from kettle.transfer.placing import text
 from kettle_services.shadow.chirp.remote_files import FileWish, RemoteFiles
 from kettle_services.shadow.domain.rate_limit import Allowance
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.commands.chirp import (
@@ -64,7 +64,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class Chirping:
     """Answers one job; `record` is where what it says of itself goes."""
 
-    def __init__(self, ad: Ad, places: Places, terms: Terms, work: FileWork, record: Record) -> None:
+    def __init__(self, ad: Ad, places: FileAccess, terms: Terms, work: FileWork, record: Record) -> None:
         self._ad = dict(ad)
         self._record = record
         self._wants_proxy = ad.get("WantIOProxy") is True

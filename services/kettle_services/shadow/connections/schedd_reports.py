@@ -17,7 +17,7 @@ _BATCH: Final = 500
 """Reports in one message; a reason has a few kilobytes at most, so that this is far below what a message holds."""
 
 
-class Reporter:
+class ScheddReporter:
     """The line to the schedd. What it returns in exchange, the next jobs for freed claims, goes to `start`."""
 
     def __init__(self, bus: Bus, settings: ShadowSettings, start: Callable[[Assignment], None]) -> None:
@@ -29,14 +29,14 @@ class Reporter:
         self._most = _BATCH
         self.schedd: Final = Peer(settings)
 
-    def tell(self, report: AttemptReport) -> "asyncio.Future[None]":
+    def queue_report(self, report: AttemptReport) -> "asyncio.Future[None]":
         """Queue a report; the future is done when it is recorded."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((report, future))
         self._filled.set()
         return future
 
-    async def run(self) -> None:
+    async def send_reports(self) -> None:
         """Send what collects; for ever."""
         while True:
             await self._filled.wait()

@@ -50,7 +50,7 @@ class Waiting(msgspec.Struct, frozen=True, eq=False):
     result: "asyncio.Future[ActivationResult]"
 
 
-class Worker:
+class StartdMessages:
     """The conversation with one startd; `users` are the attempts that may have to say something in it."""
 
     def __init__(self, bus: Asks, startd: str, settings: ShadowSettings) -> None:

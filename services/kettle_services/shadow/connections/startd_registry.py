@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from kettle.bus.ports import Asks
-from kettle_services.shadow.connections.startd import Worker
+from kettle_services.shadow.connections.startd import StartdMessages
 from kettle_services.shadow.file_transfer.output_files import PIECE, Fetch
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.commands.shadow import Assignment
@@ -28,35 +28,35 @@ _DEADLINE_S: Final = 10.0
 """Seconds for a piece of an output file."""
 
 
-class Workers:
+class StartdRegistry:
     """One conversation for each startd that is spoken with; it ends with the last attempt and its confirmations."""
 
     def __init__(self, bus: Asks, settings: ShadowSettings, tasks: asyncio.TaskGroup) -> None:
         self._bus = bus
         self._settings = settings
         self._tasks = tasks
-        self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
+        self._workers: dict[str, tuple[StartdMessages, asyncio.Task[None]]] = {}
 
     def __len__(self) -> int:
         return len(self._workers)
 
-    def __getitem__(self, startd: str) -> Worker:
+    def __getitem__(self, startd: str) -> StartdMessages:
         """The conversation with a startd. It ends by itself: say something before the next await, or be a user of it."""
         known = self._workers.get(startd)
         if known is None:
-            worker = Worker(self._bus, startd, self._settings)
+            worker = StartdMessages(self._bus, startd, self._settings)
             task = self._tasks.create_task(self._converse(startd, worker), name=f"worker {startd}")
             known = self._workers[startd] = (worker, task)
         return known[0]
 
-    async def _converse(self, startd: str, worker: Worker) -> None:
+    async def _converse(self, startd: str, worker: StartdMessages) -> None:
         try:
             await worker.run()
         finally:  # no await since it found itself idle: nobody has spoken meanwhile
             self._workers.pop(startd, None)
 
     @contextmanager
-    def used(self, startd: str) -> Generator[Worker]:
+    def used(self, startd: str) -> Generator[StartdMessages]:
         """The conversation with a startd, for as long as the context lasts."""
         worker = self[startd]
         worker.users += 1

@@ -25,7 +25,7 @@ from kettle.transfer.manifest import is_inside
 from kettle.transfer.placing import Wanted, excluded, inputs
 from kettle.transfer.walk import walk
 from kettle_services.shadow.domain.transfer_checks import limit
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import InputFile
 
@@ -75,7 +75,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Inputs:
     """Reads input files; one that has not changed since it was read for another job is not read again."""
 
-    def __init__(self, places: Places, limits: Limits, *, cache_bytes: int) -> None:
+    def __init__(self, places: FileAccess, limits: Limits, *, cache_bytes: int) -> None:
         self._places = places
         self._limits = limits
         self._cache = Cache(cache_bytes)
@@ -87,7 +87,7 @@ class Inputs:
         saved: Sequence[Wanted] = (),
         *,
         sent: Sequence[Wanted] | None = None,
-        places: Places | None = None,
+        places: FileAccess | None = None,
     ) -> list[Source]:
         """
         All input files of a job whose lists make sense, then what it saved; raises `InputError`.
@@ -182,7 +182,7 @@ class Cache:
 class _Reading:
     """The input files of one job, read one after the other."""
 
-    def __init__(self, places: Places, limits: Limits, cache: Cache, but: Exclusions) -> None:
+    def __init__(self, places: FileAccess, limits: Limits, cache: Cache, but: Exclusions) -> None:
         self.given_up = threading.Event()
         self._but = but
         self._places = places

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, StreamSpec
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.subjects import Subjects
 
@@ -67,7 +67,7 @@ class Objects:
         bus: Bus,
         subjects: Subjects,
         settings: ShadowSettings,
-        places: Places,
+        places: FileAccess,
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._bus = bus

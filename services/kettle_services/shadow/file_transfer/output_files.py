@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from kettle.transfer.placing import STDERR, STDOUT, destination
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.work import OutputFile
 
@@ -33,7 +33,7 @@ class OutputError(Exception):
         self.errno = error.errno or 0
 
 
-async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: Places, mark: str) -> None:
+async def place(ad: Ad, outputs: list[OutputFile], fetch: Fetch, *, places: FileAccess, mark: str) -> None:
     """Write the results of one attempt; `mark` keeps unfinished files of different attempts apart. Raises `OutputError`."""
     targets: dict[Path, list[OutputFile]] = {}
     for output in sorted(outputs, key=lambda o: (o.name == STDERR, o.name != STDOUT)):

@@ -7,7 +7,7 @@ from typing import Final
 
 from kettle.transfer.placing import STDERR, STDOUT, destination
 from kettle_services.shadow.chirp.remote_files import RemoteFiles
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble, WriteFile
@@ -20,7 +20,7 @@ _MODE: Final = 0o644
 class Streaming:
     """Of one attempt.  Each piece is written where it belongs, so that one that comes twice does no harm."""
 
-    def __init__(self, ad: Ad, places: Places, work: FileWork) -> None:
+    def __init__(self, ad: Ad, places: FileAccess, work: FileWork) -> None:
         self._ad = ad
         self._places = places
         self._work = work

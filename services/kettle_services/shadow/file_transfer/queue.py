@@ -10,7 +10,7 @@ from kettle_wire.events.job import Transfer
 from kettle_wire.jobs import JobId
 
 
-class Turn:
+class TransferTurn:
     """How long one job waits for its turn in one direction."""
 
     def __init__(self) -> None:

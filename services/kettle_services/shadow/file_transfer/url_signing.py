@@ -11,7 +11,7 @@ from typing import Final
 from kettle.transfer.manifest import ManifestError, shown
 from kettle.transfer.placing import text
 from kettle.transfer.signing import ACCESS_KEY, ENDPOINT, REGION, SECRET_KEY, Key, belongs, place, signed
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.ads import Ad
 from kettle_wire.commands.questions import SignedUrls
 
@@ -23,7 +23,7 @@ class Signer:
     Makes addresses that are good for `lifetime` seconds.
     """
 
-    def __init__(self, places: Places, *, lifetime: int) -> None:
+    def __init__(self, places: FileAccess, *, lifetime: int) -> None:
         self._places = places
         self._lifetime = lifetime
 

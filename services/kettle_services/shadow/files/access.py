@@ -31,7 +31,7 @@ def account() -> str:
         return str(os.geteuid())
 
 
-class Places:
+class FileAccess:
     """Where jobs have no business."""
 
     def __init__(self, home: Path, *, spools: Sequence[Path] = (), own: Path | None = None) -> None:
@@ -43,9 +43,9 @@ class Places:
         self._spools = tuple(f"{os.path.realpath(spool)}/" for spool in spools)
         self._own = f"{os.path.realpath(own)}/" if own is not None else None
 
-    def of_job(self, own: Path, readable: Path) -> "Places":
+    def of_job(self, own: Path, readable: Path) -> "FileAccess":
         """Those of a job that has a directory of its own there, and something that may be read beside it."""
-        return Places(Path(self._home), spools=[*map(Path, self._spools), readable], own=own)
+        return FileAccess(Path(self._home), spools=[*map(Path, self._spools), readable], own=own)
 
     def refuse_own(self, path: Path, *, but_spool: bool = False) -> None:
         """Raises OwnFileError if a path leads, all links followed, into the pool's own directory; OSError if it is none."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from kettle.transfer.spooled import LOG
 from kettle.userlog import Appender, UserLogError
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.job_files import private
 
 _OF_CLUSTER: Final = re.compile(r"^[0-9]{3} \(0*([0-9]+)\.", re.MULTILINE)
@@ -15,7 +15,7 @@ _OF_CLUSTER: Final = re.compile(r"^[0-9]{3} \(0*([0-9]+)\.", re.MULTILINE)
 class JobAppender(Appender):
     """Refuses what is no path, or leads into the pool's own directory: that log is not written, the others are."""
 
-    def __init__(self, places: Places, *, spool: Path | None = None) -> None:
+    def __init__(self, places: FileAccess, *, spool: Path | None = None) -> None:
         """`spool`: where the files of jobs are that are sent here, by cluster: each has its logs there."""
         super().__init__()
         self._places = places

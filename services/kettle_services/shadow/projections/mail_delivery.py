@@ -37,7 +37,7 @@ _SMTP: Final = 25
 _SUFFIX: Final = ".eml"
 
 
-class Outbox:
+class MailOutbox:
     """
     Mails that wait, one file each, below `directory`; a sink for `kettle.userlog.follow`.
 
@@ -153,7 +153,7 @@ class Postman:
     A mail that is not taken waits for itself: only when there is no server all others wait too.
     """
 
-    def __init__(self, outbox: Outbox, settings: ShadowSettings) -> None:
+    def __init__(self, outbox: MailOutbox, settings: ShadowSettings) -> None:
         self._outbox = outbox
         host, _, port = settings.mail_server.partition(":")
         self._host, self._port = host, int(port or _SMTP)

@@ -17,7 +17,7 @@ from kettle.transfer.manifest import scheme_of, shown, without_secrets
 from kettle.transfer.plugin import Move
 from kettle.transfer.plugins import MODULES
 from kettle.transfer.protocol import ProtocolError, answer, question
-from kettle_services.shadow.files.access import OwnFileError, Places
+from kettle_services.shadow.files.access import FileAccess, OwnFileError
 from kettle_services.shadow.spool.file_removal import remove_files
 
 _log: Final = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Cleaner:
     Removes them one after the other; `condemned` is the directory in which they are named.
     """
 
-    def __init__(self, condemned: Path, places: Places) -> None:
+    def __init__(self, condemned: Path, places: FileAccess) -> None:
         self._condemned = condemned
         self._places = places
         self._there_are = asyncio.Event()
@@ -98,7 +98,7 @@ def _named(place: Path) -> str:
         return place.name
 
 
-async def _clean(place: Path, places: Places) -> None:
+async def _clean(place: Path, places: FileAccess) -> None:
     """
     Have one checkpoint removed.  Raises CleaningError or OSError.
     """

@@ -13,13 +13,13 @@ from typing import Final
 
 from kettle.transfer.checkpoints import above
 from kettle.transfer.plugins.file import place as place_of
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 
 _BASE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _STEP: Final = _BASE | os.O_NOFOLLOW
 
 
-def remove_files(where: str, names: Sequence[str], places: Places) -> None:
+def remove_files(where: str, names: Sequence[str], places: FileAccess) -> None:
     """
     Remove the files `names` below a `file:` URL, DESTINATION/JOB/NUMBER, and the directories that are empty then.
 

@@ -27,7 +27,7 @@ from kettle.transfer.manifest import is_inside
 from kettle.transfer.placing import Wanted
 from kettle.transfer.spooled import LOG
 from kettle_services.shadow.file_transfer.input_files import MAX_FILES
-from kettle_services.shadow.files.access import Places
+from kettle_services.shadow.files.access import FileAccess
 from kettle_wire.commands.spooling import Part, SpooledResult, SpooledResults
 from kettle_wire.jobs import JobId
 from kettle_wire.spooling import Manifest, Procs, Share, SpooledFile
@@ -76,7 +76,7 @@ class SpooledFiles:
     def _cluster(self, cluster: int) -> Path:
         return self.root / str(cluster)
 
-    def places(self, job: JobId, places: Places) -> Places:
+    def places(self, job: JobId, places: FileAccess) -> FileAccess:
         """Where a job has business: in its own directory as well; and its input files are read for it."""
         return places.of_job(self.directory(job), self._cluster(job.cluster) / "objects")
 

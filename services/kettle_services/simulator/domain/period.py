@@ -7,7 +7,7 @@ import msgspec
 from kettle_services.negotiator.domain.principals import Principal
 from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream
 from kettle_services.simulator.domain.machine import Machine
-from kettle_services.simulator.domain.run_times import Works
+from kettle_services.simulator.domain.run_times import RunTimes
 from kettle_services.simulator.domain.submitter_sums import Arrivals, Tally
 from kettle_wire.events import ClaimEnded, ClaimGranted, Event, JobAssigned
 
@@ -29,7 +29,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     queues: Callable[[], Mapping[str, Queue]]
     """By shard, how the queues were when it began; new ones at each call."""
     arrivals: Mapping[str, Arrivals]
-    works: Mapping[str, Works]
+    works: Mapping[str, RunTimes]
     machines: Mapping[str, Machine]
     """All that were there at some time, by name."""
     there: Sequence[str]

@@ -7,7 +7,7 @@ from kettle_services.negotiator.domain.preemption import Preemption
 from kettle_services.negotiator.domain.principals import Factors
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds."""
 
     groups: Policy

@@ -11,7 +11,7 @@ from kettle_services.negotiator.domain.principals import Principal, fold_into
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.simulator.domain.machine import Machine, bare, recorded
 from kettle_services.simulator.domain.period import Happening, Period, latency
-from kettle_services.simulator.domain.run_times import Works
+from kettle_services.simulator.domain.run_times import RunTimes
 from kettle_services.simulator.domain.submitter_sums import Arrivals
 from kettle_wire.ads import Ad
 from kettle_wire.events import (
@@ -42,7 +42,7 @@ class Recording:
         self._replays = {shard: Replay(shard.partition(".")[2], significant=significant) for shard in schedds}
         self._significant = tuple(significant)
         self._arrivals = {shard: Arrivals() for shard in schedds}
-        self._works = {shard: Works() for shard in schedds}
+        self._works = {shard: RunTimes() for shard in schedds}
         self._begun: set[str] = set()
         self._principals: dict[str, Principal] = {}
         self._joined: dict[str, MachineJoined] = {}

@@ -18,7 +18,7 @@ _SAMPLE: Final = 999
 """So many of the newest attempts of a cluster or of an owner tell how long others of it may take."""
 
 
-class Works:
+class RunTimes:
     """Of the jobs of one schedd; times in microseconds."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ The queue is the schedd's own, and so is what decides when a claim is used again
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kettle_services.schedd.domain.claims.reuse import Succession
+from kettle_services.schedd.domain.claims.reuse import ClaimReuse
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -26,7 +26,7 @@ class Schedd:
 
     def __init__(self, queue: Queue, significant: Sequence[str] = (), *, clock: Callable[[], float]) -> None:
         self.queue = queue
-        self.succession = Succession(queue, suits=lambda _job, _lease: True, clock=clock)
+        self.succession = ClaimReuse(queue, suits=lambda _job, _lease: True, clock=clock)
         self._significant = significant
         self.cycles: dict[str, int] = {}
         """Submitter -> the last cycle whose matches for it are in its claims."""

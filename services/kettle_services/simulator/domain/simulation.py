@@ -20,7 +20,7 @@ from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import RECONNECT_FAILED, Running
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, US, Clock
 from kettle_services.simulator.domain.period import Happening, Period
-from kettle_services.simulator.domain.pool_rules import Rules
+from kettle_services.simulator.domain.pool_rules import PoolRules
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.domain.submitter_sums import Tally
 from kettle_wire.events import (
@@ -61,7 +61,7 @@ class Simulation:
     `step` are the microseconds between two cycles at least: what happens in between is seen by the next one.
     """
 
-    def __init__(self, period: Period, rules: Rules, *, step: int = US, watch: Watch = nobody) -> None:
+    def __init__(self, period: Period, rules: PoolRules, *, step: int = US, watch: Watch = nobody) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
         self.pool = Pool()

@@ -27,7 +27,7 @@ _MOST_WAITING: Final = 64
 _BUSY: Final = Unanswered("later", "too many questions of the job wait for an answer")
 
 
-class Questions:
+class QuestionRelay:
     """
     Asked one by one for each attempt, in their order; `key` is what an attempt's claim is known by, None if it is over.
     """

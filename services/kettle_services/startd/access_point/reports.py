@@ -17,7 +17,7 @@ from kettle.execution import reports
 from kettle.execution.attempt import AttemptId, StoredReport
 from kettle.execution.sandbox import remove_tree
 from kettle_services.startd.access_point.report_batches import cut, encoded, shortened
-from kettle_services.startd.domain.report_pacing import Rush
+from kettle_services.startd.domain.report_pacing import ReportPacing
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 from kettle_wire.work import Exited, Failed, Report, ReportKey
@@ -48,7 +48,7 @@ class _Waiting(msgspec.Struct):
     on_disk: bool = True
 
 
-class Reporter:
+class ReportDelivery:
     """
     All reports of this machine.  Final ones are on disk before they come here, and leave it when they are confirmed.
     """
@@ -74,7 +74,7 @@ class Reporter:
         self._unconfirmed: dict[ReportKey, _Waiting] = {}
         self._boxes: dict[str, list[Report]] = {}
         self._filled: dict[str, asyncio.Event] = {}
-        self._rushes: dict[str, Rush] = {}
+        self._rushes: dict[str, ReportPacing] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
         self._quiet = asyncio.Event()
@@ -88,12 +88,16 @@ class Reporter:
         """
         return {*self._boxes, *self._filled, *self._senders}
 
-    def tell(self, schedd: str, report: Report) -> None:
+    def send_once(self, schedd: str, report: Report) -> None:
         """
         Send a report once; it is lost if this process dies before the bus has it.
         """
         if schedd not in self._boxes:
-            self._boxes[schedd], self._filled[schedd], self._rushes[schedd] = [], asyncio.Event(), Rush()
+            self._boxes[schedd], self._filled[schedd], self._rushes[schedd] = (
+                [],
+                asyncio.Event(),
+                ReportPacing(),
+            )
             sender = self._tasks.create_task(self._send(schedd), name=f"reports to {schedd}")
             self._senders[schedd] = sender
         self._boxes[schedd].append(report)
@@ -101,19 +105,19 @@ class Reporter:
         self._filled[schedd].set()
         self._quiet.clear()
 
-    def finish(self, stored: StoredReport) -> None:
+    def send_until_confirmed(self, stored: StoredReport) -> None:
         """
         Send a final report until it is confirmed.
         """
         if stored.key not in self._unconfirmed:
             self._unconfirmed[stored.key] = _Waiting(stored, self._repeat)
-            self.tell(stored.schedd, stored.report)
+            self.send_once(stored.schedd, stored.report)
 
-    def write(self, stored: StoredReport) -> None:
+    def store_and_send(self, stored: StoredReport) -> None:
         """
         The same for a report of our own, which is not on disk yet.
         """
-        self.finish(stored)
+        self.send_until_confirmed(stored)
         self._store(self._unconfirmed[stored.key])
 
     def _store(self, waiting: _Waiting) -> None:
@@ -196,9 +200,9 @@ class Reporter:
         for stored in reports.load_all(self._directory):
             if stored.sandbox and not (self._execute / stored.id.sandbox).is_dir():
                 reports.forget(self._directory, stored.id)
-                self.write(_lost(stored))
+                self.store_and_send(_lost(stored))
             else:
-                self.finish(stored)
+                self.send_until_confirmed(stored)
 
     def close(self) -> None:
         """
@@ -224,7 +228,7 @@ class Reporter:
                 if waiting.due <= now:
                     waiting.due = float("inf")
                     waiting.pause = min(2 * waiting.pause, _LAST_REPEAT_S)
-                    self.tell(waiting.stored.schedd, waiting.stored.report)
+                    self.send_once(waiting.stored.schedd, waiting.stored.report)
                 if not waiting.on_disk:
                     self._store(waiting)
 

@@ -17,12 +17,12 @@ from kettle_services.startd.commands.authorization import (
     may_request,
     only,
 )
-from kettle_services.startd.commands.job_access import Visits
+from kettle_services.startd.commands.job_access import JobAccess
 from kettle_services.startd.domain.claims import activation as attempts
 from kettle_services.startd.domain.claims import requests
 from kettle_services.startd.domain.policy.draining import DrainRefused
-from kettle_services.startd.domain.state.changes import Begun
-from kettle_services.startd.domain.state.claim import Drain as Wish
+from kettle_services.startd.domain.state.changes import AttemptAccepted
+from kettle_services.startd.domain.state.claim import DrainInForce as Wish
 from kettle_services.startd.startd import Startd, moment
 from kettle_services.startd.state.recorder import NotRecordedError
 from kettle_wire.commands.startd import (
@@ -88,7 +88,7 @@ class Handlers:
             Served(FETCH_OUTPUT, self.fetch_output),
             Served(DRAIN, self.drain),
             Served(CANCEL_DRAIN, self.cancel_drain),
-            *Visits(self._startd).served(),
+            *JobAccess(self._startd).served(),
         ]
 
     async def request_claims(self, command: RequestClaims, caller: Identity) -> ClaimsDecided:
@@ -134,7 +134,7 @@ class Handlers:
             except NotRecordedError:
                 result, changes = attempts.activate(self._machine, activation, moment())
             for change in changes:
-                if isinstance(change, Begun):
+                if isinstance(change, AttemptAccepted):
                     self._startd.begin(activation, change)
             results.append(self._remembered(activation) or result)
         return Activated(results=results)

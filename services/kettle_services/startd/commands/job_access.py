@@ -47,7 +47,7 @@ class _Entitled(Protocol):
         ...
 
 
-class Visits:
+class JobAccess:
     """
     Admits people, and passes on what they ask.
     """

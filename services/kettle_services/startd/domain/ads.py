@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Final
 
 from kettle.classad import NOTHING, ClassAd, EvaluationFailed, Node, evaluate, parse, unparse
-from kettle_services.startd.domain.expression_rewriting import turned
+from kettle_services.startd.domain.expression_rewriting import rewritten
 from kettle_services.startd.domain.slots.resources import STANDARD, Resources
 from kettle_services.startd.domain.slots.slot import Slot, attribute_of
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Now
+from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import Question
+from kettle_services.startd.domain.state.policy_expressions import JobEvaluation
 from kettle_services.startd.domain.state.slot_transitions import Activity, State, state_of
 from kettle_wire.ads import Ad, Expr
 
@@ -138,7 +138,7 @@ def _preempted(heir: Claim | None) -> Ad:
     }
 
 
-def _running(attempt: Attempt) -> Ad:
+def _running(attempt: RunningAttempt) -> Ad:
     ad: Ad = {
         "JobId": str(attempt.job),
         "GlobalJobId": attempt.global_job_id,
@@ -147,13 +147,13 @@ def _running(attempt: Attempt) -> Ad:
     return ad | {"TotalJobSuspendTime": int(attempt.suspension)} if attempt.suspension else ad
 
 
-def question(machine: Machine, claim: Claim, now: Now) -> Question:
+def question(machine: Machine, claim: Claim, now: Now) -> JobEvaluation:
     """
     The machine's policy, to be asked about a claimed slot and what runs on it.
     """
     job = claim.attempt.ad if claim.attempt is not None else None
     policy = machine.policy_of(claim)
-    return Question(policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
+    return JobEvaluation(policy, lambda: claim_ad(machine, claim, now=now.time), job, now.context)
 
 
 def startd_ad(machine: Machine, *, now: float, version: str) -> Ad:
@@ -240,7 +240,7 @@ def _limits(facts: Facts) -> str:
     clauses: list[str] = []
     for name in facts.total.named():
         modify = facts.carving.modify.get(name) if facts.carving.must else None
-        asked = (turned(modify) if modify is not None else None) or f"TARGET.Request{name}"
+        asked = (rewritten(modify) if modify is not None else None) or f"TARGET.Request{name}"
         clauses.append(f"({asked} ?: {STANDARD.get(name, 0)}) <= MY.{name}")
     return " && ".join(clauses)
 

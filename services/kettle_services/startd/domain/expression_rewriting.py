@@ -22,7 +22,7 @@ class CannotTurn(Exception):  # noqa: N818 - no error: there is another way
 
 
 @lru_cache(maxsize=256)
-def turned(expression: Node) -> str | None:
+def rewritten(expression: Node) -> str | None:
     """
     The text whose value in the slot, with the job as TARGET, is that of `expression` in the job, with the slot as TARGET.
 

@@ -17,7 +17,7 @@ _WEIGHT: Final = 0.1
 """Of the newest gap in the average."""
 
 
-class Rush:
+class ReportPacing:
     """The pace of the reports to one schedd: a moving average of the seconds from one to the next."""
 
     def __init__(self) -> None:

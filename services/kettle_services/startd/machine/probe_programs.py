@@ -17,7 +17,7 @@ _FAREWELL_S: Final = 1.0
 """For one that was killed; what hangs in a driver cannot be, and is not waited for."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class ProgramResult(msgspec.Struct, frozen=True):
     """
     How a program ended, and what it said.
     """
@@ -27,7 +27,7 @@ class Told(msgspec.Struct, frozen=True):
     err: str
 
 
-def ask(command: Sequence[str]) -> Told:
+def ask(command: Sequence[str]) -> ProgramResult:
     """
     Run a program to its end, but not for ever.
 
@@ -54,4 +54,4 @@ def ask(command: Sequence[str]) -> Told:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_FAREWELL_S)
             raise
-    return Told(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+    return ProgramResult(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))

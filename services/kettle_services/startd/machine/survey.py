@@ -17,7 +17,7 @@ from kettle_services.startd.domain.slots.layout import LayoutError, lay_out
 from kettle_services.startd.domain.slots.resources import STANDARD, Carving, Resources
 from kettle_services.startd.domain.slots.slot import local_slot, whole_machine
 from kettle_services.startd.domain.state.machine import Facts, Machine
-from kettle_services.startd.domain.state.policy_expressions import Policy, PolicyError
+from kettle_services.startd.domain.state.policy_expressions import PolicyError, PolicyExpressions
 from kettle_services.startd.machine import host
 from kettle_services.startd.machine.custom_resources import Inventory, take_inventory
 from kettle_services.startd.machine.detected_limits import usable_cpus, usable_memory
@@ -95,7 +95,7 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
         local=local_slot(total) if settings.local_jobs else None,
         local_overcommit=settings.local_overcommit,
         max_lease=settings.max_lease,
-        local_policy=Policy({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
+        local_policy=PolicyExpressions({"MachineMaxVacateTime": settings.policy["MachineMaxVacateTime"]}),
         weight=settings.slot_weight,
         attributes={**host.platform_attributes(), **settings.attributes},
         started=int(time.time()),
@@ -105,9 +105,9 @@ def survey(settings: StartdSettings, execute: Path) -> Facts:
     return facts
 
 
-def _policy(settings: StartdSettings) -> Policy:
+def _policy(settings: StartdSettings) -> PolicyExpressions:
     try:
-        return Policy(settings.policy)
+        return PolicyExpressions(settings.policy)
     except PolicyError as error:
         name = setting_of(error.name)
         raise SettingsError(

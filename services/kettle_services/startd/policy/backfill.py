@@ -21,13 +21,13 @@ from kettle.execution.quoting import join_arguments_v2_raw
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.policy import backfill
 from kettle_services.startd.domain.slots.slot import Slot
-from kettle_services.startd.domain.state.claim import Now, Stop
+from kettle_services.startd.domain.state.claim import Now, StopOrder
 from kettle_services.startd.domain.state.machine import Backfill, Machine
 from kettle_services.startd.machine import host
 from kettle_services.startd.settings import StartdSettings
-from kettle_services.startd.starters.cleanup_tasks import Evictions
-from kettle_services.startd.starters.pool import Starters
-from kettle_services.startd.starters.supervisor import Tenancy
+from kettle_services.startd.starters.cleanup_tasks import CleanupTasks
+from kettle_services.startd.starters.pool import StarterPool
+from kettle_services.startd.starters.supervisor import StarterSupervisor
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 from kettle_wire.work import Report
@@ -37,7 +37,7 @@ _LEASE_S: Final = 300.0
 """How long it outlives a startd that does not come back."""
 _ACCOUNTS: Final = 90_000
 """Above the numbers of claims: it shares no account with a job."""
-_EVICTED: Final = Stop(1011, "the slot is wanted", hard=True)
+_EVICTED: Final = StopOrder(1011, "the slot is wanted", hard=True)
 
 
 class Backfilling:
@@ -53,8 +53,8 @@ class Backfilling:
         execute: Path,
         cgroups: CgroupLayout | None,
         containers: ContainerPolicy | None,
-        nursery: Starters,
-        evictions: Evictions,
+        starter_pool: StarterPool,
+        evictions: CleanupTasks,
         moment: Callable[[], Now],
         told: Callable[[], None],
     ) -> None:
@@ -66,7 +66,7 @@ class Backfilling:
         self._evictions = evictions
         self._moment = moment
         self._told = told
-        self._tenancy = Tenancy(nursery, self)
+        self._starters = StarterSupervisor(starter_pool, self)
         self._state = settings.state_path / "backfill"
         """Its starters find no startd there: to a successor of ours they mean nothing."""
         for directory in (reports.REPORTS, reports.DRAFTS):
@@ -76,7 +76,7 @@ class Backfilling:
         self._gone: dict[int, asyncio.Event] = {}
         self.pids: dict[AttemptId, int] = {}
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """
         Start and end what is to be started and ended now.
         """
@@ -86,20 +86,20 @@ class Backfilling:
         for slot in self._machine.facts.slots:
             self._look(slot)
         for attempt in self._running.values():
-            self._tenancy.renew(attempt, boottime() + _LEASE_S)
+            self._starters.renew_lease(attempt, boottime() + _LEASE_S)
         if before != self._machine.backfill:
             self._told()
 
     def _look(self, slot: Slot) -> None:
         known, now = self._machine.backfill.get(slot.number), self._moment()
-        after, order = backfill.look(known, backfill.asked(self._machine, slot, now), now)
+        after, order = backfill.evaluate(known, backfill.asked(self._machine, slot, now), now)
         if after == known:
             return
         self._put(slot.number, after)
         if order == "start":
             self._start(slot)
         elif order == "kill":
-            self._tenancy.end(self._running[slot.number], _EVICTED, limit=0.0)
+            self._starters.stop_attempt(self._running[slot.number], _EVICTED, limit=0.0)
         else:
             self._look(slot)  # what may begin begins at once
 
@@ -121,13 +121,13 @@ class Backfilling:
         """
         Wait until nothing of it runs.
         """
-        await self._tenancy.emptied()
+        await self._starters.emptied()
 
     def close(self) -> None:
         """
         Let go of it: what runs is for a successor to end, or ends with its lease.
         """
-        self._tenancy.close()
+        self._starters.close()
 
     # -- one slot ----------------------------------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Backfilling:
         spec = self._spec(slot)
         self._running[slot.number] = spec.id
         self._gone[slot.number] = asyncio.Event()
-        self._tenancy.expect(spec.id)
-        self._tenancy.start(spec)
+        self._starters.expect(spec.id)
+        self._starters.start(spec)
 
     def _spec(self, slot: Slot) -> JobSpec:
         settings, machine = self._settings, self._machine
@@ -191,7 +191,7 @@ class Backfilling:
         Nothing of it is left.
         """
         slot = attempt.job.proc
-        self._tenancy.forget(attempt)
+        self._starters.forget(attempt)
         self.pids.pop(attempt, None)
         if self._running.get(slot) != attempt:
             return
@@ -204,24 +204,24 @@ class Backfilling:
 
     # -- what the tenancy tells --------------------------------------------------------------------------------------
 
-    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+    def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         """
         A starter has said hello.
         """
         del started
         self.pids[attempt] = pid
 
-    def said(self, report: Report) -> None:
+    def record_report(self, report: Report) -> None:
         """
         It runs, or uses so much: nobody is told.
         """
 
-    def asked(self, attempt: AttemptId, question: Question) -> None:
+    def forward_question(self, attempt: AttemptId, question: Question) -> None:
         """
         It has no submit side that could answer.
         """
 
-    def over(self, stored: StoredReport) -> None:
+    def record_exit(self, stored: StoredReport) -> None:
         """
         It has ended.
         """
@@ -230,7 +230,7 @@ class Backfilling:
         if stored.id not in self._evictions:
             self._end(stored.id)
 
-    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+    def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
         """
         Its starter is gone: perhaps it was done, else we clean up after it.
         """

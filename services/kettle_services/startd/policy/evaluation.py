@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.domain.policy import draining, evaluation
 from kettle_services.startd.domain.state.changes import Change
-from kettle_services.startd.domain.state.claim import Drain, Now
+from kettle_services.startd.domain.state.claim import DrainInForce, Now
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.policy.backfill import Backfilling
 from kettle_services.startd.policy.load_and_keyboard import Observer
 
 
-class Overseer:
+class PolicyEvaluator:
     """
     Decides by the clock what nobody asks for; `record` has it happen.
     """
@@ -42,13 +42,13 @@ class Overseer:
         self._interval = interval
         self._wake = asyncio.Event()
 
-    async def run(self) -> None:
+    async def evaluate_forever(self) -> None:
         """
         Look again and again; for ever.
         """
         while True:
             self._wake.clear()
-            self.look()
+            self.evaluate_policy()
             try:
                 async with asyncio.timeout(self._interval):
                     await self._wake.wait()
@@ -61,7 +61,7 @@ class Overseer:
         """
         self._wake.set()
 
-    def look(self) -> None:
+    def evaluate_policy(self) -> None:
         """
         Do what the policy wants of the slots now.
         """
@@ -72,11 +72,11 @@ class Overseer:
         if owned != machine.owned:
             machine.owned, machine.changed = owned, now.time
             self._advertiser.now()
-        self._record(evaluation.look(machine, now))
+        self._record(evaluation.evaluate(machine, now))
         self._record(draining.proceed(machine, now))
-        self._backfilling.look()
+        self._backfilling.evaluate()
 
-    def drain(self, wish: Drain, check: str) -> None:
+    def drain(self, wish: DrainInForce, check: str) -> None:
         """
         Begin to empty the machine.
 

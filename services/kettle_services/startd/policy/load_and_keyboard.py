@@ -12,7 +12,7 @@ from typing import Final
 
 from kettle.execution.linux import cpu_seconds, descendants_of, terminal_of
 from kettle_services.startd.domain.state.claim import Now
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_wire.ads import Ad
 
 NEVER_USED: Final = 2**31 - 1
@@ -29,7 +29,7 @@ class Observer:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: PolicyExpressions,
         *,
         console: Sequence[str],
         accounts: range = range(0),

@@ -7,48 +7,48 @@ from typing import Protocol
 
 from kettle.execution.attempt import AttemptId, JobSpec, StoredReport
 from kettle.execution.protocol import Answer, Question
-from kettle_services.startd.domain.state.claim import Stop
-from kettle_services.startd.starters.connection import Channel
+from kettle_services.startd.domain.state.claim import StopOrder
+from kettle_services.startd.starters.connection import StarterConnection
 from kettle_wire.work import Report
 
 
-class Landlord(Protocol):
+class AttemptListener(Protocol):
     """
     Who hears what becomes of attempts.
     """
 
-    def met(self, attempt: AttemptId, pid: int, started: int) -> None:
+    def starter_connected(self, attempt: AttemptId, pid: int, started: int) -> None:
         """
         A starter has said hello.
         """
         ...
 
-    def said(self, report: Report) -> None:
+    def record_report(self, report: Report) -> None:
         """
         The job runs, or uses so much.
         """
         ...
 
-    def over(self, stored: StoredReport) -> None:
+    def record_exit(self, stored: StoredReport) -> None:
         """
         The final report is on disk.
         """
         ...
 
-    def asked(self, attempt: AttemptId, question: Question) -> None:
+    def forward_question(self, attempt: AttemptId, question: Question) -> None:
         """
         The starter, or a program of its job, asks the submit side.
         """
         ...
 
-    def abandoned(self, attempt: AttemptId, *, ran: bool) -> None:
+    def starter_lost(self, attempt: AttemptId, *, ran: bool) -> None:
         """
         The starter is gone without a final report; `ran`: it had begun.
         """
         ...
 
 
-class Tenant:
+class SupervisedAttempt:
     """
     One attempt.
     """
@@ -56,13 +56,13 @@ class Tenant:
     def __init__(self, attempt: AttemptId) -> None:
         self.id = attempt
         self.spec: JobSpec | None = None
-        self.channel: Channel | None = None
+        self.channel: StarterConnection | None = None
         self.met = False
         self.births = 0
         self.pid = 0
         self.started = 0
         self.watch = -1
-        self.stop: Stop | None = None
+        self.stop: StopOrder | None = None
         self.suspended: bool | None = None
         """Whether the job is to stand still; None: nobody has ever said."""
         self.enforcement: asyncio.TimerHandle | None = None

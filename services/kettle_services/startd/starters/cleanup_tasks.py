@@ -28,7 +28,7 @@ _QUIET_S: Final = 600.0
 """Between two words about the same attempt."""
 
 
-class Evictions:
+class CleanupTasks:
     """
     One task per attempt that is being cleaned up after.
     """
@@ -112,7 +112,7 @@ class Evictions:
         sandbox = str(self._execute / f"dir_{name}")
         work = asyncio.ensure_future(
             asyncio.to_thread(
-                orphan_cleanup.clean, sandbox, account, cgroup, self._engines if engines is None else engines,
+                orphan_cleanup.remove_remains, sandbox, account, cgroup, self._engines if engines is None else engines,
                 patience=patience, stopped=self._stopped.is_set, hurried=self._hurried.is_set,
             )
         )  # fmt: skip

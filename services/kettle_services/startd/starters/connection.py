@@ -17,7 +17,7 @@ _MUCH: Final = 1024 * 1024
 """Bytes that the other end has not taken; orders are sent all the same."""
 
 
-class Channel:
+class StarterConnection:
     """
     `heard` gets each message, `lost` is called once when the other end is gone.
     """
@@ -25,8 +25,8 @@ class Channel:
     def __init__(
         self,
         sock: socket.socket,
-        heard: Callable[["Channel", ToStartd], None],
-        lost: Callable[["Channel"], None],
+        heard: Callable[["StarterConnection", ToStartd], None],
+        lost: Callable[["StarterConnection"], None],
     ) -> None:
         sock.setblocking(False)
         self._socket: socket.socket | None = sock
@@ -38,7 +38,9 @@ class Channel:
         self._loop.add_reader(sock, self._read)
 
     def redirect(
-        self, heard: Callable[["Channel", ToStartd], None], lost: Callable[["Channel"], None]
+        self,
+        heard: Callable[["StarterConnection", ToStartd], None],
+        lost: Callable[["StarterConnection"], None],
     ) -> None:
         """
         From now on others listen.

@@ -22,7 +22,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import Activation
 
 
-class Specs:
+class StarterOrders:
     """
     Makes the orders for starters out of claims and activations.
     """

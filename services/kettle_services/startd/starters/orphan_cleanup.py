@@ -27,7 +27,7 @@ _FIRST_PAUSE_S: Final = 0.005
 _LAST_PAUSE_S: Final = 0.5
 
 
-def clean(
+def remove_remains(
     sandbox: str,
     account: Account | None,
     cgroup: Cgroup | None,

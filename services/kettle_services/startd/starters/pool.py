@@ -27,7 +27,7 @@ _REST_S: Final = 5.0
 """How long a starter without a job is kept: its memory is the price of the next job's quick start."""
 
 
-class Starters(Protocol):
+class StarterPool(Protocol):
     """
     Where a startd's starters come from.
     """
@@ -63,7 +63,7 @@ class Starters(Protocol):
         ...
 
 
-class Nursery:
+class ZygoteStarterPool:
     """
     Forks starters.  A zygote that dies is replaced, at once the first time and later with growing pauses.
     """

@@ -31,10 +31,10 @@ from kettle.execution.protocol import (
     Suspend,
     ToStartd,
 )
-from kettle_services.startd.domain.state.claim import Attempt, Stop
-from kettle_services.startd.starters.attempt import Landlord, Tenant
-from kettle_services.startd.starters.connection import Channel
-from kettle_services.startd.starters.pool import Starters
+from kettle_services.startd.domain.state.claim import RunningAttempt, StopOrder
+from kettle_services.startd.starters.attempt import AttemptListener, SupervisedAttempt
+from kettle_services.startd.starters.connection import StarterConnection
+from kettle_services.startd.starters.pool import StarterPool
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,16 +47,16 @@ _HARD_PATIENCE_S: Final = 10.0
 """How long a starter may take to end its job beyond the time that the job has."""
 
 
-class Tenancy:
+class StarterSupervisor:
     """
     Starts starters, listens to them, and notices when they are gone.
     """
 
-    def __init__(self, nursery: Starters, landlord: Landlord) -> None:
-        self._nursery = nursery
-        self._landlord = landlord
-        self._tenants: dict[AttemptId, Tenant] = {}
-        self._strangers: set[Channel] = set()
+    def __init__(self, starter_pool: StarterPool, listener: AttemptListener) -> None:
+        self._starter_pool = starter_pool
+        self._listener = listener
+        self._supervised: dict[AttemptId, SupervisedAttempt] = {}
+        self._strangers: set[StarterConnection] = set()
         self._loop = asyncio.get_running_loop()
         self._questions = time.monotonic_ns()
         """A starter may still answer what our predecessor asked."""
@@ -64,7 +64,7 @@ class Tenancy:
         self._empty.set()
 
     def __contains__(self, attempt: AttemptId) -> bool:
-        return attempt in self._tenants
+        return attempt in self._supervised
 
     async def emptied(self) -> None:
         """
@@ -76,9 +76,9 @@ class Tenancy:
         """
         Wait until the starter has all that it needs from us: its job runs, or is over.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is not None:
-            await tenant.settled.wait()
+        supervised = self._supervised.get(attempt)
+        if supervised is not None:
+            await supervised.settled.wait()
 
     # -- ways in -----------------------------------------------------------------------------------------------------
 
@@ -86,248 +86,254 @@ class Tenancy:
         """
         There is such an attempt; its starter comes later.
         """
-        self._tenants[attempt] = Tenant(attempt)
+        self._supervised[attempt] = SupervisedAttempt(attempt)
         self._empty.clear()
 
     def start(self, spec: JobSpec) -> None:
         """
         Fork a starter for an expected attempt.
         """
-        tenant = self._tenants.get(spec.id)
-        if tenant is not None:
-            tenant.spec = spec
-            self._bear(tenant)
+        supervised = self._supervised.get(spec.id)
+        if supervised is not None:
+            supervised.spec = spec
+            self._fork_starter(supervised)
 
-    def readopt(self, attempt: AttemptId, known: Attempt, *, patience: float) -> None:
+    def readopt(self, attempt: AttemptId, known: RunningAttempt, *, patience: float) -> None:
         """
         Wait for the starter of a former startd: as long as its process lives, or `patience` seconds if nobody knows it.
         """
         self.expect(attempt)
-        tenant = self._tenants[attempt]
-        tenant.stop = known.stop
-        tenant.suspended = known.stands_still
-        if known.pid and self._watch(tenant, known.pid, known.start_time):
+        supervised = self._supervised[attempt]
+        supervised.stop = known.stop
+        supervised.suspended = known.stands_still
+        if known.pid and self._watch(supervised, known.pid, known.start_time):
             return
-        self._loop.call_later(patience if not known.pid else 0.0, self._missing, tenant)
+        self._loop.call_later(patience if not known.pid else 0.0, self._missing, supervised)
 
     def arrive(self, sock: socket.socket) -> None:
         """
         A starter came by itself; who it is, its hello says.
         """
-        self._strangers.add(Channel(sock, self._greet, self._strangers.discard))
+        self._strangers.add(StarterConnection(sock, self._greet, self._strangers.discard))
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
-    def renew(self, attempt: AttemptId, deadline: float) -> None:
+    def renew_lease(self, attempt: AttemptId, deadline: float) -> None:
         """
         The lease goes on.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is not None and tenant.channel is not None:
-            tenant.channel.send(Renew(deadline))
-        if tenant is not None and tenant.spec is not None:
-            tenant.spec = msgspec.structs.replace(tenant.spec, deadline=max(deadline, tenant.spec.deadline))
+        supervised = self._supervised.get(attempt)
+        if supervised is not None and supervised.channel is not None:
+            supervised.channel.send(Renew(deadline))
+        if supervised is not None and supervised.spec is not None:
+            supervised.spec = msgspec.structs.replace(
+                supervised.spec, deadline=max(deadline, supervised.spec.deadline)
+            )
 
-    def still(self, attempt: AttemptId, *, suspended: bool) -> None:
+    def set_suspended(self, attempt: AttemptId, *, suspended: bool) -> None:
         """
         Have the job's processes stand still, or go on.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is None:
+        supervised = self._supervised.get(attempt)
+        if supervised is None:
             return
-        tenant.suspended = suspended
-        if tenant.channel is not None and tenant.met:
-            tenant.channel.send(Suspend() if suspended else Continue())
+        supervised.suspended = suspended
+        if supervised.channel is not None and supervised.met:
+            supervised.channel.send(Suspend() if suspended else Continue())
 
-    def saved(self, attempt: AttemptId, number: int) -> None:
+    def confirm_checkpoint(self, attempt: AttemptId, number: int) -> None:
         """
         The checkpoint of this number is saved.  Whoever does not hear it says the checkpoint again.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is not None and tenant.channel is not None:
-            tenant.channel.send(Saved(number))
+        supervised = self._supervised.get(attempt)
+        if supervised is not None and supervised.channel is not None:
+            supervised.channel.send(Saved(number))
 
     def reply(self, attempt: AttemptId, reply: Reply) -> None:
         """
         Tell the starter what the submit side has answered.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is not None and tenant.channel is not None:
-            tenant.channel.send(reply)
+        supervised = self._supervised.get(attempt)
+        if supervised is not None and supervised.channel is not None:
+            supervised.channel.send(reply)
 
     async def ask(self, attempt: AttemptId, verb: str, body: bytes) -> Answer | None:
         """
         Ask the starter; None: it is not there, or not any more.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is None or tenant.channel is None or not tenant.met:
+        supervised = self._supervised.get(attempt)
+        if supervised is None or supervised.channel is None or not supervised.met:
             return None
-        if not tenant.visits:
+        if not supervised.visits:
             return Answer(
                 0, code="refused", reason="the job was started by an earlier version, which cannot tell"
             )
-        if len(tenant.asked) >= _MOST_ASKED or tenant.channel.clogged:
+        if len(supervised.asked) >= _MOST_ASKED or supervised.channel.clogged:
             return Answer(
                 0, code="busy", reason="the job's starter has too many questions in hand; try again later"
             )
         self._questions += 1
         number = self._questions
         answer: asyncio.Future[Answer | None] = self._loop.create_future()
-        tenant.asked[number] = answer
-        tenant.channel.send(Asked(number, verb, body))
+        supervised.asked[number] = answer
+        supervised.channel.send(Asked(number, verb, body))
         try:
             return await answer
         finally:
-            tenant.asked.pop(number, None)
+            supervised.asked.pop(number, None)
 
-    def end(self, attempt: AttemptId, stop: Stop, *, limit: float) -> None:
+    def stop_attempt(self, attempt: AttemptId, stop: StopOrder, *, limit: float) -> None:
         """
         Have the job ended.  A starter that does not do it within `limit` seconds is killed.
         """
-        tenant = self._tenants.get(attempt)
-        if tenant is None:
+        supervised = self._supervised.get(attempt)
+        if supervised is None:
             return
-        tenant.stop = stop
-        if tenant.channel is not None:
-            tenant.channel.send(_end(stop))
+        supervised.stop = stop
+        if supervised.channel is not None:
+            supervised.channel.send(_end(stop))
         patience = 0.0 if stop.hard else limit
-        if tenant.enforcement is not None:
-            tenant.enforcement.cancel()
-        tenant.enforcement = self._loop.call_later(patience + _HARD_PATIENCE_S, self._enforce, tenant)
+        if supervised.enforcement is not None:
+            supervised.enforcement.cancel()
+        supervised.enforcement = self._loop.call_later(patience + _HARD_PATIENCE_S, self._enforce, supervised)
 
     def forget(self, attempt: AttemptId) -> None:
         """
         The attempt is over.
         """
-        tenant = self._tenants.pop(attempt, None)
-        if tenant is not None:
-            tenant.settled.set()
-            _unanswered(tenant)
-            self._unwatch(tenant)
-            if tenant.channel is not None:
-                self._release(tenant.channel, rests=tenant.rests)
-            if tenant.enforcement is not None:
-                tenant.enforcement.cancel()
-        if not self._tenants:
+        supervised = self._supervised.pop(attempt, None)
+        if supervised is not None:
+            supervised.settled.set()
+            _unanswered(supervised)
+            self._unwatch(supervised)
+            if supervised.channel is not None:
+                self._release(supervised.channel, rests=supervised.rests)
+            if supervised.enforcement is not None:
+                supervised.enforcement.cancel()
+        if not self._supervised:
             self._empty.set()
 
     def close(self) -> None:
         """
         Let go of all lines: the starters look for the next startd.
         """
-        for attempt in list(self._tenants):
+        for attempt in list(self._supervised):
             self.forget(attempt)
         for stranger in list(self._strangers):
             stranger.close()
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def _bear(self, tenant: Tenant) -> None:
-        if tenant.id not in self._tenants or tenant.spec is None:
+    def _fork_starter(self, supervised: SupervisedAttempt) -> None:
+        if supervised.id not in self._supervised or supervised.spec is None:
             return
-        tenant.births += 1
-        sock = self._nursery.starter()
+        supervised.births += 1
+        sock = self._starter_pool.starter()
         if sock is None:
-            self._stillborn(tenant)
+            self._fork_failed(supervised)
             return
-        tenant.channel = Channel(sock, partial(self._hear, tenant), partial(self._lose, tenant))
-        tenant.channel.send(Run(tenant.spec))
+        supervised.channel = StarterConnection(
+            sock, partial(self._handle_message, supervised), partial(self._lose, supervised)
+        )
+        supervised.channel.send(Run(supervised.spec))
 
-    def _stillborn(self, tenant: Tenant) -> None:
+    def _fork_failed(self, supervised: SupervisedAttempt) -> None:
         """
         No hello: nothing has been done yet, so it can be tried again.
         """
-        if tenant.births < _BIRTHS and tenant.stop is None:
-            self._loop.call_later(_BIRTH_PAUSE_S * tenant.births, self._bear, tenant)
+        if supervised.births < _BIRTHS and supervised.stop is None:
+            self._loop.call_later(_BIRTH_PAUSE_S * supervised.births, self._fork_starter, supervised)
         else:
-            self._landlord.abandoned(tenant.id, ran=False)
+            self._listener.starter_lost(supervised.id, ran=False)
 
-    def _greet(self, channel: Channel, message: ToStartd) -> None:
+    def _greet(self, channel: StarterConnection, message: ToStartd) -> None:
         """
         The first word of a starter that came by itself.
         """
         self._strangers.discard(channel)
-        tenant = self._tenants.get(message.id) if isinstance(message, Hello) else None
-        if tenant is None:
+        supervised = self._supervised.get(message.id) if isinstance(message, Hello) else None
+        if supervised is None:
             # Of an attempt that is over in our journal, or never was: it may end, and say so on disk.
             channel.send(End(1009, "the startd knows no such attempt", hard=True))
             self._strangers.add(channel)
             channel.redirect(self._hear_stranger, self._strangers.discard)
             return
-        if tenant.channel is not None:
-            tenant.channel.close()
-        tenant.channel = channel
-        channel.redirect(partial(self._hear, tenant), partial(self._lose, tenant))
-        self._hear(tenant, channel, message)
+        if supervised.channel is not None:
+            supervised.channel.close()
+        supervised.channel = channel
+        channel.redirect(partial(self._handle_message, supervised), partial(self._lose, supervised))
+        self._handle_message(supervised, channel, message)
 
-    def _hear_stranger(self, channel: Channel, message: ToStartd) -> None:
+    def _hear_stranger(self, channel: StarterConnection, message: ToStartd) -> None:
         if isinstance(message, Over):
             self._strangers.discard(channel)
             channel.close()  # it may wait for another job
-            self._landlord.over(message.report)
+            self._listener.record_exit(message.report)
 
-    def _release(self, channel: Channel, *, rests: bool) -> None:
+    def _release(self, channel: StarterConnection, *, rests: bool) -> None:
         sock = channel.detach()
         if sock is None:
             return
         if rests:
-            self._nursery.rest(sock)
+            self._starter_pool.rest(sock)
         else:
             sock.close()
 
-    def _hear(self, tenant: Tenant, channel: Channel, message: ToStartd) -> None:
+    def _handle_message(
+        self, supervised: SupervisedAttempt, channel: StarterConnection, message: ToStartd
+    ) -> None:
         match message:
             case Hello(pid=pid, report=started, checkpoint=checkpoint, visits=visits):
-                tenant.visits = visits
-                self._meet(tenant, channel, pid)
+                supervised.visits = visits
+                self._meet(supervised, channel, pid)
                 for report in (started, checkpoint):
                     if report is not None:
-                        self._landlord.said(report)
+                        self._listener.record_report(report)
             case Said(report=report):
-                tenant.settled.set()
-                self._landlord.said(report)
+                supervised.settled.set()
+                self._listener.record_report(report)
             case Over(report=stored, rests=rests):
-                tenant.rests = rests
-                self._landlord.over(stored)
+                supervised.rests = rests
+                self._listener.record_exit(stored)
             case Question():
-                self._landlord.asked(tenant.id, message)
+                self._listener.forward_question(supervised.id, message)
             case Answer(number=number):
-                if (asked := tenant.asked.get(number)) is not None and not asked.done():
+                if (asked := supervised.asked.get(number)) is not None and not asked.done():
                     asked.set_result(message)
 
-    def _meet(self, tenant: Tenant, channel: Channel, pid: int) -> None:
+    def _meet(self, supervised: SupervisedAttempt, channel: StarterConnection, pid: int) -> None:
         started = start_time(pid) or 0
-        if (tenant.pid, tenant.started) != (pid, started):
-            tenant.pid, tenant.started = pid, started
-            self._landlord.met(tenant.id, pid, started)
-        tenant.met = True
-        tenant.spec = None  # it is not needed any more, and may hold large inputs
-        self._unwatch(tenant)
+        if (supervised.pid, supervised.started) != (pid, started):
+            supervised.pid, supervised.started = pid, started
+            self._listener.starter_connected(supervised.id, pid, started)
+        supervised.met = True
+        supervised.spec = None  # it is not needed any more, and may hold large inputs
+        self._unwatch(supervised)
         if (
-            tenant.suspended is not None
+            supervised.suspended is not None
         ):  # said again it changes nothing, and a former startd may not have said it
-            channel.send(Suspend() if tenant.suspended else Continue())
-        if tenant.stop is not None:
-            channel.send(_end(tenant.stop))
+            channel.send(Suspend() if supervised.suspended else Continue())
+        if supervised.stop is not None:
+            channel.send(_end(supervised.stop))
 
-    def _lose(self, tenant: Tenant, channel: Channel) -> None:
+    def _lose(self, supervised: SupervisedAttempt, channel: StarterConnection) -> None:
         """
         The line is broken: the starter is dead, or hung up on its way out.
         """
-        tenant.channel = None
-        _unanswered(tenant)
-        if tenant.id not in self._tenants:
+        supervised.channel = None
+        _unanswered(supervised)
+        if supervised.id not in self._supervised:
             return
-        if not tenant.met:
-            self._stillborn(tenant)
-        elif not self._watch(tenant, tenant.pid, tenant.started):
-            self._missing(tenant)
+        if not supervised.met:
+            self._fork_failed(supervised)
+        elif not self._watch(supervised, supervised.pid, supervised.started):
+            self._missing(supervised)
 
-    def _watch(self, tenant: Tenant, pid: int, started: int) -> bool:
+    def _watch(self, supervised: SupervisedAttempt, pid: int, started: int) -> bool:
         """
         Be told when the process ends; whether it lives.
         """
-        tenant.pid, tenant.started, tenant.met = pid, started, True
+        supervised.pid, supervised.started, supervised.met = pid, started, True
         try:
             fd = os.pidfd_open(pid)
         except OSError:
@@ -335,45 +341,46 @@ class Tenancy:
         if start_time(pid) != started:
             os.close(fd)
             return False
-        self._unwatch(tenant)
-        tenant.watch = fd
-        self._loop.add_reader(fd, self._missing, tenant)
+        self._unwatch(supervised)
+        supervised.watch = fd
+        self._loop.add_reader(fd, self._missing, supervised)
         return True
 
-    def _unwatch(self, tenant: Tenant) -> None:
-        if tenant.watch >= 0:
-            self._loop.remove_reader(tenant.watch)
-            os.close(tenant.watch)
-            tenant.watch = -1
+    def _unwatch(self, supervised: SupervisedAttempt) -> None:
+        if supervised.watch >= 0:
+            self._loop.remove_reader(supervised.watch)
+            os.close(supervised.watch)
+            supervised.watch = -1
 
-    def _missing(self, tenant: Tenant) -> None:
+    def _missing(self, supervised: SupervisedAttempt) -> None:
         """
         The starter's process is gone, or never came.
         """
-        self._unwatch(tenant)
-        if tenant.channel is None and self._tenants.get(tenant.id) is tenant:
-            self._landlord.abandoned(tenant.id, ran=True)
+        self._unwatch(supervised)
+        if supervised.channel is None and self._supervised.get(supervised.id) is supervised:
+            self._listener.starter_lost(supervised.id, ran=True)
 
-    def _enforce(self, tenant: Tenant) -> None:
+    def _enforce(self, supervised: SupervisedAttempt) -> None:
         """
         The starter has not ended its job in time.
         """
-        if self._tenants.get(tenant.id) is not tenant:
+        if self._supervised.get(supervised.id) is not supervised:
             return
         _log.warning(
-            "starter does not end its job: killed", extra={"pid": tenant.pid, "attempt": tenant.id.name}
+            "starter does not end its job: killed",
+            extra={"pid": supervised.pid, "attempt": supervised.id.name},
         )
-        if tenant.pid and signal_process(tenant.pid, 9, started=tenant.started):
+        if supervised.pid and signal_process(supervised.pid, 9, started=supervised.started):
             return  # its line, or the watch, tells
-        if tenant.channel is None:
-            self._missing(tenant)
+        if supervised.channel is None:
+            self._missing(supervised)
 
 
-def _unanswered(tenant: Tenant) -> None:
-    for asked in tenant.asked.values():
+def _unanswered(supervised: SupervisedAttempt) -> None:
+    for asked in supervised.asked.values():
         if not asked.done():
             asked.set_result(None)
 
 
-def _end(stop: Stop) -> End:
+def _end(stop: StopOrder) -> End:
     return End(stop.code, stop.reason, stop.hard, hold=stop.hold, subcode=stop.subcode)

@@ -12,7 +12,7 @@ from typing import Final
 _log: Final = logging.getLogger(__name__)
 
 
-class Memo:
+class AdvertisedNames:
     """
     A file of one name a line.  It grows by what is new: names of slots are used again and again.
     """
@@ -27,7 +27,7 @@ class Memo:
         """Names that a former startd published and did not take back."""
         self._noted = set(self.left)
 
-    def note(self, names: Iterable[str]) -> None:
+    def add(self, names: Iterable[str]) -> None:
         """
         These names are about to be published.
         """

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kettle_services.startd.domain.state.changes import Begun, Change, Claimed, Waiting
+from kettle_services.startd.domain.state.changes import AttemptAccepted, Change, Claimed, ClaimWaiting
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.resource_spelling import as_spelt_now
 from kettle_services.startd.state.journal import Journal
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 2.0
 RESERVED_BYTES: Final = 16 << 20
 """What has to be free where the startd writes and where jobs work: below it, a job could not even begin."""
-_BEGINNINGS: Final = (Claimed, Begun, Waiting)
+_BEGINNINGS: Final = (Claimed, AttemptAccepted, ClaimWaiting)
 """Changes that begin something.  What comes with one does not happen either: nobody makes room for who cannot come."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -34,7 +34,7 @@ class NotRecordedError(Exception):
     """
 
 
-class Books:
+class Recorder:
     """
     Writes every change down before it is true.
     """
@@ -57,9 +57,9 @@ class Books:
                 change = Claimed(as_spelt_now(change.claim, self._machine.facts))  # noqa: PLW2901 - the same one
             self._machine.apply(change)
         self._behind = True
-        self.look()
+        self.check_disk()
 
-    def write(self, changes: Sequence[Change]) -> None:
+    def record(self, changes: Sequence[Change]) -> None:
         """
         Write changes down and make them true.
 
@@ -83,7 +83,7 @@ class Books:
         elif self._journal.append(changes):
             self._behind = True  # too long: the next change begins it anew
 
-    def look(self) -> bool:
+    def check_disk(self) -> bool:
         """
         See whether there is room, and catch up if there is; whether that changed.
         """
@@ -114,7 +114,7 @@ class Books:
         """
         while True:
             await asyncio.sleep(_LOOK_S)
-            if self.look():
+            if self.check_disk():
                 changed()
 
     def close(self) -> None:

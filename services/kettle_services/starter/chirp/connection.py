@@ -10,14 +10,14 @@ from typing import Any, Final
 from kettle.execution.attempt import ChirpPolicy
 from kettle.execution.linux import boottime
 from kettle_services.starter.chirp.conversation import (
-    Ask,
-    Bytes,
+    AskSubmitSide,
     Delayed,
     Dialogue,
     HangUpError,
-    Line,
-    Room,
+    ReadBytes,
+    ReadLine,
     Wait,
+    WaitForRoom,
 )
 from kettle_services.starter.chirp.syntax import LONGEST_LINE
 from kettle_wire.commands.chirp import PIECE, Chirped, Wish
@@ -87,7 +87,7 @@ class Connection:
         """
         Whether it is to be heard: who does not take its answers is not asked for more questions.
         """
-        return isinstance(self._wait, Line | Bytes) and len(self._unsaid) < _MUCH
+        return isinstance(self._wait, ReadLine | ReadBytes) and len(self._unsaid) < _MUCH
 
     def go_on(self) -> None:
         """
@@ -114,7 +114,7 @@ class Connection:
         """
         The submit side has.
         """
-        if isinstance(self._wait, Ask):
+        if isinstance(self._wait, AskSubmitSide):
             self._advance(answer)
             self._pump()
 
@@ -137,13 +137,13 @@ class Connection:
 
     def _found(self) -> tuple[Any] | None:
         match self._wait:
-            case Line() if len(self._unsaid) < _MUCH:
+            case ReadLine() if len(self._unsaid) < _MUCH:
                 return self._line()
-            case Bytes(count=count) if len(self._heard) >= count:
+            case ReadBytes(count=count) if len(self._heard) >= count:
                 data = bytes(self._heard[:count])
                 del self._heard[:count]
                 return (data,)
-            case Room() if len(self._unsaid) < _MUCH:
+            case WaitForRoom() if len(self._unsaid) < _MUCH:
                 return (None,)
             case _:
                 return None
@@ -164,5 +164,5 @@ class Connection:
         except HangUpError:
             self.over = True
         else:
-            if isinstance(self._wait, Ask):
+            if isinstance(self._wait, AskSubmitSide):
                 self._ask(self, self._wait.wish)

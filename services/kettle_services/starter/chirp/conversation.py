@@ -48,13 +48,13 @@ class HangUpError(Exception):
     """
 
 
-class Line(msgspec.Struct, frozen=True):
+class ReadLine(msgspec.Struct, frozen=True):
     """
     The next line, without its end; None if it is too long.
     """
 
 
-class Bytes(msgspec.Struct, frozen=True):
+class ReadBytes(msgspec.Struct, frozen=True):
     """
     Exactly so many of the bytes that follow.
     """
@@ -62,7 +62,7 @@ class Bytes(msgspec.Struct, frozen=True):
     count: int
 
 
-class Ask(msgspec.Struct, frozen=True):
+class AskSubmitSide(msgspec.Struct, frozen=True):
     """
     What the submit side answers to a wish.
     """
@@ -70,13 +70,13 @@ class Ask(msgspec.Struct, frozen=True):
     wish: Wish | Command
 
 
-class Room(msgspec.Struct, frozen=True):
+class WaitForRoom(msgspec.Struct, frozen=True):
     """
     The other side has taken most of what was said.
     """
 
 
-Wait = Line | Bytes | Ask | Room
+Wait = ReadLine | ReadBytes | AskSubmitSide | WaitForRoom
 Talk = Generator[Wait, Any, None]
 
 _ON_PATH: Final[Mapping[str, tuple[int, int]]] = {
@@ -160,7 +160,7 @@ class Dialogue:
         Raises:
             HangUpError: it cannot be gone on with.
         """
-        while (line := (yield Line())) is not None:
+        while (line := (yield ReadLine())) is not None:
             said = words(line) if "\ufffd" not in line else []  # it was no text
             if not self.trusted:
                 self.trusted = len(said) == 2 and said[0] == "cookie" and self._is_right(said[1])
@@ -209,11 +209,11 @@ class Dialogue:
     def _on_job(self, said: list[str]) -> Talk:
         match said:
             case ["get_job_attr", name]:
-                self._data((yield Ask(GetAttribute(name))))
+                self._data((yield AskSubmitSide(GetAttribute(name))))
             case ["set_job_attr", name, expression]:
-                self._answer((yield Ask(SetAttribute(name, expression))))
+                self._answer((yield AskSubmitSide(SetAttribute(name, expression))))
             case ["ulog", text]:
-                self._answer((yield Ask(Note(text))))
+                self._answer((yield AskSubmitSide(Note(text))))
             case _:
                 raise NoSuchRequestError
 
@@ -225,10 +225,10 @@ class Dialogue:
         """
         if length > questions.COMMAND:
             raise HangUpError  # it is on its way, and not to be taken in
-        body: bytes = yield Bytes(length)
+        body: bytes = yield ReadBytes(length)
         said = {"type": "command", "role": role, "name": name, "verb": verb, "body": body}
-        self._data((yield Ask(msgspec.convert(said, Command))))
-        yield Room()
+        self._data((yield AskSubmitSide(msgspec.convert(said, Command))))
+        yield WaitForRoom()
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -238,12 +238,12 @@ class Dialogue:
             if len(rest) != paths + numbers:
                 raise NoSuchRequestError
             on_path = OnPath(verb, rest[:paths], [integer(word) for word in rest[paths:]])
-            yield from self._told_of(verb, (yield Ask(on_path)))
+            yield from self._told_of(verb, (yield AskSubmitSide(on_path)))
         elif verb in _ON_FILE:
             if len(rest) != 1 + _ON_FILE[verb]:
                 raise NoSuchRequestError
             on_file = OnFile(verb, natural(rest[0]), [integer(word) for word in rest[1:]])
-            yield from self._told_of(verb, (yield Ask(on_file)))
+            yield from self._told_of(verb, (yield AskSubmitSide(on_file)))
         else:
             yield from self._on_contents(verb, rest)
 
@@ -255,7 +255,7 @@ class Dialogue:
             self._data(answer)
         else:
             self._answer(answer)
-        yield Room()
+        yield WaitForRoom()
 
     def _on_contents(self, verb: str, rest: list[str]) -> Talk:
         match verb, rest:
@@ -263,9 +263,9 @@ class Dialogue:
                 yield from self._open(path, flags, natural(mode))
             case "close", [fd]:
                 self.open_files.discard(natural(fd))
-                self._answer((yield Ask(CloseFile(natural(fd)))))
+                self._answer((yield AskSubmitSide(CloseFile(natural(fd)))))
             case "lseek", [fd, offset, whence]:
-                self._answer((yield Ask(SeekFile(natural(fd), integer(offset), _whence(whence)))))
+                self._answer((yield AskSubmitSide(SeekFile(natural(fd), integer(offset), _whence(whence)))))
             case "getfile", [path]:
                 yield from self._getfile(path)
             case "putfile", [path, mode, length]:
@@ -278,7 +278,7 @@ class Dialogue:
                 raise NoSuchRequestError
 
     def _open(self, path: str, flags: str, mode: int) -> Talk:
-        answer: Chirped = yield Ask(OpenFile(path, flags, mode & 0o777))
+        answer: Chirped = yield AskSubmitSide(OpenFile(path, flags, mode & 0o777))
         self._number(answer.result)
         if answer.result >= 0:
             self.open_files.add(answer.result)
@@ -288,8 +288,8 @@ class Dialogue:
         """
         No more than a piece: a reader asks again for what it did not get.
         """
-        self._data((yield Ask(ReadFile(fd, min(length, PIECE), *_place(where)))))
-        yield Room()
+        self._data((yield AskSubmitSide(ReadFile(fd, min(length, PIECE), *_place(where)))))
+        yield WaitForRoom()
 
     def _write(self, fd: int, length: int, where: list[int]) -> Talk:
         """
@@ -300,18 +300,18 @@ class Dialogue:
         if stride is not None and length > PIECE:
             raise NoSuchRequestError  # which of it goes where can only be said of the whole
         while length > 0:
-            data: bytes = yield Bytes(min(length, PIECE))
+            data: bytes = yield ReadBytes(min(length, PIECE))
             length -= len(data)
             if trouble:
                 continue
             at = None if offset is None else offset + written
-            answer: Chirped = yield Ask(WriteFile(fd, data, at, stride))
+            answer: Chirped = yield AskSubmitSide(WriteFile(fd, data, at, stride))
             written += max(0, answer.result)
             trouble = answer.result if answer.result < 0 else int(answer.result < len(data))
         self._number(trouble if trouble < 0 and not written else written)
 
     def _getfile(self, path: str) -> Talk:
-        answer: Chirped = yield Ask(OpenFile(path, "r"))
+        answer: Chirped = yield AskSubmitSide(OpenFile(path, "r"))
         if answer.result < 0:
             self._number(answer.result)
             return
@@ -319,24 +319,24 @@ class Dialogue:
         self.open_files.add(fd)
         self._number(size)
         while size > 0:
-            piece: Chirped = yield Ask(ReadFile(fd, min(size, PIECE)))
+            piece: Chirped = yield AskSubmitSide(ReadFile(fd, min(size, PIECE)))
             if piece.result <= 0:
                 raise HangUpError  # it was to be longer: only the end of the connection can say that it is not
             self._say(piece.data)
             size -= len(piece.data)
-            yield Room()
+            yield WaitForRoom()
         self.open_files.discard(fd)
-        yield Ask(CloseFile(fd))
+        yield AskSubmitSide(CloseFile(fd))
 
     def _putfile(self, path: str, mode: int, length: int) -> Talk:
-        answer: Chirped = yield Ask(OpenFile(path, "wct", mode & 0o777))
+        answer: Chirped = yield AskSubmitSide(OpenFile(path, "wct", mode & 0o777))
         self._number(answer.result)
         if answer.result < 0:
             return
         self.open_files.add(answer.result)
         yield from self._write(answer.result, length, [])
         self.open_files.discard(answer.result)
-        yield Ask(CloseFile(answer.result))
+        yield AskSubmitSide(CloseFile(answer.result))
 
     # -- answers -----------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ _OUTCOME_BYTES: Final = 1 << 16
 """What a pipe holds: the outcome waits in it for the process's end."""
 
 
-class Errand:
+class HelperProcess:
     """
     The process that does `work` in `directory`; what that returns is the outcome. Raises OSError: there can be none.
 

@@ -18,7 +18,7 @@ _MOST_LOOKS: Final = 100
 """How often we look for processes that were made meanwhile: a set-user-id program may go on making them for ever."""
 
 
-class Family:
+class ProcessTree:
     """
     The job's main process and all that came of it.
     """
@@ -36,13 +36,13 @@ class Family:
         """Largest resident memory, user and system time of those that have ended: of these alone, and not of what set up
         the job's container or of an earlier job."""
 
-    def successor(self, pid: int) -> "Family":
+    def successor(self, pid: int) -> "ProcessTree":
         """
         The family of the program's next life; what was used before is used by it too.
         """
-        family = Family(pid, self._cgroup)
-        family.peak_kib, family._largest_kib, family._used = self.peak_kib, self._largest_kib, self._used
-        return family
+        tree = ProcessTree(pid, self._cgroup)
+        tree.peak_kib, tree._largest_kib, tree._used = self.peak_kib, self._largest_kib, self._used
+        return tree
 
     def signal(self, number: int) -> None:
         """
@@ -97,7 +97,7 @@ class Family:
         except ChildProcessError:
             return True
 
-    def extinguish(self) -> None:
+    def kill_all(self) -> None:
         """
         SIGKILL until nothing is left.
 
@@ -159,10 +159,10 @@ class Family:
             self.visitors[pid] = status
 
 
-def nobody(cgroup: Cgroup | None) -> Family:
+def empty_process_tree(cgroup: Cgroup | None) -> ProcessTree:
     """
     The family of a job that has no main process, as far as we know: there may still be somebody to be ended.
     """
-    family = Family(0, cgroup)
-    family.status = 0  # never signalled: to the kernel that number means ourselves
-    return family
+    tree = ProcessTree(0, cgroup)
+    tree.status = 0  # never signalled: to the kernel that number means ourselves
+    return tree

@@ -5,11 +5,11 @@ Whether a job's processes stand still, because the policy of the machine or the 
 import time
 from collections.abc import Callable
 
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_wire.work import Body, Continued, Report, Suspended
 
 
-class Stillness:
+class JobSuspension:
     """
     Of one job, from before its start.  `report` makes a report of what it is told.
     """
@@ -32,47 +32,47 @@ class Stillness:
         """
         return self._still or self._at_once
 
-    def begin(self, family: Family) -> None:
+    def begin(self, tree: ProcessTree) -> None:
         """
         The job runs now.
         """
         self._begun = True
         if self._at_once:
-            self.suspend(family)
+            self.suspend(tree)
 
-    def pause(self, family: Family) -> None:
+    def pause(self, tree: ProcessTree) -> None:
         """
         The program has ended and will be started again: in a group that is frozen nobody can start it.
         """
         self._begun = False
         if self._still:
-            self.lift(family)
+            self.lift(tree)
             self._at_once = self._told = True
 
-    def suspend(self, family: Family) -> None:
+    def suspend(self, tree: ProcessTree) -> None:
         """
         Have everything stand still; said twice is said once.
         """
         self._at_once = not self._begun
         if self._begun and not self._still:
             self._still = True
-            processes = family.suspend()
+            processes = tree.suspend()
             self.said = self._report(Suspended(at=time.time(), processes=processes))
 
-    def resume(self, family: Family) -> None:
+    def resume(self, tree: ProcessTree) -> None:
         """
         Have everything go on.
         """
         self._at_once = False
         if self._still or self._told:
             self._told = False
-            self.lift(family)
+            self.lift(tree)
             self.said = self._report(Continued(at=time.time()))
 
-    def lift(self, family: Family) -> None:
+    def lift(self, tree: ProcessTree) -> None:
         """
         The same without a word, for a job that is to hear of its end.
         """
         if self._still:
             self._still = False
-            family.resume()
+            tree.resume()

@@ -15,7 +15,7 @@ from kettle.execution.environment import job_environment
 from kettle.execution.jobad import JobAd
 from kettle.transfer.manifest import ManifestError, job_plugins, name_of_url
 from kettle.transfer.plugin import Move, Moved, Order, Plugin
-from kettle_services.starter.execution.helper_process import Errand
+from kettle_services.starter.execution.helper_process import HelperProcess
 
 STARTER_ERROR: Final = 1007
 
@@ -32,7 +32,7 @@ class TransferError(Exception):
         self.subcode = subcode
 
 
-class Mover:
+class PluginProcess:
     """
     The process that moves some files; `outcome` is there when it has ended.
     """
@@ -63,20 +63,20 @@ class Mover:
             place=place,
         )
         owner = job.text("User") or job.text("Owner") or ""
-        self._errand = Errand(
+        self._helper = HelperProcess(
             lambda become: _moved(order, spec, owner, become),
             prepare=lambda: _load(order),
             account=spec.account,
             cgroup=cgroup,
             directory=scratch,
         )
-        self.pid: Final = self._errand.pid
+        self.pid: Final = self._helper.pid
 
     def close(self) -> None:
         """
         Hear no more of it.
         """
-        self._errand.close()
+        self._helper.close()
 
     def outcome(self) -> None:
         """
@@ -86,7 +86,7 @@ class Mover:
             TransferError: not all files were moved.
         """
         try:
-            moved = msgspec.msgpack.decode(self._errand.outcome(), type=Moved)
+            moved = msgspec.msgpack.decode(self._helper.outcome(), type=Moved)
         except msgspec.MsgspecError:
             raise TransferError(
                 "the process that moves the job's files died", hold=False, code=STARTER_ERROR, subcode=0

@@ -12,7 +12,7 @@ from kettle.execution.jobad import JobAd
 from kettle.execution.protocol import Reply
 from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.signed_urls import Signing
-from kettle_services.starter.submit_side_questions import Questions
+from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.events.job import Transfer
 from kettle_wire.work import Exited, Started
 
@@ -22,7 +22,7 @@ class Transfers:
     Of one attempt, one after the other: `begin`, `wait_ms` until there is nothing to wait for, `moves`, `end`.
     """
 
-    def __init__(self, spec: JobSpec, job: JobAd, questions: Questions) -> None:
+    def __init__(self, spec: JobSpec, job: JobAd, questions: SubmitSideQuestions) -> None:
         self._spec = spec
         self._job = job
         self._questions = questions

@@ -16,7 +16,7 @@ from kettle.execution.protocol import Reply, Unanswered
 from kettle.transfer.manifest import shown
 from kettle.transfer.plugin import Move, chosen
 from kettle_services.starter.file_transfer.plugin_process import TransferError, plugins_of
-from kettle_services.starter.submit_side_questions import Questions
+from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.commands.questions import SignedUrls, SignUrls
 
 _METHODS: Final = frozenset({"s3", "gs"})
@@ -31,7 +31,13 @@ class Signing:
     """
 
     def __init__(
-        self, spec: JobSpec, job: JobAd, questions: Questions, moves: Sequence[Move], *, upload: bool
+        self,
+        spec: JobSpec,
+        job: JobAd,
+        questions: SubmitSideQuestions,
+        moves: Sequence[Move],
+        *,
+        upload: bool,
     ) -> None:
         self._questions = questions
         self._upload = upload

@@ -12,16 +12,16 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.jobad import JobAd
 from kettle.execution.protocol import Answer, Asked
 from kettle.execution.sandbox import Sandbox
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 
 if TYPE_CHECKING:
     import select
 
     from kettle.execution.containers.contained import Contained
-    from kettle_services.starter.job_access.requests import Visits
+    from kettle_services.starter.job_access.requests import AccessRequests
 
 
-class Reception:
+class AccessRequestQueue:
     """
     Takes questions in, and has one of them answered at a time: between two of them orders are heard and limits looked at.
     """
@@ -39,16 +39,16 @@ class Reception:
         self._sandbox = sandbox
         self._cgroup = cgroup
         self._say = say
-        self._visits: Visits | None = None
+        self._visits: AccessRequests | None = None
         self._asked: deque[Asked] = deque()
 
-    def hear(self, asked: Asked) -> None:
+    def enqueue(self, asked: Asked) -> None:
         """
         A question has come; it is answered when it is its turn.
         """
         self._asked.append(asked)
 
-    def answer(self, family: Family | None, container: "Contained | None", *, still: bool) -> None:
+    def answer(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
         """
         Answer the next question, if there is one, about a job of these processes; `still`: they are to stand still.
         """
@@ -57,7 +57,7 @@ class Reception:
         asked = self._asked.popleft()
         try:
             visits = self._visited()
-            visits.meet(family, container, still=still)
+            visits.meet(tree, container, still=still)
             answer = visits.hear(asked)
         except Exception as error:  # noqa: BLE001 - the job must not pay for those who look at it
             # Our modules may have been replaced by later ones since we began, or theirs ask what we do not know.
@@ -106,14 +106,14 @@ class Reception:
             except Exception as error:  # noqa: BLE001 - as above
                 _log(error)
 
-    def _visited(self) -> "Visits":
+    def _visited(self) -> "AccessRequests":
         """
         Who knows the answers; most jobs have no such visit, and a starter pays for every page.
         """
         if self._visits is None:
-            from kettle_services.starter.job_access.requests import Visits
+            from kettle_services.starter.job_access.requests import AccessRequests
 
-            self._visits = Visits(self._spec, self._job, self._sandbox, self._cgroup, self._say)
+            self._visits = AccessRequests(self._spec, self._job, self._sandbox, self._cgroup, self._say)
         return self._visits
 
 

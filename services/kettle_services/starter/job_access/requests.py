@@ -20,7 +20,7 @@ from kettle.execution.process import Program
 from kettle.execution.protocol import Answer, Asked
 from kettle.execution.quoting import QuotingError
 from kettle.execution.sandbox import Sandbox, acting_as
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.program import program_of
 from kettle_services.starter.job_access.sessions import SessionError, Sessions
 from kettle_wire.commands.access import (
@@ -48,7 +48,7 @@ _STREAMS: Final = {STDOUT: "Out", STDERR: "Err"}
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-class Visits:
+class AccessRequests:
     """
     Everything that people ask of one job.
     """
@@ -68,17 +68,17 @@ class Visits:
         self._job = job
         self._sandbox = sandbox
         self._cgroup = cgroup
-        self._family: Family | None = None
+        self._tree: ProcessTree | None = None
         self._container: Contained | None = None
         self._still = False
         self._say = say
         self._sessions = Sessions(self._answer, self._refuse)
 
-    def meet(self, family: Family | None, container: "Contained | None", *, still: bool) -> None:
+    def meet(self, tree: ProcessTree | None, container: "Contained | None", *, still: bool) -> None:
         """
         The job's processes, as far as there are any; `still`: they are to stand still.
         """
-        self._family, self._container, self._still = family, container, still
+        self._tree, self._container, self._still = tree, container, still
 
     @property
     def due(self) -> float:
@@ -190,8 +190,8 @@ class Visits:
     # -- programs ----------------------------------------------------------------------------------------------------
 
     def _open(self, number: int, request: OpenSession) -> Opened | None:
-        family = self._family
-        if family is None or family.status is not None:
+        tree = self._tree
+        if tree is None or tree.status is not None:
             raise SessionError("the job's program does not run yet, or not any more")
         if (known := self._sessions.known(request.session)) is not None:
             return known.opened(number)
@@ -213,11 +213,11 @@ class Visits:
                 stderr="",
                 account=account,
             )
-            start = partial(container.beside, family.pid, cgroup)
+            start = partial(container.beside, tree.pid, cgroup)
         else:
             job = program_of(self._spec, self._job, self._sandbox.path)
             program = msgspec.structs.replace(
                 job, path=_SHELL, arguments=words, environment={**job.environment, **environment}
             )
             start = partial(beside, cgroup)
-        return self._sessions.open(number, request, program, family, start)
+        return self._sessions.open(number, request, program, tree, start)

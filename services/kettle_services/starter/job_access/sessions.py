@@ -21,7 +21,7 @@ from kettle.execution.beside import Birth, BirthError
 from kettle.execution.linux import boottime, descendants_of
 from kettle.execution.process import Program
 from kettle.execution.sandbox import acting_as
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_wire.commands.access import (
     LONGEST_LOOK,
     Closed,
@@ -77,7 +77,7 @@ class Sessions:
         return self._sessions.get(name)
 
     def open(
-        self, number: int, request: OpenSession, program: Program, family: Family, start: Start
+        self, number: int, request: OpenSession, program: Program, tree: ProcessTree, start: Start
     ) -> Opened | None:
         """
         Start a program, which is told when it runs; None until then.
@@ -88,7 +88,7 @@ class Sessions:
         """
         if len(self._sessions) >= _MOST:
             raise SessionError(f"the job has {_MOST} sessions already; end one of them")
-        session = Session(request, program, family, start, self._reply)
+        session = Session(request, program, tree, start, self._reply)
         self._sessions[request.session] = session
         return session.opened(number)
 
@@ -156,10 +156,10 @@ class Session:
     """
 
     def __init__(
-        self, request: OpenSession, program: Program, family: Family, start: Start, reply: Reply
+        self, request: OpenSession, program: Program, tree: ProcessTree, start: Start, reply: Reply
     ) -> None:
         self._reply = reply
-        self._family = family
+        self._tree = tree
         self._terminal = request.terminal is not None
         self._asked: _Waiting | None = None
         self._fed: _Waiting | None = None
@@ -180,7 +180,7 @@ class Session:
             self.pid = self._birth.pid
             self._handle = os.pidfd_open(self.pid)
             undo.pop_all()
-        family.visitors[self.pid] = None
+        tree.visitors[self.pid] = None
 
     def _with_terminal(
         self, program: Program, terminal: Terminal, undo: ExitStack, theirs: ExitStack
@@ -284,7 +284,7 @@ class Session:
         return msgspec.structs.replace(self._last, taken=self._taken)
 
     def _verdict(self) -> Exchanged:
-        status = self._family.visitors.get(self.pid)
+        status = self._tree.visitors.get(self.pid)
         code = os.waitstatus_to_exitcode(status or 0)
         return Exchanged(
             number=self._last.number + 1,
@@ -308,7 +308,7 @@ class Session:
         """
         Whether the program has.
         """
-        return self._family.visitors.get(self.pid) is not None
+        return self._tree.visitors.get(self.pid) is not None
 
     @property
     def abandoned(self) -> bool:
@@ -340,7 +340,7 @@ class Session:
         if self._birth is not None:
             self._grow(self._birth, ready)
         if self._handle in ready:
-            self._family.reap()
+            self._tree.reap()
             if self.ended:
                 os.close(self._handle)
                 self._handle = -1
@@ -374,14 +374,12 @@ class Session:
         if self._birth is not None:
             self._birth.abandon()
             self._birth = None
-        family = [
-            pid for pid in descendants_of(os.getpid()) if pid != self._family.pid and _is_in(pid, self.pid)
-        ]
-        for pid in {*family, *(descendants_of(self.pid) if not self.ended else ())}:
+        tree = [pid for pid in descendants_of(os.getpid()) if pid != self._tree.pid and _is_in(pid, self.pid)]
+        for pid in {*tree, *(descendants_of(self.pid) if not self.ended else ())}:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        self._family.reap()
-        self._family.visitors.pop(self.pid, None)
+        self._tree.reap()
+        self._tree.visitors.pop(self.pid, None)
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -5,12 +5,12 @@ What a starter says of its attempt, and how much the attempt has used so far.
 from kettle.execution.attempt import JobSpec
 from kettle.execution.linux import boottime
 from kettle.execution.sandbox import Sandbox
-from kettle_services.starter.execution.process_tree import Family
+from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_wire.events.job import Usage
 from kettle_wire.work import Body, Report
 
 
-class Reporter:
+class ReportComposer:
     """
     Numbers the reports of one attempt.
     """
@@ -34,7 +34,7 @@ class Reporter:
             trace=spec.trace,
         )
 
-    def usage(self, sandbox: Sandbox, family: Family | None, cpu: tuple[float, float]) -> Usage:
+    def usage(self, sandbox: Sandbox, tree: ProcessTree | None, cpu: tuple[float, float]) -> Usage:
         """
         Up to now; `cpu` is user and system time in seconds.
         """
@@ -42,7 +42,7 @@ class Reporter:
             wall=round(boottime() - self._spec.began, 6),
             user_cpu=cpu[0],
             system_cpu=cpu[1],
-            memory_kib=family.memory_kib() if family is not None else 0,
+            memory_kib=tree.memory_kib() if tree is not None else 0,
             disk_kib=sandbox.size_kib(),
             received=self._spec.received,
         )

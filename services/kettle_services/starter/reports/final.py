@@ -14,8 +14,8 @@ from kettle.execution.cgroups import Cgroup
 from kettle.execution.protocol import Hello
 from kettle.execution.reports import Draft
 from kettle.execution.sandbox import Sandbox, release_execute
-from kettle_services.starter.execution.process_tree import Family
-from kettle_services.starter.reports.startd_connection import Line
+from kettle_services.starter.execution.process_tree import ProcessTree
+from kettle_services.starter.reports.startd_connection import StartdConnection
 
 if TYPE_CHECKING:
     from kettle.execution.containers.contained import Contained
@@ -25,17 +25,19 @@ _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 2.0
 
 
-class Keeper:
+class StarterProcess:
     """
     What all jobs of one starter's process have in common: its lines to the startd and the master, and its draft.
     """
 
-    def __init__(self, line: Line, lifeline_fd: int) -> None:
+    def __init__(self, line: StartdConnection, lifeline_fd: int) -> None:
         self.line = line
         self.lifeline_fd = lifeline_fd
         self._draft = Draft()
 
-    def keep(self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]) -> None:
+    def store_final_report(
+        self, stored: StoredReport, state: str, hello: Hello, orphaned: Callable[[], NoReturn]
+    ) -> None:
         """
         Nothing is lost on a full disk: the result waits here until there is room for it below `state`.
         """
@@ -56,7 +58,7 @@ class Keeper:
             if self.lifeline_fd in ready:
                 orphaned()
             if self.line.fileno() in ready:
-                tuple(self.line.hear())  # whatever is ordered, the job is over
+                tuple(self.line.receive())  # whatever is ordered, the job is over
             self.line.reconnect(hello)  # the next startd must not take us for dead
             pause = min(2 * pause, _LAST_PAUSE_S)
 
@@ -68,13 +70,13 @@ class Keeper:
         self.line.close()
 
 
-def vanish(
-    family: Family, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
+def end_without_master(
+    tree: ProcessTree, cgroup: Cgroup | None, container: "Contained | None", sandbox: Sandbox, execute: str
 ) -> NoReturn:
     """
     The master is gone: so is everything that it was answerable for.
     """
-    family.extinguish()
+    tree.kill_all()
     if container is not None:
         container.finish()
     if cgroup is not None:

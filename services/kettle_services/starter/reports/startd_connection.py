@@ -31,7 +31,7 @@ _LAST_RETRY_S: Final = 2.0
 _SEND_TIMEOUT_S: Final = 10.0
 
 
-class Line:
+class StartdConnection:
     """
     A connection that is made again, with back-off, when it broke.  What is said while it is broken is not kept: the
     hello of the next connection says what matters, and a final report lies on disk.
@@ -59,7 +59,7 @@ class Line:
             ready = {fd for fd, _ in poll.poll(0 if self.heard else None)}
             if lifeline_fd in ready:
                 return None
-            for message in self.hear():
+            for message in self.receive():
                 if isinstance(message, Run):
                     return message
         return None
@@ -80,7 +80,7 @@ class Line:
         """
         return -1 if self._socket is None else self._socket.fileno()
 
-    def say(self, message: ToStartd) -> bool:
+    def send(self, message: ToStartd) -> bool:
         """
         Tell the startd; whether there was one to tell.
         """
@@ -93,7 +93,7 @@ class Line:
             return False
         return True
 
-    def hear(self) -> Iterator[ToStarter]:
+    def receive(self) -> Iterator[ToStarter]:
         """
         What has arrived, as it is taken; called when there is something in `heard`, or `fileno` is readable.
         """
@@ -135,7 +135,7 @@ class Line:
             return
         self._socket, self._frames = sock, Frames()
         self._delay, self.retry_at = _FIRST_RETRY_S, None
-        self.say(hello)
+        self.send(hello)
 
     def close(self) -> None:
         """

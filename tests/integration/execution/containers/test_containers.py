@@ -393,7 +393,7 @@ def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> Non
     sandbox = directory / "dir_claim_1.0_1"
     with mounted(sandbox) as process:
         threading.Thread(target=process.wait).start()
-        assert orphan_cleanup.clean(str(sandbox), None, None)
+        assert orphan_cleanup.remove_remains(str(sandbox), None, None)
 
         assert -signal.SIGKILL == process.wait()
     assert not sandbox.exists()
@@ -407,7 +407,7 @@ def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
     ours, theirs = directory / "ours" / "dir_claim_1.0_1", directory / "theirs" / "dir_claim_1.0_1"
     ours.mkdir(parents=True)
     with mounted(theirs) as process:
-        assert orphan_cleanup.clean(str(ours), None, None)
+        assert orphan_cleanup.remove_remains(str(ours), None, None)
 
         assert process.poll() is None
         process.kill()

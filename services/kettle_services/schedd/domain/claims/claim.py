@@ -16,7 +16,7 @@ from kettle_wire.events import ClaimGranted
 from kettle_wire.jobs import JobId
 
 
-class Terms(msgspec.Struct, frozen=True):
+class LeaseTerms(msgspec.Struct, frozen=True):
     """For how long claims are asked, in seconds."""
 
     lease: float
@@ -74,12 +74,12 @@ class Contact(msgspec.Struct):
         """Our moment `now` on the worker's clock, which shows no less by then; None if it is not known yet."""
         return None if self.clock is None else self.clock + (now - self.seen)
 
-    def hear(self, clock: float, now: float) -> None:
+    def record_answer(self, clock: float, now: float) -> None:
         """An answer came that carried the worker's clock."""
         self.clock, self.seen, self.missed = clock, now, 0
 
 
-class Leases:
+class ClaimLeases:
     """Until when claims on each startd may live."""
 
     def __init__(self, *, margin: float) -> None:
@@ -111,16 +111,16 @@ class Leases:
         contact = self._contacts.setdefault(startd, Contact())
         contact.sent = contact.sent_before = max(contact.sent, now)
 
-    def hear(self, startd: str, clock: float, now: float) -> None:
+    def record_answer(self, startd: str, clock: float, now: float) -> None:
         """The startd answered and told its clock."""
-        self._contacts.setdefault(startd, Contact()).hear(clock, now)
+        self._contacts.setdefault(startd, Contact()).record_answer(clock, now)
 
     def is_over(self, startd: str, lease: float, now: float) -> bool:
         """Whether a claim there with this lease is certainly dead: it had no renewal for the lease and a margin."""
         contact = self._contacts.get(startd)
         return contact is not None and now - contact.sent > lease + self.margin
 
-    def missed(self, startd: str) -> int:
+    def count_missed(self, startd: str) -> int:
         """One more question that was not answered; how many there are since the last answer."""
         contact = self._contacts.setdefault(startd, Contact())
         contact.missed += 1

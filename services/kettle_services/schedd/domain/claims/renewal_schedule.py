@@ -5,7 +5,7 @@ How often claims are renewed: those with a short lease more often than the other
 from collections.abc import Mapping
 
 
-class Paces:
+class RenewalSchedule:
     """
     Of all startds, in seconds: `interval` for those whose claims have the usual `lease`, and in proportion for shorter ones.
     """

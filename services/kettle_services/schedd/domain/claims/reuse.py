@@ -34,7 +34,7 @@ class Fit(Enum):
     GOOD = "it is used"
 
 
-class Succession:
+class ClaimReuse:
     """The order in which the claims of a schedd are used again. What was found out about a claim is kept until it ends."""
 
     def __init__(

@@ -12,7 +12,7 @@ from kettle_wire.jobs import JobId
 ATTRIBUTE: Final = "LeaveJobInQueue"
 
 
-class Staying(msgspec.Struct):
+class LeaveInQueue(msgspec.Struct):
     """Of the jobs of one queue; empty, if none of them says anything."""
 
     clusters: set[int] = set()

@@ -9,7 +9,7 @@ from kettle_wire.ads import Ad
 from kettle_wire.events import JobEdited, JobEvent
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     """A job in the queue: its state, and the attributes that its events have set since submission."""
 
     job: Job = Job()
@@ -28,5 +28,5 @@ def by_hand(before: tuple[str, ...], event: JobEvent) -> tuple[str, ...]:
     return tuple(sorted({*before, *event.attributes})) if isinstance(event, JobEdited) else before
 
 
-FRESH: Final = Entry()
+FRESH: Final = QueuedJob()
 """Of jobs to which nothing has happened yet."""

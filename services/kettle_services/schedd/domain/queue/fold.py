@@ -17,13 +17,13 @@ from kettle_services.schedd.domain.jobs import universes
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.factory import evolve as evolve_factory
 from kettle_services.schedd.domain.jobs.job import Job, evolve
-from kettle_services.schedd.domain.jobs.leave_in_queue import Staying
+from kettle_services.schedd.domain.jobs.leave_in_queue import LeaveInQueue
 from kettle_services.schedd.domain.negotiation.concurrency_limits import LimitsInUse
-from kettle_services.schedd.domain.queue.entry import FRESH, Entry, by_hand
-from kettle_services.schedd.domain.queue.job_ads import View
+from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
+from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.queue.runnable import Order, Runnable
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
-from kettle_services.schedd.domain.submission.departed import Gone
+from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.ads import Ad
 from kettle_wire.events import (
     ClaimEnded,
@@ -64,7 +64,7 @@ class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree
     """An event that cannot follow what was folded so far: the log is damaged or this code is wrong."""
 
 
-_NOTHING: Final[Mapping[JobId, Entry]] = {}
+_NOTHING: Final[Mapping[JobId, QueuedJob]] = {}
 NEWEST: Final = "cluster#newest"
 """The row of the working set with the number of the newest cluster: numbers are not given again when all jobs are gone."""
 LEFT: Final = "#left"
@@ -95,7 +95,7 @@ class Queue:
     def __init__(self, schedd: str, *, significant: Iterable[str] = ()) -> None:
         self.schedd = schedd
         self.clusters: dict[int, Cluster] = {}
-        self.jobs: dict[JobId, Entry] = {}
+        self.jobs: dict[JobId, QueuedJob] = {}
         self.claims: dict[str, Claim] = {}
         self.abroad: dict[str, str] = {}
         """Claims of machines of other pools -> the pool."""
@@ -127,7 +127,7 @@ class Queue:
         """How often it was tried to reach the workers of disconnected jobs. Neither is this."""
         self.renewed: dict[str, int] = {}
         """Startd -> when it last renewed the leases of its claims, seconds since 1970. Neither is this."""
-        self.staying: Final = Staying()
+        self.staying: Final = LeaveInQueue()
         """Jobs that want to be in the queue after their end."""
         self._significant = tuple(significant)
 
@@ -135,7 +135,7 @@ class Queue:
 
     def ad(self, job: JobId) -> Ad:
         """The whole ad of a job in the queue; who looks at many of them takes a `View`."""
-        return View(self).ad(job)
+        return QueuedJobAds(self).ad(job)
 
     def factory(self, number: int) -> Factory | None:
         """What makes the jobs of a cluster, if there are some to be made."""
@@ -245,14 +245,14 @@ class Queue:
         event: ClusterSubmitted,
         at: int,
         *,
-        gone: Gone | None = None,
-        known: Mapping[JobId, Entry] = _NOTHING,
+        gone: DepartedJobs | None = None,
+        known: Mapping[JobId, QueuedJob] = _NOTHING,
         factory: Factory | None = None,
     ) -> None:
         """
         Take a submission in; the jobs in `gone` have left the queue already, those in `known` have a past.
         """
-        cluster = cluster_of(event, at, gone or Gone(), factory, self._significant)
+        cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self._significant)
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         self.staying.note(event.cluster, event.ad, event.columns)
@@ -328,7 +328,7 @@ class Queue:
 
     def _alike(
         self, jobs: Iterable[tuple[JobId, int]], event: JobEvent
-    ) -> Iterator[tuple[Entry, list[JobId], list[int]]]:
+    ) -> Iterator[tuple[QueuedJob, list[JobId], list[int]]]:
         """Jobs of one cluster, each with a number, in runs of those of which an event makes the same."""
         like, first, run, numbers = FRESH, Ad(), list[JobId](), list[int]()
         for job, number in jobs:
@@ -346,7 +346,7 @@ class Queue:
         if run:
             yield like, run, numbers
 
-    def _become(self, jobs: list[JobId], before: Entry, event: JobEvent, at: int) -> Entry:
+    def _become(self, jobs: list[JobId], before: QueuedJob, event: JobEvent, at: int) -> QueuedJob:
         """Jobs of one cluster that were alike are alike again."""
         cluster = self.clusters[jobs[0].cluster]
         changed = dict(before.changed) or cluster.base(jobs[0].proc)
@@ -354,7 +354,7 @@ class Queue:
         if isinstance(event, JobEdited):
             cluster.edit(event.attributes)
             self.staying.note(jobs[0].cluster, event.attributes)
-        entry = Entry(evolve(before.job, event), changed, by_hand(before.by_hand, event))
+        entry = QueuedJob(evolve(before.job, event), changed, by_hand(before.by_hand, event))
         if type(event) in _ENDS_OR_BEGINS or self.reconnecting:
             for job in jobs:
                 if type(event) in _ENDS_OR_BEGINS:

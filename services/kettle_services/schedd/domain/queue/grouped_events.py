@@ -23,7 +23,7 @@ MOST_BYTES: Final = 1 << 20
 Happened = tuple[JobId, JobEvent]
 
 
-def as_few(
+def group_events(
     changes: Sequence[Happened], version: Callable[[JobId], int], *, fewest: int = FEWEST
 ) -> list[tuple[str, Event]]:
     """

@@ -11,13 +11,13 @@ from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
 if TYPE_CHECKING:
-    from kettle_services.schedd.domain.queue.entry import Entry
+    from kettle_services.schedd.domain.queue.entry import QueuedJob
     from kettle_services.schedd.domain.queue.fold import Queue
 
 _RENEWED = "LastJobLeaseRenewal"
 
 
-class View:
+class QueuedJobAds:
     """
     Ads of one queue's jobs, whole or with the attributes `names` only, which costs as little as these do.
 
@@ -57,7 +57,7 @@ class View:
                 if wanted[name]:
                     ad[name] = more[name]
 
-    def _live(self, ad: Ad, job: JobId, entry: "Entry") -> None:
+    def _live(self, ad: Ad, job: JobId, entry: "QueuedJob") -> None:
         queue = self._queue
         if (usage := queue.measured.get(job)) is not None:
             self._add(ad, in_use(usage))

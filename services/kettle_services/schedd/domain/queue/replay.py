@@ -11,9 +11,9 @@ from kettle.jobs import apply, fold_base
 from kettle_services.schedd.domain.jobs import factory
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.job import Job, evolve
-from kettle_services.schedd.domain.queue.entry import FRESH, Entry, by_hand
+from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, by_hand
 from kettle_services.schedd.domain.queue.fold import JOB_EVENTS, Queue, Unfit, job_of_stream
-from kettle_services.schedd.domain.submission.departed import Gone
+from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire import events, frames
 from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, FactoryEvent, JobEvent
 from kettle_wire.expansion import expanded
@@ -45,7 +45,7 @@ class Replay:
         self._schedd = schedd
         self._significant = tuple(significant)
         self._clusters: dict[int, tuple[ClusterSubmitted, int]] = {}
-        self._left: dict[int, Gone] = {}
+        self._left: dict[int, DepartedJobs] = {}
         self._factories: dict[int, Factory] = {}
         self._claims: dict[str, tuple[ClaimGranted, int]] = {}
         self._live: dict[str, _Story] = {}
@@ -100,7 +100,7 @@ class Replay:
             self._claims.pop(event.claim, None)
         elif isinstance(event, ClusterSubmitted):
             self._clusters[event.cluster] = (event, at)
-            self._left[event.cluster] = Gone()
+            self._left[event.cluster] = DepartedJobs()
             self._newest = max(self._newest, event.cluster)
             if event.late:
                 self._factories[event.cluster] = factory.begun(event)
@@ -141,7 +141,7 @@ class Replay:
             queue.admit(submitted, at, gone=gone, known=known, factory=made)
         return queue
 
-    def _entries(self) -> Iterator[tuple[JobId, Entry]]:
+    def _entries(self) -> Iterator[tuple[JobId, QueuedJob]]:
         """The jobs that something has happened to since they were submitted."""
         bases = {number: fold_base(submitted) for number, (submitted, _) in self._clusters.items()}
         for stream, story in self._live.items():
@@ -154,7 +154,7 @@ class Replay:
             for event, at in happened:
                 apply(changed, event, at)
                 edited = by_hand(edited, event)
-            yield job, Entry(state, changed, edited)
+            yield job, QueuedJob(state, changed, edited)
 
 
 @cache

@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 
 from kettle_services.schedd.domain.jobs.factory import Factory
-from kettle_services.schedd.domain.queue.entry import Entry
+from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.fold import LEFT, NEWEST, Queue, Unfit, job_of_stream
-from kettle_services.schedd.domain.submission.departed import Gone
+from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode
 from kettle_wire.expansion import STREAM
 
-_decode_entry: Final = msgspec.msgpack.Decoder(Entry).decode
+_decode_entry: Final = msgspec.msgpack.Decoder(QueuedJob).decode
 _decode_factory: Final = msgspec.msgpack.Decoder(Factory).decode
 _decode_row: Final = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
 
@@ -24,10 +24,10 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
     for stream, state in rows:
         kind = "left" if LEFT in stream else stream.partition("/")[0]
         kinds[kind].append((stream, state))
-    gone: dict[str, Gone] = {}
+    gone: dict[str, DepartedJobs] = {}
     for stream, state in kinds["left"]:
         cluster, _, end = stream.partition(LEFT)
-        gone.setdefault(cluster, Gone()).read(end, state)
+        gone.setdefault(cluster, DepartedJobs()).read(end, state)
     factories = {stream.partition("/")[2]: _decode_factory(state) for stream, state in kinds["factory"]}
     for _, state in kinds[NEWEST]:
         queue.newest_cluster = msgspec.msgpack.decode(state, type=int)
@@ -35,7 +35,7 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
         granted, at = _recorded(state)
         assert isinstance(granted, ClaimGranted), stream
         queue.claimed(granted, at)
-    alike: dict[bytes, Entry] = {}  # jobs that have been through the same have one entry between them
+    alike: dict[bytes, QueuedJob] = {}  # jobs that have been through the same have one entry between them
     for _, state in kinds["job"]:
         if state not in alike:
             alike[state] = _decode_entry(state)

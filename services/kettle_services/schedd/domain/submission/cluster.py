@@ -11,8 +11,8 @@ from kettle_services.schedd.domain.jobs.factory import Factory, begun
 from kettle_services.schedd.domain.negotiation import concurrency_limits
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
 from kettle_services.schedd.domain.submission import accounting_group
-from kettle_services.schedd.domain.submission.departed import Gone
-from kettle_services.schedd.domain.submission.packed_rows import Table
+from kettle_services.schedd.domain.submission.departed import DepartedJobs
+from kettle_services.schedd.domain.submission.packed_rows import PackedRows
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.events import ClusterSubmitted
 from kettle_wire.jobs import JobId
@@ -31,7 +31,7 @@ class Cluster(msgspec.Struct):
     autoclusters: Autoclusters
     base: Callable[[int], Ad]
     """By number of the job, what the fold of its events needs of its ad."""
-    gone: Gone
+    gone: DepartedJobs
     factory: Factory | None = None
     """How far its jobs are made; None: they all were at once."""
     waiting: int = 0
@@ -112,12 +112,12 @@ class Cluster(msgspec.Struct):
 
 
 def cluster_of(
-    event: ClusterSubmitted, at: int, gone: Gone, factory: Factory | None, significant: Iterable[str]
+    event: ClusterSubmitted, at: int, gone: DepartedJobs, factory: Factory | None, significant: Iterable[str]
 ) -> Cluster:
     """A submission as the queue keeps it; `factory`: how far it is, if it has one that has begun."""
     if event.late:
         factory = factory or begun(event)
-        event = msgspec.structs.replace(event, rows=Table(event.rows).as_list())
+        event = msgspec.structs.replace(event, rows=PackedRows(event.rows).as_list())
     return Cluster(
         event,
         at,

@@ -9,7 +9,7 @@ _BYTES: Final = PAGE // 8
 _FULL: Final = (1 << PAGE) - 1
 
 
-class Gone:
+class DepartedJobs:
     """Numbers of jobs that have left, as bits in pages: whatever their order, each costs the same."""
 
     def __init__(self) -> None:

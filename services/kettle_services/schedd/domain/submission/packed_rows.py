@@ -14,7 +14,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[list[Scalar]]).decode
 
 
-class Table(Sequence[list[Scalar]]):
+class PackedRows(Sequence[list[Scalar]]):
     """Rows by number. They are read in their order, mostly, so the block that was asked for last is kept as it is."""
 
     def __init__(self, rows: Sequence[list[Scalar]]) -> None:

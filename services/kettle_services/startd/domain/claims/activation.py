@@ -7,8 +7,15 @@ import msgspec
 from kettle.classad import ClassAd, EvaluationFailed, evaluate_attribute, is_true, rank
 from kettle_services.startd.domain.ads import claim_ad, question
 from kettle_services.startd.domain.claims.suitability import misfit
-from kettle_services.startd.domain.state.changes import Begun, Change, Gone, Ordered, Over, Stopped
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Now, Stop
+from kettle_services.startd.domain.state.changes import (
+    AttemptAccepted,
+    AttemptFinished,
+    AttemptStopped,
+    Change,
+    ClaimRemoved,
+    OwnerOrderChanged,
+)
+from kettle_services.startd.domain.state.claim import Claim, Now, RunningAttempt, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import NOT_KNOWN, Activation, ActivationResult, Deactivation, Suspension
@@ -37,7 +44,7 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
     if machine.knows(claim.key.claim, activation.job, activation.attempt):
         return result, []
     name = activation.ad.get("GlobalJobId")
-    attempt = Attempt(
+    attempt = RunningAttempt(
         job=activation.job,
         attempt=activation.attempt,
         sequence=claim.sequence,
@@ -47,7 +54,7 @@ def activate(machine: Machine, activation: Activation, now: Now) -> tuple[Activa
         clock=now.clock,
         ad=machine.policy_of(claim).keeps(activation.ad),
     )
-    return result, [Begun(claim.key.claim, attempt, _rank(machine, claim, activation.ad, now))]
+    return result, [AttemptAccepted(claim.key.claim, attempt, _rank(machine, claim, activation.ad, now))]
 
 
 def _rank(machine: Machine, claim: Claim, job: Ad, now: Now) -> float | None:
@@ -125,7 +132,7 @@ def deactivate(machine: Machine, command: Deactivation, now: Now) -> list[Change
     running = claim.attempt if claim is not None else None
     if claim is None or running is None or (running.job, running.attempt) != (command.job, command.attempt):
         return []
-    stop = Stop(command.code, command.reason, command.hard, hold=command.hold)
+    stop = StopOrder(command.code, command.reason, command.hard, hold=command.hold)
     return stop_attempt(claim, stop, now)
 
 
@@ -139,10 +146,10 @@ def suspend(machine: Machine, order: Suspension, now: Now) -> list[Change]:
         return []
     if running.stop is not None or order.number <= running.ordered:
         return []
-    return [Ordered(claim.key.claim, order.suspended, order.number, now.time)]
+    return [OwnerOrderChanged(claim.key.claim, order.suspended, order.number, now.time)]
 
 
-def stop_attempt(claim: Claim, stop: Stop, now: Now) -> list[Change]:
+def stop_attempt(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
     """
     The first reason counts; a hard order hurries one that was given time.
     """
@@ -153,7 +160,7 @@ def stop_attempt(claim: Claim, stop: Stop, now: Now) -> list[Change]:
         stop = msgspec.structs.replace(attempt.stop, hard=True)
     else:
         stop = msgspec.structs.replace(stop, at=now.clock)
-    return [Stopped(claim.key.claim, stop, now.time)]
+    return [AttemptStopped(claim.key.claim, stop, now.time)]
 
 
 def over(machine: Machine, report: Report, now: Now) -> list[Change]:
@@ -165,11 +172,11 @@ def over(machine: Machine, report: Report, now: Now) -> list[Change]:
         return []
     if (claim.attempt.job, claim.attempt.attempt) != (report.job, report.attempt):
         return []
-    ended = Over(report.claim, report.job, report.attempt, report.sequence, now.time)
-    return [ended, Gone(report.claim)] if claim.ending or _served(machine, claim, now) else [ended]
+    ended = AttemptFinished(report.claim, report.job, report.attempt, report.sequence, now.time)
+    return [ended, ClaimRemoved(report.claim)] if claim.ending or _served(machine, claim, now) else [ended]
 
 
-def obituary(claim: Claim, attempt: Attempt, failed: Failed) -> Report:
+def failed_report(claim: Claim, attempt: RunningAttempt, failed: Failed) -> Report:
     """
     The final report that the startd writes for an attempt whose starter cannot.
     """

@@ -23,8 +23,14 @@ from kettle_services.startd.domain.ads import claim_ad, question, slot_ad
 from kettle_services.startd.domain.claims.activation import stop_attempt
 from kettle_services.startd.domain.claims.suitability import misfit, suitable, suits
 from kettle_services.startd.domain.slots.resources import Resources, requested, sizes
-from kettle_services.startd.domain.state.changes import Change, Closing, Gone, Reopened, Waiting
-from kettle_services.startd.domain.state.claim import Claim, Now, Stop
+from kettle_services.startd.domain.state.changes import (
+    Change,
+    ClaimClosing,
+    ClaimRemoved,
+    ClaimWaiting,
+    Reopened,
+)
+from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.claim_fold import inherited
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
@@ -83,15 +89,15 @@ def outrank(
     heir = _heir(machine, currents, command, key, now, with_free=True)
     if isinstance(heir, str):
         return heir
-    changes: list[Change] = [Waiting(heir)]
+    changes: list[Change] = [ClaimWaiting(heir)]
     for claim in currents:
         by_user = machine.facts.user_preemption and heir.rank == claim.rank
         if heir.rank <= claim.rank and not by_user:
             return f"RANK of the machine is {heir.rank:g} for the job, and {claim.rank:g} for the one that has the slot"
         reason = f"RANK of the machine is {heir.rank:g} for another job, and {claim.rank:g} for this one"
-        stop = Stop(PREEMPTING_RANK, reason)
+        stop = StopOrder(PREEMPTING_RANK, reason)
         if by_user:
-            stop = Stop(PREEMPTING_USER, f"{heir.submitter} has a better priority in the pool")
+            stop = StopOrder(PREEMPTING_USER, f"{heir.submitter} has a better priority in the pool")
         changes += retire(claim, stop, question(machine, claim, now), now)
     return changes
 
@@ -122,14 +128,14 @@ def swap(machine: Machine, command: RequestClaims, key: ClaimKey, now: Now) -> l
     heir = _heir(machine, currents, command, key, now)
     if isinstance(heir, str):
         return heir
-    changes: list[Change] = [Waiting(heir)]
-    stop = Stop(COALESCED, "its owner has another job run in its place")
+    changes: list[Change] = [ClaimWaiting(heir)]
+    stop = StopOrder(COALESCED, "its owner has another job run in its place")
     for claim in currents:
         if claim.attempt is None:
-            changes.append(Gone(claim.key.claim))
+            changes.append(ClaimRemoved(claim.key.claim))
         else:
             changes += [
-                Closing(claim.key.claim, stop.reason, at=now.time),
+                ClaimClosing(claim.key.claim, stop.reason, at=now.time),
                 *stop_attempt(claim, stop, now),
             ]
     return changes
@@ -217,7 +223,7 @@ def withdraw(machine: Machine, heir: Claim, now: Now, *, ended: Sequence[Claim] 
         claim for name in heir.after if name not in gone and (claim := machine.claims.get(name)) is not None
     ]
     return [
-        Gone(heir.key.claim),
+        ClaimRemoved(heir.key.claim),
         *(
             Reopened(claim.key.claim, now.time)
             for claim in currents

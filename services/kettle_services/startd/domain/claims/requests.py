@@ -14,8 +14,8 @@ from kettle_services.startd.domain.claims.activation import stop_attempt
 from kettle_services.startd.domain.claims.suitability import suitable, suits
 from kettle_services.startd.domain.slots.resources import Resources, requested, sizes
 from kettle_services.startd.domain.slots.slot import LOCAL, Slot
-from kettle_services.startd.domain.state.changes import Change, Claimed, Closing, Gone, Renewed
-from kettle_services.startd.domain.state.claim import Claim, Now, Stop
+from kettle_services.startd.domain.state.changes import Change, ClaimClosing, Claimed, ClaimRemoved, Renewed
+from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_wire.commands.startd import (
     Alive,
@@ -195,13 +195,13 @@ def alive(machine: Machine, command: Alive, now: Now) -> tuple[AliveReply, list[
     return reply, changes
 
 
-def end_claim(claim: Claim, stop: Stop, now: Now) -> list[Change]:
+def end_claim(claim: Claim, stop: StopOrder, now: Now) -> list[Change]:
     """
     End a claim: at once if it is idle, else when its attempt is over.
     """
     if claim.attempt is None:
-        return [Gone(claim.key.claim)]
-    changes: list[Change] = [] if claim.ending else [Closing(claim.key.claim, stop.reason, at=now.time)]
+        return [ClaimRemoved(claim.key.claim)]
+    changes: list[Change] = [] if claim.ending else [ClaimClosing(claim.key.claim, stop.reason, at=now.time)]
     return [*changes, *stop_attempt(claim, stop, now)]
 
 
@@ -211,7 +211,7 @@ def release(machine: Machine, keys: list[ClaimKey], reason: str, now: Now) -> li
     """
     found = [claim for key in keys if (claim := machine.proven(key)) is not None]
     waiting = [claim for key in keys if (claim := machine.waits(key)) is not None]
-    stop = Stop(RELEASED, reason or "the schedd released the claim")
+    stop = StopOrder(RELEASED, reason or "the schedd released the claim")
     withdrawn = [
         change for claim in waiting for change in preemption.withdraw(machine, claim, now, ended=found)
     ]
@@ -225,7 +225,9 @@ def expire(machine: Machine, now: Now) -> list[Change]:
     late = [
         claim for claim in machine.claims.values() if not claim.preempting and claim.deadline <= now.clock
     ]
-    stop = Stop(RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True)
+    stop = StopOrder(
+        RECONNECT_FAILED, "the claim's lease ended: the schedd did not renew it in time", hard=True
+    )
     waiting = [claim for claim in machine.waiting.values() if claim.deadline <= now.clock]
     withdrawn = [
         change for claim in waiting for change in preemption.withdraw(machine, claim, now, ended=late)
@@ -237,8 +239,8 @@ def shut_down(machine: Machine, now: Now, *, hard: bool) -> list[Change]:
     """
     End everything: the startd is being stopped.  `hard`: jobs are not asked to end, they are ended.
     """
-    stop = Stop(SHUTDOWN, "the startd is shutting down", hard=hard)
-    waiting: list[Change] = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    stop = StopOrder(SHUTDOWN, "the startd is shutting down", hard=hard)
+    waiting: list[Change] = [ClaimRemoved(claim.key.claim) for claim in machine.waiting.values()]
     return [
         *waiting,
         *(change for claim in machine.claims.values() for change in end_claim(claim, stop, now)),

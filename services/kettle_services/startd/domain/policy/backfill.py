@@ -19,7 +19,7 @@ from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.slots.slot import Slot
 from kettle_services.startd.domain.state.claim import Now
 from kettle_services.startd.domain.state.machine import Backfill, Machine
-from kettle_services.startd.domain.state.policy_expressions import Question
+from kettle_services.startd.domain.state.policy_expressions import JobEvaluation
 
 Order = Literal["start", "kill"]
 
@@ -29,7 +29,7 @@ _FIRST_PAUSE_S: Final = 5.0
 _LAST_PAUSE_S: Final = 600.0
 
 
-class Says(msgspec.Struct, frozen=True):
+class BackfillEvaluation(msgspec.Struct, frozen=True):
     """
     What a machine says of one of its slots now.
     """
@@ -42,7 +42,9 @@ class Says(msgspec.Struct, frozen=True):
     """The claims that have parts of it."""
 
 
-def look(known: Backfill | None, says: Says, now: Now) -> tuple[Backfill | None, Order | None]:
+def evaluate(
+    known: Backfill | None, says: BackfillEvaluation, now: Now
+) -> tuple[Backfill | None, Order | None]:
     """
     What becomes of the backfill of a slot now, and what is to be done for it.
     """
@@ -72,15 +74,15 @@ def ended(known: Backfill, now: Now) -> Backfill | None:
     return Backfill("Idle", now.time, due=now.clock + pause, failed=min(failed, 10))
 
 
-def asked(machine: Machine, slot: Slot, now: Now) -> Says:
+def asked(machine: Machine, slot: Slot, now: Now) -> BackfillEvaluation:
     """
     What the machine says of a slot; no expression is asked whose answer is not needed.
     """
     known = machine.backfill.get(slot.number)
     policy = machine.facts.policy
-    about = Question(policy, lambda: slot_ad(machine, slot, now=now.time), None, now.context)
+    about = JobEvaluation(policy, lambda: slot_ad(machine, slot, now=now.time), None, now.context)
     room = _has_room(machine, slot, runs=known is not None and known.activity == "Busy")
-    return Says(
+    return BackfillEvaluation(
         room=room,
         start=room and about.holds("START_BACKFILL"),
         evict=room and about.holds("EVICT_BACKFILL"),

@@ -18,8 +18,8 @@ from kettle.classad import ClassAd, EvaluationFailed, evaluate, is_true, parse
 from kettle_services.startd.domain.ads import question, slot_ads
 from kettle_services.startd.domain.claims.preemption import PREEMPTING_RANK
 from kettle_services.startd.domain.claims.requests import end_claim
-from kettle_services.startd.domain.state.changes import Change, Drained, Draining, Gone, Reopened
-from kettle_services.startd.domain.state.claim import Claim, Drain, Now, Speed, Stop
+from kettle_services.startd.domain.state.changes import Change, ClaimRemoved, Drained, Draining, Reopened
+from kettle_services.startd.domain.state.claim import Claim, DrainInForce, Now, Speed, StopOrder
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.domain.state.slot_transitions import retire
 
@@ -36,7 +36,7 @@ class DrainRefused(Exception):  # noqa: N818 - a refusal is an answer, not an er
     """
 
 
-def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
+def begin(machine: Machine, wish: DrainInForce, check: str, now: Now) -> list[Change]:
     """
     Begin to empty the machine, or hurry.  The same wish again changes nothing.
 
@@ -54,7 +54,7 @@ def begin(machine: Machine, wish: Drain, check: str, now: Now) -> list[Change]:
         raise DrainRefused(f"the slot {name} does not meet the check {check}; nothing was drained")
     staying = [claim.key.claim for claim in machine.shared] if known is None else known.staying
     wish = msgspec.structs.replace(wish, staying=staying, at=now.time)
-    waiting = [Gone(claim.key.claim) for claim in machine.waiting.values()]
+    waiting = [ClaimRemoved(claim.key.claim) for claim in machine.waiting.values()]
     return [Draining(wish), *waiting, *_end(machine, wish, _present(machine, wish), now)]
 
 
@@ -108,13 +108,13 @@ def cancel(machine: Machine, request: str, now: Now) -> list[Change]:
     ]
 
 
-def _present(machine: Machine, drain: Drain) -> list[Claim]:
+def _present(machine: Machine, drain: DrainInForce) -> list[Claim]:
     return [claim for name in drain.staying if (claim := machine.claims.get(name)) is not None]
 
 
-def _end(machine: Machine, drain: Drain, claims: Iterable[Claim], now: Now) -> list[Change]:
+def _end(machine: Machine, drain: DrainInForce, claims: Iterable[Claim], now: Now) -> list[Change]:
     reason = f"the machine is being drained{f': {drain.reason}' if drain.reason else ''}"
-    stop = Stop(DRAINING, reason, hard=drain.speed == "fast")
+    stop = StopOrder(DRAINING, reason, hard=drain.speed == "fast")
     changes: list[Change] = []
     for claim in claims:
         if drain.speed == "graceful":

@@ -7,11 +7,11 @@ from kettle_services.startd.domain.slots.slot import Slot
 from kettle_services.startd.domain.state.changes import Change
 from kettle_services.startd.domain.state.claim import Claim, Now
 from kettle_services.startd.domain.state.machine import Machine
-from kettle_services.startd.domain.state.policy_expressions import Question
+from kettle_services.startd.domain.state.policy_expressions import JobEvaluation
 from kettle_services.startd.domain.state.slot_transitions import state_of, step
 
 
-def look(machine: Machine, now: Now) -> list[Change]:
+def evaluate(machine: Machine, now: Now) -> list[Change]:
     """
     What the policy does to the slots that are claimed.
     """
@@ -45,5 +45,5 @@ def owned(machine: Machine, now: Now) -> frozenset[int]:
 
 def _is_owners(machine: Machine, slot: Slot, now: Now) -> bool:
     policy = machine.facts.policy
-    about = Question(policy, lambda: slot_ad(machine, slot, now=now.time), None, now.context)
+    about = JobEvaluation(policy, lambda: slot_ad(machine, slot, now=now.time), None, now.context)
     return about.holds("IS_OWNER")

@@ -6,7 +6,7 @@ The changes are what the journal holds: a restarted startd folds them and knows 
 
 import msgspec
 
-from kettle_services.startd.domain.state.claim import Attempt, Claim, Drain, Stop
+from kettle_services.startd.domain.state.claim import Claim, DrainInForce, RunningAttempt, StopOrder
 from kettle_wire.jobs import JobId
 
 
@@ -27,18 +27,18 @@ class Renewed(msgspec.Struct, frozen=True, tag="renewed"):
     deadline: float
 
 
-class Begun(msgspec.Struct, frozen=True, tag="begun"):
+class AttemptAccepted(msgspec.Struct, frozen=True, tag="begun"):
     """
     An attempt was accepted; whatever happens now ends in a final report.
     """
 
     claim: str
-    attempt: Attempt
+    attempt: RunningAttempt
     rank: float | None = None
     """RANK of the machine for its job; None: as it was for the job before."""
 
 
-class Met(msgspec.Struct, frozen=True, tag="met"):
+class StarterConnected(msgspec.Struct, frozen=True, tag="met"):
     """
     The attempt's starter has said hello.
     """
@@ -48,7 +48,7 @@ class Met(msgspec.Struct, frozen=True, tag="met"):
     start_time: int
 
 
-class Suspended(msgspec.Struct, frozen=True, tag="suspended"):
+class AttemptSuspended(msgspec.Struct, frozen=True, tag="suspended"):
     """
     The attempt's processes are to stand still.
     """
@@ -60,7 +60,7 @@ class Suspended(msgspec.Struct, frozen=True, tag="suspended"):
     """Seconds since the epoch."""
 
 
-class Continued(msgspec.Struct, frozen=True, tag="continued"):
+class AttemptContinued(msgspec.Struct, frozen=True, tag="continued"):
     """
     The attempt's processes are to go on.
     """
@@ -72,7 +72,7 @@ class Continued(msgspec.Struct, frozen=True, tag="continued"):
     """Seconds since the epoch."""
 
 
-class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
+class OwnerOrderChanged(msgspec.Struct, frozen=True, tag="ordered"):
     """
     The job's owner wants its processes to stand still, or does not want it any more.
     """
@@ -85,18 +85,18 @@ class Ordered(msgspec.Struct, frozen=True, tag="ordered"):
     """Seconds since the epoch."""
 
 
-class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
+class AttemptStopped(msgspec.Struct, frozen=True, tag="stopped"):
     """
     The attempt is to be ended.
     """
 
     claim: str
-    stop: Stop
+    stop: StopOrder
     at: float = 0.0
     """Seconds since the epoch; 0: nobody has looked."""
 
 
-class Over(msgspec.Struct, frozen=True, tag="over"):
+class AttemptFinished(msgspec.Struct, frozen=True, tag="over"):
     """
     The attempt's final report, number `sequence`, is on disk.
     """
@@ -109,7 +109,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     """Seconds since the epoch."""
 
 
-class Remembered(msgspec.Struct, frozen=True, tag="remembered"):
+class PastAttemptsRecorded(msgspec.Struct, frozen=True, tag="remembered"):
     """
     Attempts of the claim that are over: a late repeat of their activation must not run them again.
     """
@@ -118,14 +118,14 @@ class Remembered(msgspec.Struct, frozen=True, tag="remembered"):
     done: list[tuple[JobId, int]]
 
 
-class Closing(msgspec.Struct, frozen=True, tag="closing"):
+class ClaimClosing(msgspec.Struct, frozen=True, tag="closing"):
     """
     The claim ends with its attempt.
     """
 
     claim: str
     reason: str
-    then: Stop | None = None
+    then: StopOrder | None = None
     """How the attempt is ended when its retirement is over; None: another change ends it now."""
     at: float = 0.0
     """Seconds since the epoch; 0: nobody has looked."""
@@ -141,7 +141,7 @@ class Reopened(msgspec.Struct, frozen=True, tag="reopened"):
     """Seconds since the epoch."""
 
 
-class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+class ClaimWaiting(msgspec.Struct, frozen=True, tag="waiting"):
     """
     A claim is to have what others have as soon as they are gone.
     """
@@ -149,7 +149,7 @@ class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
     claim: Claim
 
 
-class Gone(msgspec.Struct, frozen=True, tag="gone"):
+class ClaimRemoved(msgspec.Struct, frozen=True, tag="gone"):
     """
     The claim is over; its resources are free, or pass to the claim that waits for them.
     """
@@ -162,7 +162,7 @@ class Draining(msgspec.Struct, frozen=True, tag="draining"):
     The machine is to be emptied; a wish before it counts no more.
     """
 
-    drain: Drain
+    drain: DrainInForce
 
 
 class Drained(msgspec.Struct, frozen=True, tag="drained"):
@@ -177,18 +177,18 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
 Change = (
     Claimed
     | Renewed
-    | Begun
-    | Met
-    | Suspended
-    | Continued
-    | Ordered
-    | Stopped
-    | Over
-    | Remembered
-    | Closing
+    | AttemptAccepted
+    | StarterConnected
+    | AttemptSuspended
+    | AttemptContinued
+    | OwnerOrderChanged
+    | AttemptStopped
+    | AttemptFinished
+    | PastAttemptsRecorded
+    | ClaimClosing
     | Reopened
-    | Waiting
-    | Gone
+    | ClaimWaiting
+    | ClaimRemoved
     | Draining
     | Drained
 )

@@ -32,7 +32,7 @@ class Now(msgspec.Struct, frozen=True):
         return Context(now=lambda: int(self.time), max_steps=FOREIGN_STEPS)
 
 
-class Stop(msgspec.Struct, frozen=True):
+class StopOrder(msgspec.Struct, frozen=True):
     """
     The attempt is to be ended, and its final report shall say this.
     """
@@ -47,7 +47,7 @@ class Stop(msgspec.Struct, frozen=True):
     """When it was ordered, seconds since boot."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class RunningAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """
     An attempt without a final report.
     """
@@ -75,7 +75,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     """The starter's; 0: it has not said hello yet."""
     start_time: int = 0
-    stop: Stop | None = None
+    stop: StopOrder | None = None
 
     @property
     def stands_still(self) -> bool:
@@ -111,10 +111,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """When it came into its activity, seconds since the epoch."""
     sequence: int = 0
     """Number of the last report: reports of one claim never share a number, whatever their attempt."""
-    attempt: Attempt | None = None
+    attempt: RunningAttempt | None = None
     ending: str = ""
     """Why it ends as soon as its attempt is over; empty: it goes on."""
-    then: Stop | None = None
+    then: StopOrder | None = None
     """How its attempt is ended if it is not over with its retirement time; None where it is being ended already."""
     entered: float = 0.0
     """When it came into its state, seconds since the epoch; 0: when it was made."""
@@ -162,7 +162,7 @@ Speed = Literal["graceful", "quick", "fast"]
 """With retirement time and vacate time; with vacate time only; at once."""
 
 
-class Drain(msgspec.Struct, frozen=True, kw_only=True):
+class DrainInForce(msgspec.Struct, frozen=True, kw_only=True):
     """
     The machine is being emptied at somebody's wish.
     """

@@ -7,19 +7,29 @@ from typing import assert_never
 import msgspec
 
 from kettle_services.startd.domain.state.changes import (
-    Begun,
-    Closing,
-    Continued,
-    Met,
-    Ordered,
-    Over,
+    AttemptAccepted,
+    AttemptContinued,
+    AttemptFinished,
+    AttemptStopped,
+    AttemptSuspended,
+    ClaimClosing,
+    OwnerOrderChanged,
     Reopened,
-    Stopped,
-    Suspended,
+    StarterConnected,
 )
-from kettle_services.startd.domain.state.claim import Attempt, Claim
+from kettle_services.startd.domain.state.claim import Claim, RunningAttempt
 
-OfClaim = Begun | Met | Suspended | Continued | Ordered | Stopped | Over | Closing | Reopened
+OfClaim = (
+    AttemptAccepted
+    | StarterConnected
+    | AttemptSuspended
+    | AttemptContinued
+    | OwnerOrderChanged
+    | AttemptStopped
+    | AttemptFinished
+    | ClaimClosing
+    | Reopened
+)
 """Changes of one claim that leave it a claim."""
 
 _replace = msgspec.structs.replace
@@ -30,38 +40,47 @@ def after(claim: Claim, change: OfClaim) -> Claim:
     The claim after a change of its own.
     """
     match change:
-        case Begun(attempt=attempt, rank=rank):
+        case AttemptAccepted(attempt=attempt, rank=rank):
             liked = claim.rank if rank is None else rank
             return _replace(claim, attempt=attempt, changed=attempt.began, rank=liked)
-        case Over():
+        case AttemptFinished():
             return _replace(
                 claim, attempt=None, changed=change.at, sequence=max(change.sequence, claim.sequence)
             )
-        case Closing(reason=reason, then=then, at=at):
+        case ClaimClosing(reason=reason, then=then, at=at):
             return _moved(_replace(claim, ending=reason, then=then), at)
         case Reopened(at=at):
             return _moved(_replace(claim, ending="", then=None), at)
-        case Met() | Suspended() | Continued() | Ordered() | Stopped():
+        case (
+            StarterConnected()
+            | AttemptSuspended()
+            | AttemptContinued()
+            | OwnerOrderChanged()
+            | AttemptStopped()
+        ):
             return _attempt(claim, change)
         case _:
             assert_never(change)
 
 
-def _attempt(claim: Claim, change: Met | Suspended | Continued | Ordered | Stopped) -> Claim:
+def _attempt(
+    claim: Claim,
+    change: StarterConnected | AttemptSuspended | AttemptContinued | OwnerOrderChanged | AttemptStopped,
+) -> Claim:
     attempt = claim.attempt
     if attempt is None:
         return claim
     match change:
-        case Met(pid=pid, start_time=start_time):
+        case StarterConnected(pid=pid, start_time=start_time):
             return _replace(claim, attempt=_replace(attempt, pid=pid, start_time=start_time))
-        case Suspended(clock=clock, at=at):
+        case AttemptSuspended(clock=clock, at=at):
             return _moved(_replace(claim, attempt=_replace(attempt, suspended=clock)), at)
-        case Continued(clock=clock, at=at):
+        case AttemptContinued(clock=clock, at=at):
             return _moved(_replace(claim, attempt=_running(attempt, clock)), at)
-        case Ordered(still=still, number=number, at=at):
+        case OwnerOrderChanged(still=still, number=number, at=at):
             changed = _replace(claim, attempt=_replace(attempt, still=still, ordered=number))
             return _moved(changed, at) if attempt.suspended is None else changed
-        case Stopped(stop=stop, at=at):
+        case AttemptStopped(stop=stop, at=at):
             stopped = _replace(claim, attempt=_replace(_running(attempt, stop.at), stop=stop, still=False))
             first = attempt.stop is None and bool(claim.ending)
             return _moved(_replace(stopped, entered=at) if first and at else stopped, at)
@@ -69,7 +88,7 @@ def _attempt(claim: Claim, change: Met | Suspended | Continued | Ordered | Stopp
             assert_never(change)
 
 
-def _running(attempt: Attempt, clock: float) -> Attempt:
+def _running(attempt: RunningAttempt, clock: float) -> RunningAttempt:
     """
     The attempt without its suspension: it ends when the job goes on, and when it is told to end.
     """

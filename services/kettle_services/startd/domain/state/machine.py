@@ -11,19 +11,19 @@ import msgspec
 from kettle_services.startd.domain.slots.resources import Carving, Resources
 from kettle_services.startd.domain.slots.slot import LOCAL, Device, Slot
 from kettle_services.startd.domain.state.changes import (
+    AttemptFinished,
     Change,
     Claimed,
+    ClaimRemoved,
+    ClaimWaiting,
     Drained,
     Draining,
-    Gone,
-    Over,
-    Remembered,
+    PastAttemptsRecorded,
     Renewed,
-    Waiting,
 )
-from kettle_services.startd.domain.state.claim import Claim, Drain
+from kettle_services.startd.domain.state.claim import Claim, DrainInForce
 from kettle_services.startd.domain.state.claim_fold import OfClaim, after, inherited
-from kettle_services.startd.domain.state.policy_expressions import Policy
+from kettle_services.startd.domain.state.policy_expressions import PolicyExpressions
 from kettle_wire.ads import Ad
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
@@ -67,11 +67,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     offline: dict[str, list[str]] = {}
     """Ids that are there and not given away (OFFLINE_MACHINE_RESOURCE_<tag>)."""
     carving: Carving = Carving()
-    policy: Policy = Policy()
+    policy: PolicyExpressions = PolicyExpressions()
     """What the owner of the machine allows the pool's jobs."""
     user_preemption: bool = False
     """Claims make room for those of submitters whom the negotiator prefers."""
-    local_policy: Policy = Policy()
+    local_policy: PolicyExpressions = PolicyExpressions()
     """What local jobs are subject to; how many there are is for their schedd to say."""
     max_lease: float = _LONGEST_LEASE
     """Seconds that a job may run without word from its schedd."""
@@ -122,7 +122,7 @@ class Machine:
         """Claims that have no slot yet, because others have to make room for them."""
         self.stopping = False
         """The startd is being stopped."""
-        self.drain: Drain | None = None
+        self.drain: DrainInForce | None = None
         """The wish to have the machine empty."""
         self.owned: frozenset[int] = frozenset()
         """Numbers of the slots that the machine's owner has for himself (IS_OWNER)."""
@@ -200,7 +200,7 @@ class Machine:
         """
         return min(wanted, self.facts.max_lease)
 
-    def policy_of(self, claim: Claim) -> Policy:
+    def policy_of(self, claim: Claim) -> PolicyExpressions:
         """
         What the jobs on a claim are subject to.
         """
@@ -329,11 +329,11 @@ class Machine:
                     for claim in [among[name] for name in names if name in among]:
                         renewed = msgspec.structs.replace(claim, deadline=max(deadline, claim.deadline))
                         among[claim.key.claim] = renewed
-            case Waiting(claim=claim):
+            case ClaimWaiting(claim=claim):
                 self.waiting[claim.key.claim] = claim
-            case Remembered(claim=name, done=done):
+            case PastAttemptsRecorded(claim=name, done=done):
                 self._remember(name, done)
-            case Gone(claim=name):
+            case ClaimRemoved(claim=name):
                 self._forget(name)
             case Draining(drain=drain):
                 self.drain, self.changed = drain, drain.at
@@ -371,7 +371,7 @@ class Machine:
         if claim is None:
             return
         self.claims[change.claim] = after(claim, change)
-        if isinstance(change, Over):
+        if isinstance(change, AttemptFinished):
             self._remember(change.claim, [(change.job, change.attempt)])
 
     def _remember(self, claim: str, done: Iterable[tuple[JobId, int]]) -> None:
@@ -382,9 +382,9 @@ class Machine:
         """
         Changes whose fold is this machine.
         """
-        done = [Remembered(claim, sorted(attempts)) for claim, attempts in self._done.items()]
+        done = [PastAttemptsRecorded(claim, sorted(attempts)) for claim, attempts in self._done.items()]
         drain = [Draining(self.drain)] if self.drain is not None else []
-        waiting = [Waiting(claim) for claim in self.waiting.values()]
+        waiting = [ClaimWaiting(claim) for claim in self.waiting.values()]
         return [*(Claimed(claim) for claim in self.claims.values()), *waiting, *done, *drain]
 
     def copy(self) -> "Machine":

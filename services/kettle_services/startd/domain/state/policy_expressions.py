@@ -65,7 +65,7 @@ class PolicyError(ValueError):
         self.name = name
 
 
-class Policy:
+class PolicyExpressions:
     """
     All expressions; those that are not given have their defaults.
     """
@@ -123,7 +123,7 @@ def _compiled(name: str, text: str) -> Node:
         raise PolicyError(name, error) from error
 
 
-class Asked(Protocol):
+class SlotEvaluation(Protocol):
     """
     A policy, as it is asked about one slot at one moment.
     """
@@ -153,13 +153,17 @@ class Asked(Protocol):
         ...
 
 
-class Question:
+class JobEvaluation:
     """
     A policy asked about a slot, and the job that runs on it or asks for it.
     """
 
     def __init__(
-        self, policy: Policy, slot: Callable[[], Ad], job: Ad | None = None, context: Context | None = None
+        self,
+        policy: PolicyExpressions,
+        slot: Callable[[], Ad],
+        job: Ad | None = None,
+        context: Context | None = None,
     ) -> None:
         """
         `slot` makes the slot's ad; it is called if an expression needs one.

@@ -22,9 +22,16 @@ Pure: `step` says what changes now; time comes in, and the policy is asked.
 
 from typing import Final, Literal
 
-from kettle_services.startd.domain.state.changes import Change, Closing, Continued, Gone, Stopped, Suspended
-from kettle_services.startd.domain.state.claim import Claim, Now, Stop
-from kettle_services.startd.domain.state.policy_expressions import Asked
+from kettle_services.startd.domain.state.changes import (
+    AttemptContinued,
+    AttemptStopped,
+    AttemptSuspended,
+    Change,
+    ClaimClosing,
+    ClaimRemoved,
+)
+from kettle_services.startd.domain.state.claim import Claim, Now, StopOrder
+from kettle_services.startd.domain.state.policy_expressions import SlotEvaluation
 
 State = Literal["Owner", "Unclaimed", "Claimed", "Preempting", "Drained", "Backfill"]
 Activity = Literal["Idle", "Busy", "Suspended", "Retiring", "Cleaning", "Vacating", "Killing"]
@@ -54,13 +61,13 @@ def state_of(claim: Claim) -> tuple[State, Activity]:
     return "Claimed", "Suspended" if attempt.still else "Busy"
 
 
-def step(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def step(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     """
     What the policy does to a claimed slot now.
     """
     match state_of(claim):
         case "Claimed", "Idle":
-            return [Gone(claim.key.claim)] if asked.refuses("START") else []
+            return [ClaimRemoved(claim.key.claim)] if asked.refuses("START") else []
         case "Claimed", "Busy":
             return _busy(claim, asked, now)
         case "Claimed", "Suspended":
@@ -73,46 +80,48 @@ def step(claim: Claim, asked: Asked, now: Now) -> list[Change]:
             return []
 
 
-def _busy(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def _busy(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     if asked.holds("WANT_SUSPEND"):
         return _suspend(claim, asked, now)
     return retire(claim, _preempted(asked), asked, now) if asked.holds("PREEMPT") else []
 
 
-def _suspended(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def _suspended(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     if asked.holds("PREEMPT"):
         return retire(claim, _preempted(asked), asked, now)
     if claim.attempt is None or claim.attempt.suspended is None:  # it was the job's owner alone who wanted it
         return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
-    return [Continued(claim.key.claim, now.clock, now.time)] if asked.holds("CONTINUE") else []
+    return [AttemptContinued(claim.key.claim, now.clock, now.time)] if asked.holds("CONTINUE") else []
 
 
-def _retiring(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def _retiring(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     if _retired(claim, asked, now):
         return _preempt(claim, claim.then, asked, now)
     return _suspend(claim, asked, now) if asked.holds("WANT_SUSPEND") else []
 
 
-def _suspend(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def _suspend(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     """
     What has no starter yet has no process that could stand still.
     """
     there = claim.attempt is not None and claim.attempt.pid
-    return [Suspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
+    return (
+        [AttemptSuspended(claim.key.claim, now.clock, now.time)] if there and asked.holds("SUSPEND") else []
+    )
 
 
-def _vacating(claim: Claim, asked: Asked, now: Now) -> list[Change]:
+def _vacating(claim: Claim, asked: SlotEvaluation, now: Now) -> list[Change]:
     stop = claim.attempt.stop if claim.attempt is not None else None
     if stop is None:
         return []
     late = now.clock - stop.at >= asked.seconds("MachineMaxVacateTime")
     if not late and not asked.holds("KILL"):
         return []
-    hard = Stop(stop.code, stop.reason, hard=True, hold=stop.hold, subcode=stop.subcode, at=stop.at)
-    return [Stopped(claim.key.claim, hard, now.time)]
+    hard = StopOrder(stop.code, stop.reason, hard=True, hold=stop.hold, subcode=stop.subcode, at=stop.at)
+    return [AttemptStopped(claim.key.claim, hard, now.time)]
 
 
-def retire(claim: Claim, stop: Stop, asked: Asked, now: Now) -> list[Change]:
+def retire(claim: Claim, stop: StopOrder, asked: SlotEvaluation, now: Now) -> list[Change]:
     """
     End a claim with its attempt, which has what is left of its retirement time and is then ended as `stop` says.
 
@@ -121,38 +130,38 @@ def retire(claim: Claim, stop: Stop, asked: Asked, now: Now) -> list[Change]:
     """
     name, attempt = claim.key.claim, claim.attempt
     if attempt is None:
-        return [Gone(name)]
-    changes: list[Change] = [] if claim.ending else [Closing(name, stop.reason, stop, now.time)]
+        return [ClaimRemoved(name)]
+    changes: list[Change] = [] if claim.ending else [ClaimClosing(name, stop.reason, stop, now.time)]
     if attempt.stop is not None:
         return changes
     if _retired(claim, asked, now):
         return [*changes, *_preempt(claim, claim.then or stop, asked, now)]
     if attempt.suspended is not None:
-        changes.append(Continued(name, now.clock, now.time))
+        changes.append(AttemptContinued(name, now.clock, now.time))
     return changes
 
 
-def _preempt(claim: Claim, stop: Stop | None, asked: Asked, now: Now) -> list[Change]:
-    why = stop or Stop(PREEMPTED, claim.ending)
+def _preempt(claim: Claim, stop: StopOrder | None, asked: SlotEvaluation, now: Now) -> list[Change]:
+    why = stop or StopOrder(PREEMPTED, claim.ending)
     hard = why.hard or not asked.holds("WANT_VACATE")
-    order = Stop(why.code, why.reason, hard=hard, hold=why.hold, subcode=why.subcode, at=now.clock)
-    return [Stopped(claim.key.claim, order, now.time)]
+    order = StopOrder(why.code, why.reason, hard=hard, hold=why.hold, subcode=why.subcode, at=now.clock)
+    return [AttemptStopped(claim.key.claim, order, now.time)]
 
 
-def _retired(claim: Claim, asked: Asked, now: Now) -> bool:
+def _retired(claim: Claim, asked: SlotEvaluation, now: Now) -> bool:
     attempt = claim.attempt
     return attempt is None or attempt.run_time(now.clock) >= asked.seconds("MaxJobRetirementTime")
 
 
-def _preempted(asked: Asked) -> Stop:
+def _preempted(asked: SlotEvaluation) -> StopOrder:
     """
     Why PREEMPT ends a job, and whether it is held for it.
     """
     reason = "PREEMPT of the machine became true"
     if not asked.holds("WANT_HOLD"):
-        return Stop(PREEMPTED, reason)
+        return StopOrder(PREEMPTED, reason)
     said, subcode = asked.hold_reason()
-    return Stop(STARTD_HELD_JOB, _text(said) or reason, hold=True, subcode=subcode)
+    return StopOrder(STARTD_HELD_JOB, _text(said) or reason, hold=True, subcode=subcode)
 
 
 def _text(said: str) -> str:
